@@ -11,6 +11,8 @@ from program_tolerance import differs, rounding_of
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native.items import Outside
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
@@ -33,11 +35,13 @@ def outside(graph: Graph) -> Counter[str]:
     return Counter(item.step.op.name for item in items if isinstance(item, Outside))
 
 
-def faults(graphs: Sequence[Graph], feeds: Sequence[Feeds]) -> Iterator[tuple[int, str]]:
+def faults(
+    graphs: Sequence[Graph], feeds: Sequence[Feeds], limits: Limits = LIMITS
+) -> Iterator[tuple[int, str]]:
     """Which of these graphs, compiled to C together, do not give what the interpreter does."""
     whole = together(graphs)
     arrays = [a for each in feeds for a in each]
-    kernel = compile_graph(whole, style="native")
+    kernel = compile_graph(whole, style="native", limits=limits)
     assert kernel.running_style(arrays) == "native"
     found = kernel(*arrays)
     at = 0

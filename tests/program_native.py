@@ -6,9 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from native_checks import faults
-from random_programs import random_program
+from plan_checks import SHARED
+from random_programs import Program, random_draft, random_program
 
+from primgraph.codegen.native.regions import LIMITS
+from primgraph.codegen.plan.limits import Limits
+from primgraph.ir.dims import size
 from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import at_sizes
 from primgraph.transforms import clean_up, lower
 
 # Programs in one file: the compiler takes longer to begin than for one of them.
@@ -18,30 +23,45 @@ TOGETHER = 10
 def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """Which programs of these seeds native code computes otherwise than the interpreter.
 
-    Each is there with both of its sets of feeds. Programs are compiled together; where that fails,
-    each is alone.
+    Each is there with both of its sets of feeds, one in four with sizes. Programs are compiled
+    together; where that fails, each is alone. Every other time they are in blocks of two rows.
     """
     graphs: list[Graph] = []
     feeds, owners = [], []
+    limits = LIMITS
     for seed in seeds:
-        program = random_program(seed)
-        for given in (program.feeds, program.others):
-            # Values of two graphs in one are not the same.
-            graphs.append(clean_up(lower(random_program(seed).graph)))
-            feeds.append([np.array(x, order="C") for x in given])
+        limits = limits if seed // TOGETHER % 2 else SHARED
+        for k in range(2):
+            # Values of two graphs in one are not the same, nor are sizes.
+            program, sizes = _program(seed)
+            graph = clean_up(lower(program.graph))
+            others = {n: size(f"{n}{len(graphs)}") for n in sizes}
+            graphs.append(at_sizes(graph, others) if sizes else graph)
+            feeds.append([np.array(x, order="C") for x in (program.feeds, program.others)[k]])
             owners.append(seed)
     with np.errstate(all="ignore"):
         try:
-            found = list(faults(graphs, feeds))
+            found = list(faults(graphs, feeds, limits))
         except Exception:
-            found = list(_alone(graphs, feeds))
+            found = list(_alone(graphs, feeds, limits))
     yield from ((owners[k], fault) for k, fault in found)
 
 
-def _alone(graphs: list[Graph], feeds: list[list[np.ndarray]]) -> Iterator[tuple[int, str]]:
+def _program(seed: int) -> tuple[Program, str]:
+    """A program, and the names of its sizes."""
+    if seed % 4:
+        return random_program(seed), ""
+    numbers = np.random.default_rng((seed, 17)).integers(1, 6, 2)
+    sizes = {n: int(k) for n, k in zip("NM", numbers, strict=True)}
+    return random_draft(seed, sizes)[0], "NM"
+
+
+def _alone(
+    graphs: list[Graph], feeds: list[list[np.ndarray]], limits: Limits
+) -> Iterator[tuple[int, str]]:
     for k, (graph, given) in enumerate(zip(graphs, feeds, strict=True)):
         try:
-            found = [fault for _, fault in faults([graph], [given])]
+            found = [fault for _, fault in faults([graph], [given], limits)]
         except Exception as error:
             found = [f"{type(error).__name__}: {error}"]
         yield from ((k, fault) for fault in found)

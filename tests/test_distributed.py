@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ import dask.array as da
 import dask.bag as db
 from distributed import Client, LocalCluster, get_worker
 
+from primgraph.distributed.engine import Engine
 from primgraph.distributed.tasks import spent_here
 
 D = pg.distributed
@@ -98,17 +100,39 @@ def test_every_kind_of_data_gives_the_same_bits(client, samples, files):
             assert bits(D.value_and_grad(loss, START, data, where)) == bits(first), name
 
 
+def test_futures_and_other_byte_orders_are_data_too(client, samples):
+    expected = bits(D.value_and_grad(loss, START, D.chunks(samples, rows=100)))
+    parts = [slice(start, start + 100) for start in range(0, ROWS, 100)]
+    futures = [client.scatter(tuple(a[part] for a in samples)) for part in parts]
+    assert isinstance(futures[0], tuple)
+    swapped = tuple(a.astype(">f8") for a in samples)
+    for data in (futures, D.chunks(swapped, rows=100)):
+        assert bits(D.value_and_grad(loss, START, data, client)) == expected
+
+
 def test_bits_do_not_depend_on_the_number_of_workers(cluster, client, samples):
     data = D.chunks(samples, rows=90)
     expected = bits(D.value_and_grad(loss, START, data, client))
     try:
         for count in (1, 4):
             cluster.scale(count)
-            client.wait_for_workers(count)
+            wait_for_workers(client, count)
             assert bits(D.value_and_grad(loss, START, data, client)) == expected
     finally:
         cluster.scale(2)
-        client.wait_for_workers(2)
+        wait_for_workers(client, 2)
+
+
+def wait_for_workers(client, count):
+    """Wait for so many workers, without `client.wait_for_workers`.
+
+    That replaces what the cluster knows of its workers by what the scheduler knows; a worker that
+    has just died is then unknown when it is reported, by which dask's cluster does not close.
+    """
+    end = time.monotonic() + 60
+    while len(client.scheduler_info(n_workers=-1)["workers"]) != count:
+        assert time.monotonic() < end, client
+        time.sleep(0.05)
 
 
 def tasks_of(client):
@@ -279,6 +303,43 @@ def test_the_plan_tells_before_and_warns(client, samples):
     assert D.plan(lambda w, x: pg.sum(pg.tanh(x @ w)), START["w"], small, client).fits
 
 
+def test_a_warning_comes_before_anything_is_computed(client, monkeypatch):
+    def stopped(*args):
+        raise InterruptedError
+
+    monkeypatch.setattr(Engine, "total", stopped)
+    wide = da.zeros((60_000_000, 4), chunks=(30_000_000, 4))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(InterruptedError):
+            D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ w)), START["w"], wide, client)
+    (found,) = caught
+    assert found.filename == __file__
+    assert "a worker with 1 task takes about" in str(found.message)
+    assert "rows would fit" in str(found.message)
+
+
+def test_large_parameters_are_scattered_where_that_is_faster(client, samples, monkeypatch):
+    """Whether they go in the graph or beside it, and what is measured, decides about no bit."""
+    table = np.linspace(-1.0, 1.0, 4 * 5_000).reshape(4, 5_000)
+    total = D.objective(
+        lambda w, x: pg.sum(pg.tanh(x @ w) ** 2), table, D.chunks(samples[0], rows=300), client
+    )
+    sent, ways = [], {}
+    scattered = Engine._scattered
+    monkeypatch.setattr(Engine, "_scattered", lambda *a: sent.append(1) or scattered(*a))
+    for name, speed in {"graph": (1.0, 1e12), "scattered": (0.0, 1.0)}.items():
+        monkeypatch.setattr(Engine, "speed", lambda self, speed=speed: speed)
+        value, gradient = total.value_and_grad()
+        ways[name] = len(sent), value.tobytes(), gradient.tobytes()
+    assert (ways["graph"][0], ways["scattered"][0]) == (0, 1)
+    assert ways["graph"][1:] == ways["scattered"][1:]
+    monkeypatch.undo()
+    latency, bandwidth = Engine(client).speed()
+    assert latency > 0.0
+    assert bandwidth > 0.0
+
+
 # Faults.
 
 
@@ -291,7 +352,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, client, samples):
             future = in_thread(lambda: bits_of(total))
             os.kill(list(cluster.workers.values())[i % 2].pid, signal.SIGKILL)
             assert future() == expected
-        client.wait_for_workers(2)
+        wait_for_workers(client, 2)
 
 
 def slow_loss(w, x):
@@ -323,6 +384,21 @@ def test_a_task_that_raises_names_its_chunk_and_file(client, files):
     for where in (None, client):
         with pytest.raises(pg.RunError, match=r"chunk 4, file .*part4.npz.*the disk is gone"):
             D.value_and_grad(loss, START, data, where)
+
+
+def test_annotations_hold_for_tasks(client, files, tmp_path):
+    """As dask's own: a task that has failed is tried again when `retries` says so."""
+
+    def read_at_second_try(name):
+        seen = tmp_path / Path(name).name
+        if not seen.exists():
+            seen.touch()
+            raise OSError("not yet")
+        return read(name)
+
+    with dask.annotate(retries=1):
+        found = D.value_and_grad(loss, START, D.chunks(files[1], read_at_second_try), client)
+    assert bits(found) == bits(D.value_and_grad(loss, START, D.chunks(files[1], read)))
 
 
 def test_a_nan_is_named_by_file_chunk_and_equation(client, files, samples, tmp_path):
@@ -358,6 +434,7 @@ BAD = {
     "no parameters": (lambda x: (lambda p, x: x, {}, x), "there are no parameters"),
     "no function": (lambda x: (3, START, x), "a function or a program is needed"),
     "mixed": (lambda x: (lambda w, x: pg.sum(x @ w) ** 2, np.ones(4), x), "not linear"),
+    "masked": (lambda x: (loss, START, (np.ma.masked_array(x), x[:, 0])), "a masked array"),
     "no loader": (lambda x: (loss, START, ["a.npy", "b.npy"]), "loader=np.load"),
 }
 
@@ -406,6 +483,8 @@ def test_a_client_that_is_closed_is_not_kept(cluster, samples):
 
 def test_a_closed_client_is_refused(cluster, samples):
     with Client(cluster, set_as_default=False) as other:
-        pass
+        total = D.objective(loss, START, samples, other)
     with pytest.raises(pg.ArgumentError, match="the client is closed"):
         D.value_and_grad(loss, START, samples, other)
+    with pytest.raises(pg.ArgumentError, match="the client is closed"):
+        total.value_and_grad()

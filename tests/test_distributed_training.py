@@ -87,7 +87,9 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_bits(client, tmp_path)
     with pytest.raises(Gone):
         pg.fit(program, loss, SAMPLES, 5, leave, checkpoint=file, **options)
     program, loss = network()
-    assert pg.fit(program, loss, SAMPLES, 5, checkpoint=file, every=3, **options) == history
+    # All of the cluster may be gone, too: what goes on does so in this process.
+    alone = {**options, "client": "threads"}
+    assert pg.fit(program, loss, SAMPLES, 5, checkpoint=file, every=3, **alone) == history
     assert states(program) == expected
     # What is finished stays as it is, and goes on where there is more to do.
     program, loss = network()
@@ -241,3 +243,28 @@ def test_ensembles_refuse_what_are_no_members():
         D.vmap(lambda x: "text", np.ones(2), compiled=False)
     with pytest.raises(pg.ArgumentError, match="block is an integer"):
         D.vmap(lambda x: x, np.ones(2), block=0)
+    with pytest.raises(pg.ArgumentError, match="a dict without arrays"):
+        D.vmap(lambda x: {}, np.ones(2), compiled=False)
+
+
+def test_members_return_the_same_arrays(tmp_path):
+    for block in (1, 2, 3):
+        for f, words in (
+            (lambda x: np.ones(int(x) + 1), r"member \d returned result: .*shape \(\d,\)"),
+            (lambda x: {"a" if x < 1 else "b": x}, r"member 1 returned b: .* member 0 a: "),
+        ):
+            with pytest.raises(pg.ShapeError, match=words):
+                D.vmap(f, np.arange(3.0), compiled=False, block=block)
+            folder = tmp_path / f"{block}{len(words)}"
+            with pytest.raises(pg.ShapeError, match=words):
+                D.vmap(f, np.arange(3.0), compiled=False, block=block, out=folder)
+
+
+def test_results_have_any_names_and_belong_to_the_code_that_made_them(tmp_path):
+    options = {"compiled": False, "out": tmp_path / "named"}
+    found = D.vmap(lambda x: {"file": x, "self/1": -x}, np.arange(3.0), **options)
+    np.testing.assert_array_equal(found["file"].compute(scheduler="threads"), np.arange(3.0))
+    np.testing.assert_array_equal(found["self/1"].compute(scheduler="threads"), -np.arange(3.0))
+    D.vmap(lambda x: {"file": x, "self/1": -x}, np.arange(3.0), **options)
+    with pytest.raises(pg.OptionError, match="another ensemble: of another function"):
+        D.vmap(lambda x: {"file": x, "self/1": -2.0 * x}, np.arange(3.0), **options)

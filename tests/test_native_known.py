@@ -1,6 +1,7 @@
 """What C was written of a graph is found again by what the graph is, and by nothing less."""
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -27,6 +28,12 @@ pytestmark = pytest.mark.skipif(
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
 COMPILER = build.Compiler(("/usr/bin/cc",), "cc 1")
+
+
+@pytest.fixture(autouse=True)
+def unchanged(monkeypatch):
+    """Whoever works on files while tests run changes nothing in them."""
+    monkeypatch.setattr(known, "LOADED", math.inf)
 
 
 @pytest.fixture
@@ -191,6 +198,10 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         (tmp_path / "ir" / "__pycache__").mkdir()
         (tmp_path / "ir" / "__pycache__" / "three.py").write_text("")
         assert writers() == seen[-1]
+        # What has changed since this process was started is not what it runs.
+        monkeypatch.setattr(known, "LOADED", (tmp_path / "ir" / "three.py").stat().st_ctime - 1)
+        known._writers.cache_clear()
+        assert key(graph) is None
     finally:
         monkeypatch.undo()
         known._writers.cache_clear()

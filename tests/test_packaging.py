@@ -276,8 +276,14 @@ def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
         archive.extractall(tmp_path / "unpacked", filter="data")
     (root,) = (tmp_path / "unpacked").iterdir()
     assert before - files_of(root) == set()
-    tests = ["test_ir.py", "test_storage.py", "test_readme.py", "test_packaging.py"]
-    chosen = "parse or load or README or links or listed_package or bare_import"
+    # What pages print is seen in the checkout, whose pages these are, byte for byte.
+    changed = [f for f in before if (root / f).read_bytes() != (checkout / f).read_bytes()]
+    assert changed == []
+    blocks = "test_code_blocks_run_and_print_what_is_shown"
+    pages = [f"test_readme.py::{blocks}[{page}]" for page in ("README", "docs/guide/ir")]
+    links = "test_readme.py::test_links_lead_to_files"
+    tests = ["test_ir.py", "test_storage.py", "test_packaging.py", links, *pages]
+    chosen = "parse or load or code_blocks or links or listed_package or bare_import"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "-k", chosen]
         + ["--basetemp", str(tmp_path / "inner")]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 
-from primgraph.codegen.native.items import Nest, Node
+from primgraph.codegen.native.items import PLAIN, Nest, Node
 
 # Runs of memory that a loop goes along, where it need not go along more.
 _MOST = 12
@@ -64,7 +64,7 @@ def _runs(nest: Nest) -> int:
 
 
 def _is_written(nest: Nest, node: Node) -> bool:
-    return node.value in nest.stored or node.kind not in ("text", "call", "copy", "take")
+    return node.value in nest.stored or node.kind not in PLAIN
 
 
 def _reads(nodes: list[Node]) -> dict[_Read, None]:

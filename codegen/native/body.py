@@ -15,7 +15,7 @@ from typing import final
 from primgraph.codegen.native.apart import apart
 from primgraph.codegen.native.control import Writer
 from primgraph.codegen.native.extents import extent, is_zero
-from primgraph.codegen.native.items import Nest, Node, Operand
+from primgraph.codegen.native.items import PLAIN, Nest, Node, Operand
 from primgraph.codegen.native.reductions import accumulated, begun, reduced
 from primgraph.codegen.native.runs import call
 from primgraph.codegen.native.spellings import moved_type, spelling
@@ -68,6 +68,14 @@ class Body:
         for v in dict.fromkeys([*self.nest.stored, *placed]):
             kind = moved_type(self.types(v).dtype)
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
+        for node in self.nest.nodes:
+            for names, bounds in zip(_names_of_bounds(node), node.within, strict=True):
+                low, count = names
+                self.lines.append(
+                    f"long {low} = {extent(bounds[0])}, {count} = {extent(bounds[1])};"
+                )
+                # Compilers that know bounds cut loops up by them, and leave out vectors.
+                self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
         self.lines += self.strips.declared(self.room)
 
     def loops(self) -> None:
@@ -115,7 +123,7 @@ class Body:
         self.lines += [f"{pad}{line}" for line in lines]
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
-        here = {n.value for n in nodes if n.kind in ("text", "copy", "take")}
+        here = {n.value for n in nodes if n.kind in PLAIN and n.kind != "call"}
         inside = [line for node in nodes for line in self._each(node, here)]
         if not inside:
             return
@@ -156,6 +164,8 @@ class Body:
             place = self._place(node, indices, first.offset, first.strides, here)
             yield f"const long at{value} = {place};"
             text = f"r{first.root}[at{value}]"
+        elif node.kind == "inner":
+            text = self._inner(node)
         else:
             args = [strips.argument(o, here) for o in node.operands]
             text = args[0] if node.kind == "copy" else _spelled(node, args)
@@ -164,6 +174,16 @@ class Body:
             yield f"{strips.buffer[value]}[j] = v{value};"
         if value in self.nest.stored:
             yield strips.store(value, f"v{value}")
+
+    def _inner(self, node: Node) -> str:
+        """An element of a part, or a number where there is none."""
+        first, *indices = node.operands
+        tests = [
+            f"(unsigned long)({self.strips.element(o)} - {low}) < (unsigned long){count}"
+            for o, (low, count) in zip(indices, _names_of_bounds(node), strict=True)
+        ]
+        there = " & ".join(f"({test})" for test in tests) or "1"
+        return f"{there} ? {self.strips.element(first)} : {node.name}"
 
     def _add(self, node: Node, here: Set[int]) -> str:
         """An element that is added where indices tell."""
@@ -187,6 +207,11 @@ class Body:
             terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         return " + ".join([*terms, *([] if base == "0" else [base])])
+
+
+def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
+    """What the first index, and the number of them, is called along each axis."""
+    return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
 
 
 def _spelled(node: Node, args: Sequence[str]) -> str:

@@ -8,10 +8,11 @@ from math import prod
 from typing import NamedTuple, Protocol
 
 from primgraph.codegen.native.extents import extent
+from primgraph.codegen.native.growing import asked, one_more
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.spellings import moved_type
 from primgraph.codegen.native.told import SIZES
-from primgraph.ir.dims import of_one_trip, typical
+from primgraph.ir.dims import TRIPS, is_open, of_one_trip, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType, larger
 from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
@@ -143,12 +144,15 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
     rows = [_row(t) for t in stacks]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
     steps = [_row(t) for _, t in ys]
-    yield f"long trips = {extent(length)};"
+    yield f"long trips = {'INT64_MAX' if length is TRIPS else extent(length)};"
     if p["counted"]:
         yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
         yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
-        for v, t in ys:
-            yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
+        for (v, t), row in zip(ys, steps, strict=True):
+            if is_open(t.shape):
+                yield asked(writer.place(v), "trips", row)
+            else:
+                yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "for (long t = 0; t < trips;) {"
     yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
@@ -173,15 +177,19 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     kinds, count = item.step.operands[consts:], len(item.operands) - consts
     ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
     limit = p["limit"]
-    for v, t in ys:
+    grown = [(writer.place(v), _row(t)) for v, t in ys if is_open(t.shape)]
+    for v, t in ys if not grown else ():
         yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "int64_t t = 0;"
+    if grown:
+        yield "int64_t room = 0;"
     yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
     yield "    uint8_t again;"
     known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
     room = writer.room(larger(test.arena, body.arena))
     inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
+    inside += one_more([place for place, _ in grown], [row for _, row in grown])
     places = [*known, *(f"next{i}" for i in range(count))]
     places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
     inside += [*_call(writer, body, places, room), *_turn(writer, count)]

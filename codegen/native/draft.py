@@ -14,6 +14,7 @@ from primgraph.codegen.native.items import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
 
 # Nests grow no longer than this: compilers take more than linear time for one function.
@@ -64,8 +65,12 @@ class Draft:
         self.after_numpy = 0
         self.last: dict[int, int] = {}
         self.uses = Counter(schedule.outputs)
+        # What more than elementwise steps read.
+        self.whole = set(schedule.outputs)
         for step in schedule.steps:
             self.uses.update(step.inputs)
+            if not (isinstance(step.op, Primitive) and step.op.elementwise):
+                self.whole.update(step.inputs)
         self.overlaid: dict[int, Overlaid] = {}
         # Products of matrices and their sums: where they are, and the last product of them.
         self.sums: dict[int, tuple[int, int]] = {}

@@ -37,7 +37,8 @@ class Node:
     an operand is; "put", an operand left in memory, at `offset` and `strides` of a larger value; or
     a reduction, whose result, of other axes, is in memory at `strides`. "take" reads its first
     operand at places that the others tell, each along an axis of an extent and stride in `reach`;
-    "add" adds it to the value, in memory at `strides`, at such places.
+    "add" adds it to the value, in memory at `strides`, at such places. "inner" is its first operand
+    where each of the others, an index, is `within` so many from a first one on, and else `name`.
     """
 
     step: Step | None
@@ -48,6 +49,11 @@ class Node:
     strides: tuple[int, ...] = ()
     offset: int = 0
     reach: tuple[tuple[int, int], ...] = ()
+    within: tuple[tuple[int, int], ...] = ()
+
+
+# Kinds of what is a number of the loop, and in memory only where it is stored.
+PLAIN = ("text", "call", "copy", "take", "inner")
 
 
 @final

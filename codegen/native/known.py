@@ -28,6 +28,7 @@ from primgraph.codegen.native import cache
 from primgraph.codegen.native.build import Compiler, machine
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
+from primgraph.ir import LOADED
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
@@ -142,34 +143,36 @@ def _digest(graph: Graph) -> str:
     number: dict[Value, int] = {}
     places: dict[str, int] = {}
     known: dict[Any, int] = {}
-    wiring = array("q")
+    wiring: list[int] = []
     for v in graph.inputs:
         number[v] = len(number)
         wiring.append(places.setdefault(str(v.type), len(places)))
     for e in graph.body:
-        types = tuple([v.type for v in e.outputs])
+        inputs, outputs = e.inputs, e.outputs
+        types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
         # Equal parameters are mostly one object.
-        key = e.op, id(e.params), types
+        key = e.op, id(e.params), types, len(inputs)
         at = known.get(key)
         if at is None:
-            at = known[key] = places.setdefault(_told(e, types), len(places))
-        wiring.extend((at, len(e.inputs)))
-        wiring.extend([number[v] for v in e.inputs])
-        for v in e.outputs:
+            at = known[key] = places.setdefault(_told(e), len(places))
+        wiring.append(at)
+        wiring += [number[v] for v in inputs]
+        for v in outputs:
             number[v] = len(number)
     wiring.append(-1)
-    wiring.extend([number[v] for v in graph.outputs])
+    wiring += [number[v] for v in graph.outputs]
     found = hashlib.sha256("\n".join(places).encode())
-    found.update(wiring.tobytes())
+    found.update(array("q", wiring).tobytes())
     return found.hexdigest()
 
 
-def _told(eqn: Equation, types: Sequence[TensorType]) -> str:
+def _told(eqn: Equation) -> str:
     op = eqn.op
     if op not in _OWN or op in spelled:
         raise _UnknownError
     params = ",".join([f"{name}={_text(value)}" for name, value in eqn.params])
-    return f"{op.name}({params}):{','.join(map(str, types))}"
+    types = ",".join([str(v.type) for v in eqn.outputs])
+    return f"{op.name}({params}){len(eqn.inputs)}:{types}"
 
 
 def _text(value: Any) -> str:
@@ -198,7 +201,10 @@ def _text(value: Any) -> str:
 
 @once
 def _writers() -> str:
-    """A hash that is another one as soon as a file is changed that writing C depends on."""
+    """A hash that is another one as soon as a file is changed that writing C depends on.
+
+    Where one was changed while this process ran, nobody knows what it would be the hash of.
+    """
     found = hashlib.sha256()
     for room in ("codegen", "ir", "primitives"):
         for folder in importlib.import_module(f"primgraph.{room}").__path__:
@@ -208,9 +214,13 @@ def _writers() -> str:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for file in os.scandir(folder):
+    with os.scandir(folder) as found:
+        files = [*found]
+    for file in files:
         if file.name.endswith((".py", ".c")):
             s = file.stat()
+            if s.st_ctime > LOADED:
+                raise _UnknownError
             yield file.path, f"{s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {s.st_ino}"
         elif file.is_dir() and file.name != "__pycache__":
             yield from _files(file.path)

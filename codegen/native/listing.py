@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import final
 
 from primgraph.codegen.native.build import compiler
+from primgraph.codegen.native.growing import stays_inside
 from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Outside, Product
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.schedule import Step, schedule
-from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import Shape
 from primgraph.primitives.control import scan, while_loop
@@ -26,9 +26,9 @@ def listing(graph: Graph, limits: Limits) -> tuple[str, ...]:
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
     steps = schedule(graph)
-    if any(is_open(t.shape) for t in steps.types):
-        return ("NumPy does all: there are stacks that grow",)
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    if not stays_inside(plan):
+        return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
     outside = sum(isinstance(item, Outside) for item in plan.items)
     number = "all of it" if not outside else f"all but {outside} step{'s' * (outside > 1)}"
     return (f"native code for {number}", *_Listing().lines(plan.items, "  "))

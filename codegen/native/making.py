@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
+from primgraph.codegen.native.growing import stays_inside
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.known import (
     MADE,
@@ -23,7 +24,7 @@ from primgraph.codegen.native.told import SIZES, Told
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Schedule, schedule
-from primgraph.ir.dims import is_open, typical
+from primgraph.ir.dims import typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import INT64, Shape, TensorType
 from primgraph.primitives.control import while_loop
@@ -47,12 +48,12 @@ class Made(NamedTuple):
 
 
 def made(graph: Graph, options: Options, limits: Limits) -> Made | None:
-    """What native code for `graph` is made of; None for a graph with stacks that grow."""
+    """What native code for `graph` is made of; None where stacks that grow are to leave C."""
     steps = schedule(graph)
-    if any(is_open(t.shape) for t in steps.types):
-        return None
     told = Told(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    if not stays_inside(plan):
+        return None
     written = source(plan, NAME, told)
     modes = modes_of(options, len(plan.outputs))
     entry = _Maker(plan, written, told, steps, graph).entry(modes, options.alone)

@@ -244,10 +244,11 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
 def _bodies(step: Step, draft: Draft) -> list[Nests]:
     """The items of the bodies of a branch or loop; none where it is not for this back end."""
     p = step.params
-    # A loop along stacks that grow may be left with none of them.
-    if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
+    if step.op not in CONTROL:
         return []
-    if any(is_open(type.shape) for type in step.results):
+    # In bodies there is no memory for stacks that grow; a loop along some may be left with none.
+    along = step.op is scan and p["length"] is TRIPS
+    if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
         return []
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
     limits, alone = draft.limits or LIMITS, draft.alone

@@ -11,10 +11,11 @@ import numpy as np
 
 from primgraph.codegen.native.access import row_major, whole
 from primgraph.codegen.native.draft import Draft, Overlaid
-from primgraph.codegen.native.items import Node
+from primgraph.codegen.native.items import Node, Operand
+from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import Shape
-from primgraph.primitives.shapes import concat, pad
+from primgraph.primitives.shapes import concat, pad, slice_assign
 
 # Of larger arrays it is not looked at which elements are written.
 _LOOKED_AT = 2**24
@@ -49,6 +50,9 @@ def join(draft: Draft, step: Step) -> None:
     """Leave operands in parts of the result."""
     (value,), shape, p = step.outputs, step.results[0].shape, step.params
     strides, at = row_major(shape), -1
+    if _is_read_by_element(draft, step):
+        _select(draft, step)
+        return
     if step.op is concat:
         start = 0
         for v, type in zip(step.inputs, step.operands, strict=True):
@@ -66,6 +70,46 @@ def join(draft: Draft, step: Step) -> None:
         _overlay(draft, value, x, y, type.shape, offset, by)
         return
     put_together(draft, value, at)
+
+
+def _is_read_by_element(draft: Draft, step: Step) -> bool:
+    """Whether a part lies in one piece in what is a number elsewhere, and C has its elements; and
+    whether what reads the whole goes over the same indices."""
+    part = step.inputs[-1]
+    if step.op is slice_assign:
+        alone = step.inputs[0] in draft.numbers and all(n == 1 for n in step.params["steps"])
+    else:
+        alone = step.op is pad
+    if not alone or draft.alone or part in draft.numbers or step.outputs[0] in draft.whole:
+        return False
+    type = step.results[0]
+    return type.dtype.kind in "biuf" and c_type(type.dtype) is not None and type.size != 1
+
+
+def _select(draft: Draft, step: Step) -> None:
+    """Read a part where it is there, in the loops of what reads the whole."""
+    (value,), x, type = step.outputs, step.inputs[-1], step.operands[-1]
+    shape = step.results[0].shape
+    below = step.inputs[0] if step.op is slice_assign else draft.zero(value)
+    low = step.params["starts" if step.op is slice_assign else "low"]
+    access = draft.access[x]
+    at, _ = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
+    draft.stored(access.root)
+    draft.last[access.root] = max(at, draft.last.get(access.root, -1))
+    axes = [i for i, n in enumerate(shape) if n != 1]
+    offset, indices, within = access.offset, [], []
+    for i in axes:
+        offset -= low[i] * access.strides[i]
+        if low[i] != 0 or type.shape[i] != shape[i]:
+            indices.append(Operand(text="(long)", strides=tuple([int(i == k) for k in axes])))
+            within.append((low[i], type.shape[i]))
+    strides = tuple([access.strides[i] for i in axes])
+    part = Operand(root=access.root, offset=offset, strides=strides)
+    operands = (part, *indices)
+    number = draft.numbers[below]
+    draft.node(at, Node(step, value, "inner", number, operands, within=tuple(within)))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
 
 
 def place(draft: Draft, step: Step) -> None:

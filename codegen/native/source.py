@@ -14,7 +14,9 @@ from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
+from primgraph.codegen.native.growing import FUNCTIONS, POINTER, calling
 from primgraph.codegen.native.items import (
+    PLAIN,
     Blocks,
     Control,
     Item,
@@ -31,6 +33,7 @@ from primgraph.codegen.native.told import SIZES, Told
 from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
 from primgraph.ir.debug import debugging
+from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -101,6 +104,10 @@ class _Writer:
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
         self.rooms: list[tuple[Place, int]] = []
+        # Stacks that grow, whose pointers are there from the beginning to the end.
+        made = [v for item in plan.items for v in made_by(item)]
+        self.stacks = [v for v in made if is_open(plan.types[v].shape)]
+        self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
 
@@ -146,18 +153,11 @@ class _Writer:
         if self.told is not None:
             for part in parts:
                 self.declare_sizes(part)
-        args = "void *const *restrict a, char *restrict w"
-        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
-        if len(parts) == 1:
-            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
-        else:
-            for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, *end]
-            calls = [
-                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
-            ]
-            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
+        places = [self.place(v) for v in self.stacks]
+        self.functions += _functions(f"{name}_within" if places else name, parts)
+        if places:
+            self.declared.append(FUNCTIONS)
+            self.functions += calling(name, f"{name}_within", _ARGUMENTS, places)
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
@@ -195,7 +195,8 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.arena.text(self.offset[value])})"
+        place = f"(w + {self.arena.text(self.offset[value])})"
+        return f"(*(char **){place})" if is_open(self.type(value).shape) else place
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -208,7 +209,7 @@ class _Writer:
         if isinstance(item, Nest):
             yield from statements(item, self, self.plan.added)
         elif isinstance(item, Product):
-            yield from self.product(item)
+            yield from _products(self, item)
         elif isinstance(item, Control):
             yield from control(self, item)
         elif isinstance(item, Blocks):
@@ -252,32 +253,48 @@ class _Writer:
         self.functions += ["    return 0;", "}", ""]
         return name
 
-    def product(self, item: Product) -> Iterator[str]:
-        x = item.step.operands[0]
-        type = item.step.results[0]
-        if is_zero(type.size):
-            return
-        kind = c_type(type.dtype)
-        name = "f64" if type.dtype.itemsize == 8 else "f32"
-        function = _product(self.plan, item)
-        batch = type.shape[:-2]
-        m, n = type.shape[-2:]
-        k = x.shape[-1]
-        yield f"{kind} *restrict o = ({kind} *){self.place(item.value)};"
-        yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
-        yield f"const {kind} *y = (const {kind} *){self.place(item.right.root)};"
-        pad = ""
-        for d, rows in enumerate(batch):
-            yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
-            pad += "    "
-        apart = row_major(type.shape)[:-2]
-        out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
-        left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
-        (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
-        yield (
-            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
-            f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
-        )
+
+def _products(writer: _Writer, item: Product) -> Iterator[str]:
+    """The loops over products of matrices, each a call of a function of `products.c`."""
+    x, type = item.step.operands[0], item.step.results[0]
+    if is_zero(type.size):
+        return
+    kind = c_type(type.dtype)
+    function = f"{_product(writer.plan, item)}_{type_name(type.dtype)}"
+    *batch, m, n = type.shape
+    k = x.shape[-1]
+    yield f"{kind} *restrict o = ({kind} *){writer.place(item.value)};"
+    yield f"const {kind} *x = (const {kind} *){writer.place(item.left.root)};"
+    yield f"const {kind} *y = (const {kind} *){writer.place(item.right.root)};"
+    pad = ""
+    for d, rows in enumerate(batch):
+        yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
+        pad += "    "
+    apart = row_major(type.shape)[:-2]
+    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
+    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
+    yield (
+        f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
+        f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
+    )
+
+
+_ARGUMENTS = "void *const *restrict a, char *restrict w"
+
+
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+    """A function of that name, which calls others if there are several parts."""
+    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
+    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    if len(parts) == 1:
+        return [head, unused, *parts[0], *end]
+    lines = []
+    for k, part in enumerate(parts):
+        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
+        lines += [own, unused, *part, *end]
+    calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
+    return [*lines, head, "    int failed;", *calls, *end]
 
 
 _FAULT = re.compile(r"kernel\.c:(\d+)")
@@ -307,9 +324,6 @@ def _product(plan: Nests, item: Product) -> str:
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
-_PLAIN = ("text", "call", "copy", "take")
-
-
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
     if isinstance(item, Outside | Control | Routine):
@@ -318,7 +332,7 @@ def made_by(item: Item) -> list[int]:
         return [item.value]
     if isinstance(item, Blocks):
         return [*item.totals, *(rows.root for rows in item.kept)]
-    return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
+    return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
 
 
 def _crossing(plan: Nests) -> Iterator[int]:
@@ -377,7 +391,7 @@ def _declared(plan: Nests) -> Iterator[str]:
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
                 yield f"void {name}({kind} *, {runs});"
-            elif node.kind not in (*_PLAIN, "put", "add"):
+            elif node.kind not in (*PLAIN, "put", "add"):
                 name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"

@@ -289,7 +289,9 @@ static inline T pg_erfcinv_T(T x) { return (T)pg_erfcinv_of((double)x); }
 static inline double pg_log_ndtr_of(double x) {
     const double scaled = 0.5 * pg_erfcx_above(fabs(x) * 0.7071067811865476);
     if (x < -1.0) return log(scaled) - 0.5 * x * x;
-    const double small = scaled * exp(-0.5 * x * x);
+    /* The head has so few bits that its square is exact. */
+    const double c = x > 40.0 ? 40.0 : x, head = (double)(float)c;
+    const double small = scaled * (exp(-0.5 * head * head) * exp(-0.5 * (c - head) * (c + head)));
     return log1p(-(x < 0.0 ? 1.0 - small : small));
 }
 

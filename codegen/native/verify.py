@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from primgraph.codegen.native.extents import Place
+from primgraph.codegen.native.growing import POINTER
 from primgraph.codegen.native.items import Blocks, Item, Nest, Nests, Product
 from primgraph.errors import InternalError
+from primgraph.ir.dims import is_open
 
 # Memory for one item alone: which item, where it is, and its size.
 Room: TypeAlias = tuple[int, Place, int]
@@ -54,7 +56,8 @@ def verify_memory(
             if v in offsets:
                 first.setdefault(v, at)
                 last[v] = at
-    stays = [(first[v], last[v], offsets[v], plan.types[v].nbytes, f"value {v}") for v in first]
+    sizes = {v: POINTER if is_open(t.shape) else t.nbytes for v, t in plan.types.items()}
+    stays = [(first[v], last[v], offsets[v], sizes[v], f"value {v}") for v in first]
     stays += [(at, at, place, size, "room") for at, place, size in rooms]
     _apart(stays)
 

@@ -407,7 +407,11 @@ def log_ndtr_chunk(x: Any) -> Any:
     """The logarithm of the normal distribution function, with all its digits in both tails."""
     y = np.abs(x) * 0.7071067811865476
     scaled = 0.5 * erfcx_above_zero(y)
-    small = scaled * np.exp(-0.5 * x * x)
+    # The head has so few bits that its square is exact.
+    near = np.clip(x, -40.0, 40.0)
+    head = near.astype(np.float32).astype(np.float64)
+    tail = np.exp(-0.5 * head * head) * np.exp(-0.5 * (near - head) * (near + head))
+    small = scaled * tail
     above = np.log1p(-np.where(x < 0.0, 1.0 - small, small))
     return np.where(x < -1.0, np.log(scaled) - 0.5 * x * x, above)
 

@@ -18,6 +18,7 @@ from primgraph.distributed.engine import Engine, dask_module
 from primgraph.distributed.tasks import Chunk, File, Piece, Rows, look, partition
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.operators.promotion import array_of
 from primgraph.program.program import Program
 from primgraph.tables import quantity
 
@@ -44,8 +45,9 @@ def chunks(
     along axis 0 only; memory maps, whose files all workers can read, and small arrays, which are
     chunked here, `rows` at a time (by default about 256 MiB). Or it is a list of paths with a
     `loader`, which makes an array, or a dict or tuple of arrays, of each; a list of `dask.delayed`
-    chunks; or a bag of such chunks. These are looked at once, before they are first used, as it has
-    to be known how many rows they have. What is a `Chunks` already is given back.
+    chunks, or of futures of such; or a bag of such chunks. These are looked at once, before they
+    are first used, as it has to be known how many rows they have. What is a `Chunks` already is
+    given back.
 
     Raises `ArgumentError` for anything else, and for arrays that are too large to be sent;
     `ShapeError` where arrays have other numbers of rows or other chunks.
@@ -198,7 +200,12 @@ def _type(shape: tuple[int, ...], dtype: str) -> str:
 
 
 def _is_delayed(item: Any) -> bool:
-    return type(item).__module__.startswith("dask.delayed")
+    """Whether `item` is a delayed value, a future, or a tuple or dict of such."""
+    leaves = tree.leaves(item) if isinstance(item, tuple | dict) else [item]
+    homes = "dask.delayed", "distributed.client"
+    return bool(leaves) and all(
+        type(leaf).__module__.startswith(homes) and hasattr(leaf, "key") for leaf in leaves
+    )
 
 
 def _is_bag(item: Any) -> bool:
@@ -223,7 +230,9 @@ def _of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
     return Chunks(items, labels, [], True)
 
 
-def _of_delayed(parts: Sequence[Any], bag: bool) -> Chunks:
+def _of_delayed(given: Sequence[Any], bag: bool) -> Chunks:
+    delayed = dask_module("dask").delayed
+    parts = [part if type(part).__name__ == "Delayed" else delayed(part) for part in given]
     what = "partition" if bag else "chunk"
     labels = [f"{what} {i}, {part.key!s:.60}" for i, part in enumerate(parts)]
     return Chunks([[part.key] for part in parts], labels, list(parts), True)
@@ -243,6 +252,8 @@ def _of_arrays(data: Any, rows: int | None) -> Chunks:
             )
         if not leaf.ndim:
             raise ShapeError(f"{path} has no rows: its shape is ()")
+        if isinstance(leaf, np.ndarray):
+            array_of(leaf[:0])  # masked arrays and matrices are refused
     extents = _extents(paths, leaves, rows)
     columns = tuple([TensorType(leaf.shape[1:], as_dtype(leaf.dtype)) for leaf in leaves])
     per_leaf = [[*_items(path, leaf, extents)] for path, leaf in zip(paths, leaves, strict=True)]

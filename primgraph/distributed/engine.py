@@ -67,11 +67,9 @@ def engine_of(client: Any) -> Engine:
         raise ArgumentError(f"a client of dask's is needed, not {client!r:.60}")
     if client.asynchronous:
         raise ArgumentError("an asynchronous client is not waited for: give another one")
-    if client.status not in ("running", "connecting"):
-        raise ArgumentError(
-            f"the client is {client.status}", hint="make a new one: Client(address)"
-        )
-    return Engine(client)
+    found = Engine(client)
+    found.require_open()
+    return found
 
 
 def _default_client() -> Any:
@@ -134,6 +132,13 @@ class Engine:
     def __init__(self, client: Any) -> None:
         self.client = client
 
+    def require_open(self) -> None:
+        """Raise `ArgumentError` if the client has been closed."""
+        if self.client is not None and self.client.status not in ("running", "connecting"):
+            raise ArgumentError(
+                f"the client is {self.client.status}", hint="make a new one: Client(address)"
+            )
+
     # What is sent.
 
     def parcel(self, parcel: Parcel) -> Parcel | Named:
@@ -149,7 +154,8 @@ class Engine:
             kind = type("KernelGiven", (base,), {"setup": _setup, "teardown": _teardown})
             plugin = kind()
             plugin.parcel = parcel
-            self._register(plugin, _plugin_name(parcel.digest))
+            name = _plugin_name(parcel.digest)
+            self._done(lambda: self.client.register_plugin(plugin, name=name))
             while len(known) >= _KEPT:
                 oldest = next(iter(known))
                 del known[oldest]
@@ -157,35 +163,38 @@ class Engine:
         known[parcel.digest] = known.pop(parcel.digest, None)
         return Named(parcel.digest)
 
-    def _register(self, plugin: Any, name: str) -> None:
-        """Give a plugin to all workers, again where one of them goes away meanwhile."""
+    def _done(self, send: Callable[[], Any]) -> Any:
+        """What `send` gives, which is called again where a worker goes away meanwhile."""
         for attempt in range(_TRIES):
             try:
-                self.client.register_plugin(plugin, name=name)
-                return
-            except OSError:
+                return send()
+            except OSError as error:
                 # The connection to a worker that has died is closed; the scheduler hears of it.
-                if self.client.status != "running" or attempt == _TRIES - 1:
+                ended = isinstance(error, TimeoutError) or self.client.status != "running"
+                if ended or attempt == _TRIES - 1:
                     raise
                 time.sleep(0.2 * (attempt + 1))
+        raise AssertionError("the last attempt raises")
+
+    def _scattered(self, item: Any) -> Any:
+        """`item` on a worker, as an argument of tasks; others have it from there.
+
+        To give it to all of them at once may wait for ever, where one of them dies meanwhile.
+        """
+        return self._done(lambda: self.client.scatter(item, hash=False))
 
     def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
         """Constants as arguments of tasks; they are scattered, each once."""
         if self.client is None:
             return list(arrays)
+        return [self._kept(d, a) for d, a in zip(parcel.large, arrays, strict=True)]
 
-        def scattered(array: Array) -> Callable[[], Any]:
-            return lambda: self.client.scatter(array, broadcast=True, hash=False)
-
-        names = [f"primgraph-constant-{digest}" for digest in parcel.large]
-        return [self._kept(n, scattered(a)) for n, a in zip(names, arrays, strict=True)]
-
-    def _kept(self, key: str, send: Callable[[], Any]) -> Any:
+    def _kept(self, digest: str, array: Array) -> Any:
         known = _sent_by(self.client).constants
-        future = known.pop(key, None)
+        future = known.pop(digest, None)
         if future is None or future.status in ("cancelled", "lost", "error"):
-            future = send()
-        known[key] = future
+            future = self._scattered(array)
+        known[digest] = future
         while len(known) > _KEPT:
             del known[next(iter(known))]
         return future
@@ -202,7 +211,7 @@ class Engine:
         latency, bandwidth = self.speed()
         if size / bandwidth < latency:
             return given
-        return self.client.scatter(given, broadcast=True, hash=False)
+        return self._scattered(given)
 
     def speed(self) -> tuple[float, float]:
         """Seconds to scatter next to nothing, and bytes a second; measured once for a client."""
@@ -211,7 +220,7 @@ class Engine:
             times = []
             for count in (1, 1, 1 << 19, 1 << 19):
                 start = time.perf_counter()
-                self.client.scatter(np.zeros(count), broadcast=True, hash=False)
+                self._scattered(np.zeros(count))
                 times.append(time.perf_counter() - start)
             latency = min(times[:2])
             known.speed = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
@@ -260,6 +269,7 @@ class Engine:
         drafted: Callable[[str], tuple[dict[Any, Any], Any]],
         sources: Sequence[Any],
     ) -> Any:
+        self.require_open()
         graphs = dask_module("dask.highlevelgraph").HighLevelGraph
         delayed = dask_module("dask.delayed").Delayed
         for attempt in range(_TRIES):
@@ -306,5 +316,6 @@ class Engine:
         """Threads and memory limit of each worker; 0 where there is none."""
         if self.client is None:
             return [(get_num_threads(), 0)]
+        self.require_open()
         known = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return [(w["nthreads"], int(w["memory_limit"] or 0)) for w in known]

@@ -6,9 +6,11 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import CodeType
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -19,7 +21,14 @@ from primgraph.codegen.run import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
 from primgraph.distributed.parcels import Named, Parcel, opened, pack
 from primgraph.distributed.tasks import elsewhere, write_atomically
-from primgraph.errors import ArgumentError, LoadError, OptionError, PrimgraphError, RunError
+from primgraph.errors import (
+    ArgumentError,
+    LoadError,
+    OptionError,
+    PrimgraphError,
+    RunError,
+    ShapeError,
+)
 from primgraph.frames import is_interruption
 from primgraph.ir.form import put_together
 from primgraph.ir.slices import without_formal
@@ -56,13 +65,14 @@ def vmap(
 
     `f` is compiled once, and a member has the bits that it has alone. With `compiled=False` it is
     called as it is, with arrays, and may do anything, as train a network; it returns an array or a
-    dict of arrays.
+    dict of arrays. What it calls is then not looked at to tell one ensemble from another.
 
     With `out`, a folder that all workers reach, results are written as they come, and a call goes
     on with what is not there yet; what is returned are then arrays of dask's that read them.
 
     Raises `ArgumentError` for what are no members, `OptionError` for a folder with the results of
-    another ensemble, and what a member raises, with its number.
+    another ensemble, `ShapeError` for members that return other arrays than the first one, and what
+    a member raises, with its number.
     """
     engine = engine_of(client)
     if type(block) is not int or block < 1:
@@ -99,6 +109,8 @@ def vmap(
         return [(run_block, work, constants, b) for b in waiting]
 
     found: list[dict[str, Array]] = engine.gathered("vmap", draft, []) if waiting else []
+    for other, done in zip(waiting, found, strict=True):
+        _require_same(other.start, _kinds(done), _kinds(found[0]), waiting[0].start)
     if folder is not None:
         names, columns = _lazy([(b.file or "", len(b)) for b in blocks])
     else:
@@ -131,8 +143,27 @@ class Block:
         return len(self.arrays[0]) if self.count is None else self.count
 
 
+Kinds: TypeAlias = "dict[str, tuple[tuple[int, ...], Any]]"
+
+
+def _kinds(stacked: Mapping[str, Array]) -> Kinds:
+    """Shapes and dtypes of what the members of a block have returned."""
+    return {name: (a.shape[1:], a.dtype) for name, a in stacked.items()}
+
+
+def _require_same(number: int, found: Kinds, wanted: Kinds, first: int) -> None:
+    """Raise `ShapeError` where a member returned other arrays than the first one did."""
+    if found != wanted:
+        listed = (
+            ", ".join(f"{name}: {dtype} of shape {shape}" for name, (shape, dtype) in kinds.items())
+            for kinds in (found, wanted)
+        )
+        mine, theirs = listed
+        raise ShapeError(f"member {number} returned {mine}, and member {first} {theirs}")
+
+
 def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Array]:
-    """The results of the members of a block, by name; none where they are in a file."""
+    """The results of the members of a block, by name; no rows of them where they are in a file."""
     members: list[dict[str, Array]] = []
     kernel = opened(work, large) if isinstance(work, Parcel | Named) else None
     for i in range(len(block)):
@@ -154,20 +185,28 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
                 raise
             text = f"member {number} failed: {type(error).__name__}: {error}"
             raise elsewhere(RunError(text)) from error
+    kinds = [{name: (a.shape, a.dtype) for name, a in m.items()} for m in members]
+    for i, kind in enumerate(kinds):
+        _require_same(block.start + i, kind, kinds[0], block.start)
     stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
     if block.file is None:
         return stacked
     memory = io.BytesIO()
-    saved: Any = stacked
-    np.savez(memory, **saved)
+    # As `np.savez` does, whose own arguments are no names of results.
+    with zipfile.ZipFile(memory, "w") as archive:
+        for name, array in stacked.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
     write_atomically(Path(block.file), lambda file: file.write(memory.getvalue()))
-    return {}
+    return {name: array[:0] for name, array in stacked.items()}
 
 
 def _named(result: Any) -> dict[str, Array]:
     """What a member that is not compiled has returned: an array, or a dict of such."""
     named = result if isinstance(result, dict) else {_ALONE: result}
     found = {str(name): np.asarray(value) for name, value in named.items()}
+    if not found:
+        raise ArgumentError("a member returned a dict without arrays")
     for name, array in found.items():
         if array.dtype.kind not in "biufc":
             raise ArgumentError(
@@ -214,11 +253,19 @@ def _digest(
     """What tells an ensemble from others."""
     found = hashlib.sha256(repr((count, key, block)).encode())
     name = f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', type(f).__qualname__)}"
-    found.update((name if parcel is None else parcel.digest).encode())
+    code = getattr(f, "__code__", None)
+    found.update((f"{name} {_said(code)}" if parcel is None else parcel.digest).encode())
     for array in leaves:
         found.update(repr((array.shape, array.dtype.str)).encode())
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
+
+
+def _said(item: Any) -> str:
+    """What a function's code says, and not where it stands; the same in each process."""
+    if isinstance(item, CodeType):
+        return f"{item.co_code.hex()} {item.co_names} {[_said(c) for c in item.co_consts]}"
+    return repr(sorted(map(repr, item)) if isinstance(item, frozenset) else item)
 
 
 def _claim(folder: Path, digest: str) -> None:

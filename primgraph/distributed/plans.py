@@ -17,6 +17,7 @@ from primgraph.inspect.cost import works
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType
+from primgraph.source import caller
 from primgraph.tables import quantity
 
 # What a worker has loaded before it is given anything.
@@ -67,7 +68,8 @@ class Plan:
         else:
             advice = f"chunks of {self.fitting_rows:,} rows would fit"
         return (
-            f"a worker with {self.threads} tasks takes about {quantity(self.worker_bytes, 'B')}, "
+            f"a worker with {self.threads} task{'s' * (self.threads != 1)} takes about "
+            f"{quantity(self.worker_bytes, 'B')}, "
             f"of which dask begins tasks up to {quantity(int(_FULL * self.limit), 'B')}; {advice}"
         )
 
@@ -150,7 +152,8 @@ def warn_early(kernels: Kernels, engine: Engine) -> None:
         return
     plan = plan_of("", kernels, engine)
     if not plan.fits:
-        warnings.warn(plan.warning(), stacklevel=6)
+        place = caller()
+        warnings.warn_explicit(plan.warning(), UserWarning, place.file, place.line)
 
 
 def _given(graph: Graph, data: int) -> tuple[TensorType, ...]:

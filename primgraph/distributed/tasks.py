@@ -20,6 +20,7 @@ from primgraph.frames import is_interruption
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
+from primgraph.operators.promotion import array_of
 from primgraph.program.finite import check_finite
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -169,7 +170,7 @@ def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
     found = _fetched(chunk, items)
     if chunk.whole:
         found = opened_whole(found[0])
-    arrays = [np.asarray(a) for a in found]
+    arrays = [array_of(a) for a in found]
     if chunk.types is not None:
         require_types(chunk, [TensorType(a.shape, a.dtype) for a in arrays])
     return arrays
@@ -228,7 +229,10 @@ def look(chunk: Chunk, items: Sequence[Any]) -> tuple[Any, list[tuple[tuple[int,
         if any(a.dtype.kind not in "biufc" for a in found):
             kind = type(first).__name__
             raise RunError(f"{chunk.label} has {kind} {first!r:.60}, and no array")
+        found = [array_of(a) for a in opened_whole(item)]
     except PrimgraphError as error:
+        if chunk.label not in error.message:
+            error.origin = (f"in {chunk.label}", *error.origin)
         raise elsewhere(error) from error.__cause__
     return tree.structure(first), [(a.shape, a.dtype.str) for a in found]
 
