@@ -59,8 +59,8 @@ def seconds_of_all() -> float:
 def wait_for_quiet(seconds: float) -> None:
     """Wait until nobody computes, for a third of a second at most, before so long a measurement.
 
-    Threads of a tool that has just had its turn spin for a while before they sleep. Before less than
-    a hundredth of a second, which shows that something runs and not how fast, nobody waits.
+    Threads of a tool that has just had its turn spin for a while before they sleep. Before less
+    than a hundredth of a second, which shows that something runs and not how fast, nobody waits.
     """
     end = time.perf_counter() + (1 / 3 if seconds >= 0.01 else 0)
     while time.perf_counter() < end:
