@@ -1,14 +1,20 @@
 """Products of matrices in native code that are added to each other, and their operands' layouts."""
 
+import ctypes
+import platform
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
+from exported import compiler
 from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.export.unspelled import SERIAL
+from primgraph.codegen.native import build
 from primgraph.codegen.native.items import Blocks, Product
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
@@ -184,3 +190,50 @@ def test_extrema_of_runs_of_any_length(dtype):
     wanted = [f(x, axis=1) for x in rows for f in (np.max, np.min)]
     for found, value in zip(kernel(*rows), wanted, strict=True):
         np.testing.assert_array_equal(found, value)
+
+
+STUB = """
+int pg_share(int (*each)(void *const *, char *, long), void *const *arrays, char *room, long count,
+             long size) {
+    for (long g = 0; g < count; g++) each(arrays, room + g * size, g);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="these are options for such processors"
+)
+@pytest.mark.parametrize("option", ["-march=x86-64", "-mno-avx512f"])
+def test_products_are_right_on_processors_with_shorter_vectors(option, tmp_path):
+    """Each has tiles of its own; what runs here else are those of this processor."""
+    made = tmp_path / "products.so"
+    text = Path(build.__file__).with_name("products.c").read_text()
+    (tmp_path / "products.c").write_text(text + STUB)
+    given = *compiler(), "-O1", "-std=c11", "-fPIC", "-shared", "-march=native", option
+    words = [*given, str(tmp_path / "products.c"), "-o", str(made)]
+    subprocess.run(words, check=True, capture_output=True)
+    library = ctypes.CDLL(str(made))
+
+    def product(name, x, y, before):
+        out, places = before.copy(), []
+        for a in (x, y):
+            places += [ctypes.c_void_p(a.ctypes.data), *(s // a.itemsize for s in a.strides)]
+        sizes = map(ctypes.c_long, (*before.shape, x.shape[1]))
+        longs = [p if isinstance(p, ctypes.c_void_p) else ctypes.c_long(p) for p in places]
+        function = getattr(library, f"{name}_f{8 * x.itemsize}")
+        function.restype = None
+        function(ctypes.c_void_p(out.ctypes.data), *longs, *sizes)
+        return out
+
+    shapes = [(2, 3, 1), (5, 7, 9), (16, 33, 200), (1, 20, 9), (20, 1, 9), (300, 5, 4), (9, 48, 17)]
+    for dtype, rtol in ((np.float64, 1e-12), (np.float32, 2e-5)):
+        for m, n, k in shapes:
+            x, y, before = drawn((m, k), (k, n), (m, n), dtype=dtype)
+            for left in (x, np.asfortranarray(x)):
+                for right in (y, np.asfortranarray(y)):
+                    for name, first in (("pg_matmul", 0), ("pg_onto", 1), ("pg_added", 1)):
+                        expected = first * before.astype("f8") + x.astype("f8") @ y
+                        found = product(name, left, right, before)
+                        bound = rtol * np.max(np.abs(expected))
+                        np.testing.assert_allclose(found, expected, rtol, bound)

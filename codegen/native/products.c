@@ -16,12 +16,24 @@ int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, 
 #define FEW 1e9
 #define VECTOR_BYTES 64
 #define ROWS 8
-#else
+#define WIDE 3
+#elif defined(__AVX__)
 #define FEW 131072.0
 #define VECTOR_BYTES 32
 #define ROWS 4
-#endif
 #define WIDE 3
+#else
+/* Compilers put wider vectors together from scalars. */
+#define FEW 131072.0
+#define VECTOR_BYTES 16
+#ifdef __aarch64__
+#define ROWS 8
+#define WIDE 3
+#else
+#define ROWS 4
+#define WIDE 2
+#endif
+#endif
 /* Multiplications for one element of a tile before the next tile's turn. */
 #define DEEPEST 192
 /* Rows that are computed before the next ones, as the second cache holds them. */
@@ -47,15 +59,19 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), m
 #define FIRST(i, half, lanes) ((i) & (half) ? (i) - (half) + (lanes) : (i))
 #define SECOND(i, half, lanes) ((i) & (half) ? (i) + (lanes) : (i) + (half))
 #define FOUR(F, i, h, n) F(i, h, n), F(i + 1, h, n), F(i + 2, h, n), F(i + 3, h, n)
+#define LANES_2(F, h) F(0, h, 2), F(1, h, 2)
 #define LANES_4(F, h) FOUR(F, 0, h, 4)
 #define LANES_8(F, h) FOUR(F, 0, h, 8), FOUR(F, 4, h, 8)
 #define LANES_16(F, h) FOUR(F, 0, h, 16), FOUR(F, 4, h, 16), FOUR(F, 8, h, 16), FOUR(F, 12, h, 16)
 #if VECTOR_BYTES == 64
 #define LANES_f64 LANES_8
 #define LANES_f32 LANES_16
-#else
+#elif VECTOR_BYTES == 32
 #define LANES_f64 LANES_4
 #define LANES_f32 LANES_8
+#else
+#define LANES_f64 LANES_2
+#define LANES_f32 LANES_4
 #endif
 #ifdef __clang__
 #define SHUFFLED(name, x, y, F, h) __builtin_shufflevector(x, y, LANES_##name(F, h))
@@ -71,7 +87,7 @@ typedef int32_t f32_places __attribute__((vector_size(VECTOR_BYTES)));
     static inline __attribute__((always_inline)) void cross_##name(name##_vector *t) { \
         enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
         CROSS_RUNS(name, 1)                                                            \
-        CROSS_RUNS(name, 2)                                                            \
+        if (LANES > 2) { CROSS_RUNS(name, 2 % LANES) }                                 \
         if (LANES > 4) { CROSS_RUNS(name, 4 % LANES) }                                 \
         if (LANES > 8) { CROSS_RUNS(name, 8 % LANES) }                                 \
     }
@@ -182,7 +198,7 @@ LIBRARY_PRODUCT(float, f32)
                             const type *b, long step, long k, long m, long vectors,    \
                             long ending, int add) {                                    \
         if (vectors == 3)                                                              \
-            tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, 3);            \
+            tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, WIDE);         \
         else if (vectors == 2)                                                         \
             tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, 2);            \
         else                                                                           \
