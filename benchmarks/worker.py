@@ -56,12 +56,13 @@ def seconds_of_all() -> float:
     return (sum(fields[:8]) - idle - waiting) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_for_quiet() -> None:
-    """Wait until nobody computes, for a third of a second at most.
+def wait_for_quiet(seconds: float) -> None:
+    """Wait until nobody computes, for a third of a second at most, before so long a measurement.
 
-    Threads of a tool that has just had its turn spin for a while before they sleep.
+    Threads of a tool that has just had its turn spin for a while before they sleep. Before less
+    than a hundredth of a second, which shows that something runs and not how fast, nobody waits.
     """
-    end = time.perf_counter() + 1 / 3
+    end = time.perf_counter() + (1 / 3 if seconds >= 0.01 else 0)
     while time.perf_counter() < end:
         before = seconds_of_all()
         time.sleep(0.05)
@@ -176,7 +177,7 @@ class Worker:
         def call() -> Any:
             return function(*arguments)
 
-        wait_for_quiet()
+        wait_for_quiet(seconds)
         with blas_threads(threads):
             trial = statistics.median(seconds_a_call(call, seconds))
         answer = {"variant": variant, "trial": trial, "first": first, "error": error, "peak": peak}
@@ -185,7 +186,7 @@ class Worker:
     def measure(self, seconds: float) -> dict[str, Any]:
         """Seconds a call, and the processors that others were using meanwhile."""
         assert self.call is not None
-        wait_for_quiet()
+        wait_for_quiet(seconds)
         with blas_threads(self.threads):
             all_before, mine_before = seconds_of_all(), time.process_time()
             start = time.perf_counter()
