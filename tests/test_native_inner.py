@@ -68,3 +68,22 @@ def test_sizes_that_calls_tell_bound_parts():
     for n in (1, 2, 3, 50, 700):
         x = rng.normal(size=n)
         np.testing.assert_allclose(native(x), numpy(x), 1e-13, 1e-13)
+
+
+def test_an_empty_array_is_nowhere_in_what_pads_it():
+    x = np.zeros((0, 3))
+    kernel = pg.compile(
+        pg.trace(lambda x: pg.pad(x, ((0, 1), (0, 1))) + pg.pad(x, ((1, 0), (1, 0))), x),
+        target="c",
+    )
+    np.testing.assert_array_equal(kernel(x), np.zeros((1, 4)))
+    text = """
+graph f(%x: f64[0,3]) {
+  %0: f64[0,3] = integer_pow(%x, n=4)
+  %1: f64[1,7] = pad(%0, high=(1, 2), low=(0, 2))
+  %2: f64[1,7] = mul(%1, %1)
+  return %2, %2
+}"""
+    for _ in range(3):
+        for found in pg.compile(pg.parse(text), style="native")(x):
+            np.testing.assert_array_equal(found, np.zeros((1, 7)))

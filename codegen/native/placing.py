@@ -82,6 +82,9 @@ def _is_read_by_element(draft: Draft, step: Step) -> bool:
         alone = step.inputs[0] in draft.numbers and all(n == 1 for n in step.params["steps"])
     else:
         alone = step.op is pad
+    # An empty part is nowhere, also along an axis of one place, over which no loop goes.
+    if 0 in step.operands[-1].shape:
+        return False
     if not alone or draft.alone or part in draft.numbers or step.outputs[0] in draft.whole:
         return False
     type = step.results[0]
