@@ -11,8 +11,10 @@ from random_programs import Program, random_draft, random_program
 
 from primgraph.codegen.native.regions import LIMITS
 from primgraph.codegen.plan.limits import Limits
+from primgraph.errors import FeedError
 from primgraph.ir.dims import size
 from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import at_sizes
 from primgraph.transforms import clean_up, lower
 
@@ -23,7 +25,8 @@ TOGETHER = 10
 def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """Which programs of these seeds native code computes otherwise than the interpreter.
 
-    Each is there with both of its sets of feeds, one in four with sizes. Programs are compiled
+    Each is there with both of its sets of feeds, one in four with sizes, but for those whose sizes
+    are against what the program assumes. Programs are compiled
     together; where that fails, each is alone. Every other time they are in blocks of two rows.
     """
     graphs: list[Graph] = []
@@ -34,10 +37,13 @@ def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
         for k in range(2):
             # Values of two graphs in one are not the same, nor are sizes.
             program, sizes = _program(seed)
+            given = (program.feeds, program.others)[k]
+            if sizes and _are_refused(program.graph, given):
+                continue
             graph = clean_up(lower(program.graph))
             others = {n: size(f"{n}{len(graphs)}") for n in sizes}
             graphs.append(at_sizes(graph, others) if sizes else graph)
-            feeds.append([np.array(x, order="C") for x in (program.feeds, program.others)[k]])
+            feeds.append([np.array(x, order="C") for x in given])
             owners.append(seed)
     with np.errstate(all="ignore"):
         try:
@@ -54,6 +60,15 @@ def _program(seed: int) -> tuple[Program, str]:
     numbers = np.random.default_rng((seed, 17)).integers(1, 6, 2)
     sizes = {n: int(k) for n, k in zip("NM", numbers, strict=True)}
     return random_draft(seed, sizes)[0], "NM"
+
+
+def _are_refused(graph: Graph, feeds: list[np.ndarray]) -> bool:
+    """Whether a program of sizes assumes that there are none such."""
+    try:
+        interpret(graph, *feeds)
+    except FeedError as refusal:
+        return "assumed by" in str(refusal)
+    return False
 
 
 def _alone(

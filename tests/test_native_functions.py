@@ -63,6 +63,12 @@ TWO = {
         [between(-9, 9), by_size(1e-300, 1e300), by_size(-1e-5, -1e5)],
         [between(-9, 9), by_size(1e-300, 1e300), by_size(-1e-5, -1e5)],
     ),
+    # Where it is next to zero there is less of it.
+    "logaddexp": (
+        lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))),
+        [between(-700, 700), between(0, 1), between(-37, -34), by_size(1e-3, 10)],
+        [between(-700, 700), by_size(1e-30, 1), [1e-300] * 60, by_size(1e-3, 10)],
+    ),
 }
 
 

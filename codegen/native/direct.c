@@ -10,6 +10,8 @@ typedef struct {
     vectorcallfunc call;
     PyObject *native;   /* what is tried; a `Native`, or what gives a list or None just so */
     PyObject *pack;     /* makes of a list what a call returns; NULL where it is that already */
+    PyObject *late;     /* the code whose `kept` arrays, which its first call makes, go along */
+    PyObject *kept;     /* these, in a tuple; NULL before, and where there are none */
     Py_ssize_t inputs;
 } Direct;
 
@@ -50,9 +52,9 @@ static PyObject *computed_into(Native *n, PyObject *const *args, PyObject *out) 
 
 /* What native code gives; None where it is not for that. */
 static PyObject *tried(Direct *d, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *native = d->native, *out = Py_None;
+    PyObject *native = d->native, *out = Py_None, *all[MOST];
     const int known = Py_IS_TYPE(native, &NativeType);
-    if (count != d->inputs) Py_RETURN_NONE;
+    if (count != d->inputs || (d->late != NULL && d->kept == NULL)) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i), *value = args[count + i];
         if (name == out_name)
@@ -60,12 +62,33 @@ static PyObject *tried(Direct *d, PyObject *const *args, Py_ssize_t count, PyObj
         else if (name != borrow_name || value != Py_False)
             Py_RETURN_NONE;
     }
+    if (d->kept != NULL) {
+        const Py_ssize_t kept = PyTuple_GET_SIZE(d->kept);
+        if (count + kept > MOST) Py_RETURN_NONE;
+        for (Py_ssize_t i = 0; i < count; i++) all[i] = args[i];
+        for (Py_ssize_t i = 0; i < kept; i++) all[count++] = PyTuple_GET_ITEM(d->kept, i);
+        args = all;
+    }
     if (out != Py_None) {
         if (known) return computed_into((Native *)native, args, out);
         Py_RETURN_NONE;
     }
     if (known && !((Native *)native)->handed) return computed((Native *)native, args, NULL, 0);
     return PyObject_Vectorcall(native, args, count, NULL);
+}
+
+/* Keeps what the first call has made, if it has. */
+static int keep(Direct *d) {
+    PyObject *made = PyObject_GetAttrString(d->late, "kept");
+    if (made == NULL) return 0;
+    PyObject *kept = PyList_CheckExact(made) ? PyList_AsTuple(made) : NULL;
+    Py_DECREF(made);
+    /* Another thread may have been here meanwhile. */
+    if (d->kept == NULL)
+        d->kept = kept;
+    else
+        Py_XDECREF(kept);
+    return !PyErr_Occurred();
 }
 
 static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t flags,
@@ -87,6 +110,7 @@ static PyObject *direct_call(PyObject *self, PyObject *const *args, size_t flags
     PyObject *result = bound == NULL ? NULL : PyObject_Vectorcall(bound, args, flags, names);
     Py_XDECREF(bound);
     Py_XDECREF(own);
+    if (result != NULL && d->late != NULL && d->kept == NULL && !keep(d)) Py_CLEAR(result);
     return result;
 }
 
@@ -102,6 +126,8 @@ static PyObject *direct_type(PyObject *self, PyObject *base) {
         {"__vectorcalloffset__", T_PYSSIZET, at + offsetof(Direct, call), READONLY, NULL},
         {"_native", T_OBJECT_EX, at + offsetof(Direct, native), 0, NULL},
         {"_pack", T_OBJECT_EX, at + offsetof(Direct, pack), 0, NULL},
+        {"_late", T_OBJECT_EX, at + offsetof(Direct, late), 0, NULL},
+        {"_kept", T_OBJECT_EX, at + offsetof(Direct, kept), 0, NULL},
         {NULL, 0, 0, 0, NULL}};
     PyType_Slot slots[] = {
         {Py_tp_members, members}, {Py_tp_call, (void *)over->tp_call}, {0, NULL}};
@@ -117,12 +143,12 @@ static PyObject *direct_type(PyObject *self, PyObject *base) {
     return made;
 }
 
-/* direct(kernel, native, pack, inputs): calls of it, which is new, go there. */
+/* direct(kernel, native, pack, late, inputs): calls of it, which is new, go there. */
 static PyObject *direct(PyObject *self, PyObject *args) {
-    PyObject *kernel, *native, *pack;
+    PyObject *kernel, *native, *pack, *late;
     Py_ssize_t inputs;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOn", &kernel, &native, &pack, &inputs)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOn", &kernel, &native, &pack, &late, &inputs)) return NULL;
     if (!PyType_HasFeature(Py_TYPE(kernel), Py_TPFLAGS_HAVE_VECTORCALL) ||
         Py_TYPE(kernel)->tp_basicsize !=
             Py_TYPE(kernel)->tp_vectorcall_offset + (Py_ssize_t)sizeof(Direct))
@@ -131,6 +157,8 @@ static PyObject *direct(PyObject *self, PyObject *args) {
     d->call = direct_call;
     d->native = Py_NewRef(native);
     d->pack = pack == Py_None ? NULL : Py_NewRef(pack);
+    d->late = late == Py_None ? NULL : Py_NewRef(late);
+    d->kept = NULL;
     d->inputs = inputs;
     Py_RETURN_NONE;
 }

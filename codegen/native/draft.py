@@ -24,12 +24,14 @@ _LONGEST = 400
 @final
 @dataclass(slots=True)
 class Overlaid:
-    """An array on which parts are laid: the nest and the node that fill it first, the last nest
-    that lays a part on it, and for each element whether one has been, if that is known."""
+    """An array on which parts are laid: where it begins, the nest and the node that fill it, if any
+    do; the place from which on there may be parts; the last nest that lays one on it, and for
+    each element whether one has been, if that is known."""
 
     root: int
-    filled: int
-    fill: Node
+    begun: int
+    fill: Node | None
+    least: int
     last: int
     laid: np.ndarray[Any, Any] | None
 
@@ -72,6 +74,10 @@ class Draft:
             if not (isinstance(step.op, Primitive) and step.op.elementwise):
                 self.whole.update(step.inputs)
         self.overlaid: dict[int, Overlaid] = {}
+        # Arrays that come to be part by part, by their first step: those that need not be filled,
+        # and nests at the front that fill others.
+        self.unfilled: set[int] = set()
+        self.front: dict[int, int] = {}
         # Products of matrices and their sums: where they are, and the last product of them.
         self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):

@@ -337,9 +337,9 @@ INLINE double fraction_of(double x) {
     return double_of((u & UINT64_C(0x000fffffffffffff)) + ROOT_HALF) - 1.0;
 }
 
-/* log of 2**k (1 + f), and a correction c (fdlibm, e_log.c and s_log1p.c: 2 atanh(s),
- * s = f / (2 + f)). */
-INLINE double log_of_parts(double k, double f, double c) {
+/* How much less than k ln 2, without its second part, and f the log of 2**k (1 + f) is, with a
+ * correction c (fdlibm, e_log.c and s_log1p.c: 2 atanh(s), s = f / (2 + f)). */
+INLINE double log_less(double k, double f, double c) {
     const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
     double p = 1.479819860511658591e-01;
     p = FUSED(p, z, 1.531383769920937332e-01);
@@ -348,8 +348,11 @@ INLINE double log_of_parts(double k, double f, double c) {
     p = FUSED(p, z, 2.857142874366239149e-01);
     p = FUSED(p, z, 3.999999999940941908e-01);
     p = FUSED(p, z, 6.666666666666735130e-01);
-    const double rest = FUSED(s, FUSED(z, p, h), FUSED(k, LN2_LOW, c));
-    return FUSED(k, LN2_HIGH, -((h - rest) - f));
+    return h - FUSED(s, FUSED(z, p, h), FUSED(k, LN2_LOW, c));
+}
+
+INLINE double log_of_parts(double k, double f, double c) {
+    return FUSED(k, LN2_HIGH, -(log_less(k, f, c) - f));
 }
 
 /* Where x is no positive number: log's z otherwise. */
@@ -774,12 +777,23 @@ INLINE double pow_of(double x, double y) {
     return pow_at_edges(x, y, scaled(e.high + e.low, powers));
 }
 
-/* The greater one plus log1p of the exponential of minus the distance; equal infinities have
- * none. Positive x and y; 0.66. */
+/* The greater one plus log1p of the exponential of minus the distance, in two parts each, so that
+ * the last rounding is the largest. All x and y; 0.89, and 2**-55 next to where the two cancel. */
 INLINE double logaddexp_of(double x, double y) {
     const double most = x > y ? x : y, least = x > y ? y : x;
-    const double apart = most == least ? 0.0 : least - most;
-    const double z = most + log1p_of(exp_of(apart));
+    const Pair apart = total_of(least, -most);
+    const int near = apart.high >= -746.0;
+    const Powers p = powers_of_pair(near ? apart.high : -746.0, near ? apart.low : 0.0);
+    const Pair e = exp_parts(p);
+    const double v = scaled(e.high, p), low = scaled(e.low, p), u = 1.0 + v;
+    const double k = exponent_of(u), f = fraction_of(u);
+    const double less = log_less(k, f, ((v - (u - 1.0)) + low) / u);
+    const Pair a = sum_of(k * LN2_HIGH, f);
+    /* Of little ones three terms are enough. */
+    const int tiny = v < 0x1p-20;
+    const Pair sum = total_of(most, tiny ? v : a.high);
+    const double rest = tiny ? low - v * v * (0.5 - v * (1.0 / 3.0)) : a.low - less;
+    const double z = fabs(most) == INFINITY ? most : sum.high + (sum.low + rest);
     return x != x ? x : y != y ? y : z;
 }
 

@@ -236,7 +236,7 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         if not cache.is_own_file(path):
             return None
         told, _, content = path.read_bytes().partition(b"\n")
-        if told != hashlib.sha256(content).hexdigest().encode():
+        if told != _sum(key, content):
             return None
         head, _, text = content.partition(b"\n")
         pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
@@ -256,6 +256,11 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
     return entry, constants
 
 
+def _sum(key: str, content: bytes) -> bytes:
+    """The check sum of an entry, which is another one under any other key."""
+    return hashlib.sha256(key.encode() + content).hexdigest().encode()
+
+
 def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:
     """Keep an entry, if that can be."""
     sources = _sources(constants, graph)
@@ -263,7 +268,7 @@ def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> 
         return
     head = json.dumps([*entry[1:], sources], default=int)
     content = f"{head}\n{entry.text}".encode()
-    told = hashlib.sha256(content).hexdigest().encode()
+    told = _sum(key, content)
     with contextlib.suppress(OSError):
         folder = cache.usable_folder()
         with cache.work_in(folder) as work:

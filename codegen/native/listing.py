@@ -43,6 +43,8 @@ class _Listing:
 
     def lines(self, items: Sequence[Item], indent: str) -> Iterator[str]:
         for item in items:
+            if isinstance(item, Nest) and not item.nodes:
+                continue
             steps = [n.step for n in item.nodes if n.step] if isinstance(item, Nest) else []
             if not isinstance(item, Nest | Blocks):
                 steps = [item.step]

@@ -83,12 +83,15 @@ def direct_type(kind: type) -> type | None:
         return None
 
 
-def direct(kernel: Any, native: Any, pack: Callable[..., Any] | None, inputs: int) -> None:
+def direct(
+    kernel: Any, native: Any, pack: Callable[..., Any] | None, late: Any, inputs: int
+) -> None:
     """Let calls of `kernel`, which is new and of such a class, go to `native` code first.
 
-    `pack` makes of a list of results what a call returns.
+    `pack` makes of a list of results what a call returns. With a `late` there are further inputs,
+    which are `late.kept` after the first call: what is computed but once.
     """
-    _caller().direct(kernel, native, pack, inputs)
+    _caller().direct(kernel, native, pack, late, inputs)
 
 
 def native_function(

@@ -32,7 +32,7 @@ from primgraph.codegen.native.items import (
     Product,
     Routine,
 )
-from primgraph.codegen.native.placing import join, place
+from primgraph.codegen.native.placing import expect, join, place
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import pays, routine
 from primgraph.codegen.native.spellings import (
@@ -73,6 +73,7 @@ def nests(
     """
     steps, regions = regions_of(steps, limits)
     draft, at = Draft(steps, complete, limits, alone), 0
+    expect(draft)
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)

@@ -11,9 +11,11 @@ import numpy as np
 
 from primgraph.codegen.native.access import row_major, whole
 from primgraph.codegen.native.draft import Draft, Overlaid
-from primgraph.codegen.native.items import Node, Operand
+from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.plan.landing import chains, leaves_nothing
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.sizes import names_in_params
 from primgraph.ir.types import Shape
 from primgraph.primitives.shapes import concat, pad, slice_assign
 
@@ -112,6 +114,23 @@ def _select(draft: Draft, step: Step) -> None:
     draft.made_by[value] = at
 
 
+def expect(draft: Draft) -> None:
+    """Look which arrays come to be part by part, so that parts are left where they are to be by
+    what computes them: what is filled with what is known before is filled first of all."""
+    steps = draft.schedule.steps
+    known = {v for step in steps if step.op.literal for v in step.outputs}
+    for value, chain in chains(draft.schedule, ()):
+        laid = [steps[k] for k in chain]
+        if any(names_in_params(s.eqn.params) or s.operands[1].names for s in laid):
+            continue
+        first, begun = laid[0], laid[0].outputs[0]
+        if leaves_nothing(laid):
+            draft.unfilled.add(begun)
+        elif value in draft.schedule.outputs and first.inputs[0] in known:
+            draft.front[begun] = len(draft.items)
+            draft.items.append(Nest(tuple([n for n in first.results[0].shape if n != 1])))
+
+
 def place(draft: Draft, step: Step) -> None:
     """Operands at places of their own among zeros."""
     (value,), p = step.outputs, step.params
@@ -138,7 +157,7 @@ def _overlay(
     made so, too, and nobody else reads it."""
     type = draft.types[value]
     below = draft.overlaid.get(x)
-    if below is None or draft.uses[x] > 1 or below.filled < draft.after_numpy:
+    if below is None or draft.uses[x] > 1 or below.begun < draft.after_numpy:
         below = _begun(draft, value, x)
     draft.overlaid[value] = below
     least = below.last + 1
@@ -147,11 +166,11 @@ def _overlay(
     if below.laid is not None:
         here = np.ndarray(shape, bool, below.laid, offset, tuple(strides))
         # Parts that have no element in common may be laid in any order.
-        least = least if here.any() else below.filled + 1
+        least = least if here.any() else below.least
         here[...] = True
     below.last = max(below.last, put(draft, below.root, part, shape, offset, strides, least))
-    if below.laid is not None and below.laid.all():
-        nest = draft.nest(below.filled)
+    if below.fill is not None and below.laid is not None and below.laid.all():
+        nest = draft.nest(below.begun)
         nest.nodes[:] = [node for node in nest.nodes if node is not below.fill]
     put_together(draft, below.root, below.last)
     draft.access[value] = whole(below.root, type.shape)
@@ -162,5 +181,14 @@ def _begun(draft: Draft, value: int, x: int) -> Overlaid:
     type = draft.types[value]
     known = not type.names and type.size <= _LOOKED_AT
     laid = np.zeros(type.size, bool) if known else None
-    first = put(draft, value, x, type.shape, 0, row_major(type.shape))
-    return Overlaid(value, first, draft.nest(first).nodes[-1], first, laid)
+    if value in draft.unfilled:
+        return Overlaid(value, draft.after_numpy, None, draft.after_numpy, -1, laid)
+    strides = row_major(type.shape)
+    first = draft.front.get(value, -1)
+    if first >= draft.after_numpy:
+        operand = draft.operand(x, type.shape, first)
+        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        draft.node(first, Node(None, value, "put", "", (operand,), along))
+    else:
+        first = put(draft, value, x, type.shape, 0, strides)
+    return Overlaid(value, first, draft.nest(first).nodes[-1], first + 1, first, laid)

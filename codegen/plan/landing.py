@@ -31,7 +31,7 @@ def landing(
     """Where the chains of `schedule` land, but for those with steps `inside` of loops."""
     lands: dict[int, Result] = {}
     replaced, puts = set(), set()
-    for value, chain in _chains(schedule, inside):
+    for value, chain in chains(schedule, inside):
         steps = [schedule.steps[k] for k in chain]
         result = results.get(value)
         if result is not None and not result.given and _is_worth(steps):
@@ -41,7 +41,7 @@ def landing(
                 alone = before >= 0 and before not in inside
                 if alone and _is_put(schedule, cards, schedule.steps[before], step):
                     puts.add(before)
-        if _leaves_nothing(steps):
+        if leaves_nothing(steps):
             replaced.add(chain[0])
     return Landing(lands, replaced, puts)
 
@@ -50,7 +50,7 @@ def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule
     """The same steps, with those that compute a part of one of `outputs` right before it is put."""
     made: dict[int, int] = {}
     moved: dict[int, int] = {}
-    for value, chain in _chains(schedule, ()):
+    for value, chain in chains(schedule, ()):
         if value not in outputs or not _is_worth([schedule.steps[k] for k in chain]):
             continue
         made = made or {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
@@ -71,7 +71,7 @@ def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule
     return schedule.reordered(order)
 
 
-def _chains(schedule: Schedule, inside: Collection[int]) -> Iterator[tuple[int, list[int]]]:
+def chains(schedule: Schedule, inside: Collection[int]) -> Iterator[tuple[int, list[int]]]:
     """What comes to be part by part, and the steps that do it, in order."""
     made: dict[int, int] = {}
     followed = set()
@@ -111,7 +111,7 @@ def _is_run(put: Step) -> bool:
     return part[1:] == whole[1:] and all(n == 1 for n in put.params["steps"])
 
 
-def _leaves_nothing(steps: list[Step]) -> bool:
+def leaves_nothing(steps: list[Step]) -> bool:
     """Whether the parts are all that there is."""
     type = steps[0].results[0]
     if type.size > _MOST or sum(s.operands[1].size for s in steps) < type.size:
