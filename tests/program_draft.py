@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from complex_step import STEEPEST, STEP, apply, wide_type
 
+from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, extent_at, size
 from primgraph.ir.graph import Equation, Graph, Value
@@ -98,6 +99,8 @@ class Draft(Choices):
         self.known: dict[Value, np.ndarray] = {}
         self.held: dict[Value, np.ndarray] = {}
         self.kinked: set[Value] = set()
+        # What cannot be computed at the sizes of feeds.
+        self.unfit: set[Value] = set()
         # How deep branches and loops may be in each other, and what they are drafted in.
         self.depth = 0
         self.around: Draft | None = None
@@ -277,14 +280,15 @@ class Draft(Choices):
         self.settle()
         for value in values:
             self.tried += 1
-            if not self.is_usable(value):
+            if value in self.unfit or not self.is_usable(value):
                 self.dropped += 1
             elif value not in self.pool:
                 self.pool.append(value)
 
     def settle(self) -> None:
         """Evaluate what has been recorded since the last time."""
-        new, self.settled = self.builder.body[self.settled :], len(self.builder.body)
+        recorded, self.settled = self.builder.body[self.settled :], len(self.builder.body)
+        new = [eqn for eqn in recorded if self.fits_feeds(eqn)]
         if not self.smooth:
             return
         self.known |= {v: self.known[w] for w, v in self.builder.captured.items()}
@@ -300,6 +304,18 @@ class Draft(Choices):
             self.known.update(zip(eqn.outputs, results, strict=True))
             if not fine or not self.kinked.isdisjoint(eqn.inputs):
                 self.kinked.update(eqn.outputs)
+
+    def fits_feeds(self, eqn: Equation) -> bool:
+        """Whether what an equation assumes of sizes holds in feeds, as a shift within an extent."""
+        if not self.sizes:
+            return True
+        try:
+            self.in_feeds(eqn)
+        except ShapeError:
+            self.unfit.update(eqn.outputs)
+        if not self.unfit.isdisjoint(eqn.inputs):
+            self.unfit.update(eqn.outputs)
+        return self.unfit.isdisjoint(eqn.outputs)
 
     def in_feeds(self, eqn: Equation) -> Equation:
         """The equation with numbers in the place of sizes."""

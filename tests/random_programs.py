@@ -81,6 +81,9 @@ def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Pro
             values.append(permute(value, axes=draft.order(len(value.shape))))
         draft.take(values)
     graph = draft.builder.graph(draft.outputs())
+    if draft.unfit:
+        fit = [eqn for eqn in graph.body if draft.unfit.isdisjoint(eqn.outputs)]
+        graph = Graph(graph.inputs, fit, graph.outputs, graph.name)
     if sizes:
         draft.sizes = _other_sizes(graph, sizes, loops)
     others = [draft.array(v.type, draft.smooth) for v in graph.inputs]

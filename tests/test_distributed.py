@@ -69,6 +69,11 @@ def read(name):
         return found["x"], found["y"]
 
 
+def lazily(number):
+    time.sleep(float(number))
+    return np.ones((3, 1))
+
+
 def read_or_fail(name):
     if name.endswith("part4.npz"):
         raise OSError("the disk is gone")
@@ -435,6 +440,14 @@ BAD = {
     "no function": (lambda x: (3, START, x), "a function or a program is needed"),
     "mixed": (lambda x: (lambda w, x: pg.sum(x @ w) ** 2, np.ones(4), x), "not linear"),
     "masked": (lambda x: (loss, START, (np.ma.masked_array(x), x[:, 0])), "a masked array"),
+    "bag of numbers": (lambda x: (loss, START, db.from_sequence(range(4))), "which has no rows"),
+    "bag of columns": (
+        lambda x: (loss, START, db.from_sequence([x, x[:, :2]], npartitions=1)),
+        "items with different columns: number 1 and the first",
+    ),
+    "empty bag": (lambda x: (loss, START, db.from_sequence([x]).filter(lambda x: False)), "empty"),
+    "nothing": (lambda x: (loss, START, [dask.delayed(None)]), "chunk 0.* has no arrays"),
+    "a number": (lambda x: (loss, START, [dask.delayed(2.0)]), "chunk 0.* has numbers"),
     "no loader": (lambda x: (loss, START, ["a.npy", "b.npy"]), "loader=np.load"),
 }
 
@@ -444,6 +457,37 @@ def test_bad_input_is_refused(name, samples):
     make, words = BAD[name]
     with pytest.raises(pg.PrimgraphError, match=words):
         D.value_and_grad(*make(samples[0]))
+
+
+def test_vectors_of_other_shapes_are_named(samples):
+    total = D.objective(lambda w, x: x @ w, np.ones(4), samples[0])
+    words = r"vector has shape \(5,\), and \(4,\) is needed"
+    with pytest.raises(pg.ShapeError, match=words):
+        total.gauss_newton_product(None, np.ones(5))
+
+
+def test_partitions_without_items_have_no_rows(samples):
+    x = samples[0]
+    bag = db.from_sequence([x[:10], x[10:20], x[20:25]], npartitions=3)
+    for first, rows in ((0, x[10:25]), (10, x[np.r_[:10, 20:25]]), (20, x[:20])):
+        left = bag.filter(lambda part, gone=x[first, 0]: part[0, 0] != gone)
+        value, _ = D.value_and_grad(lambda w, x: np.sum((x @ w) ** 2), START["w"], left, "threads")
+        np.testing.assert_allclose(value, np.sum((rows @ START["w"]) ** 2), rtol=1e-13)
+        found = D.map(np.tanh, left, client="threads").compute(scheduler="threads")
+        np.testing.assert_allclose(found, np.tanh(rows), rtol=1e-14)
+
+
+def test_no_rows_give_no_rows(samples):
+    found = D.map(np.tanh, samples[0][:0], client="threads")
+    assert found.compute(scheduler="threads").shape == found.shape == (0, 4)
+
+
+def test_what_is_written_to_a_map_and_not_to_its_file_counts(files, samples):
+    mapped = np.load(files[0] / "x.npy", mmap_mode="c")
+    mapped[:] *= 2.0
+    data = D.chunks(mapped, rows=300)
+    value, _ = D.value_and_grad(lambda w, x: np.sum(x @ w), START["w"], data, "threads")
+    np.testing.assert_allclose(value, 2.0 * np.sum(samples[0] @ START["w"]), rtol=1e-12)
 
 
 def test_bad_chunks_are_refused(client, files, samples, tmp_path):
@@ -488,3 +532,14 @@ def test_a_closed_client_is_refused(cluster, samples):
         D.value_and_grad(loss, START, samples, other)
     with pytest.raises(pg.ArgumentError, match="the client is closed"):
         total.value_and_grad()
+
+
+def test_a_client_that_closes_while_tasks_run_says_so(cluster):
+    other = Client(cluster, set_as_default=False)
+    data = D.chunks(["0.5", "1.5"], lazily)
+    total = D.objective(lambda w, x: np.sum(x * w), np.ones(1), data, other)
+    closer = threading.Timer(0.2, other.close)
+    closer.start()
+    with pytest.raises(pg.RunError, match="the client is clos"):
+        total.value_and_grad()
+    closer.join()

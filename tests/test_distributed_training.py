@@ -138,6 +138,26 @@ def test_a_client_that_is_killed_is_gone_on_from(client, tmp_path, request):
     assert states(program) == expected
 
 
+def test_what_is_no_checkpoint_is_an_error_and_stays(tmp_path):
+    program, loss = network()
+    file = tmp_path / "run.npz"
+    options = {"client": "threads", "checkpoint": file}
+    pg.fit(program, loss, SAMPLES, 1, **options)
+    whole = file.read_bytes()
+    about = [np.frombuffer(text, np.uint8) for text in (b"{}", b"[]", b"torn")]
+    contents = [lambda: file.write_bytes(whole[:300]), lambda: file.write_bytes(b"")]
+    contents += [lambda a=a: np.savez(file, about=a) for a in about]
+    np.save(tmp_path / "array.npy", np.ones(3))
+    contents.append(lambda: file.write_bytes((tmp_path / "array.npy").read_bytes()))
+    for write in contents:
+        write()
+        with pytest.raises(pg.LoadError, match="is no checkpoint of fit"):
+            pg.fit(program, loss, SAMPLES, 2, **options)
+    options["checkpoint"] = tmp_path / "nowhere" / "run.npz"
+    with pytest.raises(pg.OptionError, match=r"the folder of the checkpoint .* does not exist"):
+        pg.fit(program, loss, SAMPLES, 1, **options)
+
+
 def test_training_refuses_what_it_cannot_do(client):
     program, loss = network()
     with pytest.raises(pg.ArgumentError, match="every is an integer"):
@@ -245,6 +265,28 @@ def test_ensembles_refuse_what_are_no_members():
         D.vmap(lambda x: x, np.ones(2), block=0)
     with pytest.raises(pg.ArgumentError, match="a dict without arrays"):
         D.vmap(lambda x: {}, np.ones(2), compiled=False)
+
+
+def squared(x):
+    return x * x
+
+
+def test_files_of_members_that_are_damaged_are_named(tmp_path):
+    options = {"block": 2, "out": tmp_path / "ends"}
+    found = D.vmap(squared, np.arange(4.0), **options)
+    first, second = sorted(options["out"].glob("members-*.npz"))
+    second.write_bytes(second.read_bytes()[:100])
+    with pytest.raises(pg.LoadError, match=f"{second.name} has no results"):
+        found.compute(scheduler="threads")
+    first.write_bytes(b"")
+    with pytest.raises(pg.LoadError, match=rf"{first.name} has no results(.|\n)*remove it"):
+        D.vmap(squared, np.arange(4.0), **options)
+    first.unlink()
+    second.unlink()
+    again = D.vmap(squared, np.arange(4.0), **options)
+    np.testing.assert_array_equal(again.compute(scheduler="threads"), np.arange(4.0) ** 2)
+    with pytest.raises(pg.OptionError, match="out is a folder"):
+        D.vmap(squared, np.arange(4.0), out=first)
 
 
 def test_members_return_the_same_arrays(tmp_path):

@@ -130,21 +130,36 @@ class Chunks:
             lambda: [(look, self.plain(i), self.items[i]) for i in range(len(self))],
             self.sources,
         )
-        first, types = found[0]
-        for (other, shapes), label in zip(found, self.labels, strict=True):
+        model_label, (first, types) = next(
+            (pair for pair in zip(self.labels, found, strict=True) if pair[1] is not None),
+            ("", (None, [])),
+        )
+        if first is None:
+            raise ShapeError("the bag is empty: none of its partitions has anything")
+        rows = []
+        for seen, label in zip(found, self.labels, strict=True):
+            if seen is None:
+                rows.append(0)
+                continue
+            other, shapes = seen
             if other != first:
-                raise ShapeError(f"{label} is {other}, and {self.labels[0]} is {first}")
+                raise ShapeError(f"{label} is {other}, and {model_label} is {first}")
             paths = tree.paths_of(first, "data")
             for path, (shape, dtype), (model, wanted) in zip(paths, shapes, types, strict=True):
                 if shape[1:] != model[1:] or dtype != wanted or len(shape) != len(model):
                     raise ShapeError(
                         f"chunks have different columns: {path} is {_type(shape, dtype)} in "
-                        f"{label}, and {_type(model, wanted)} in {self.labels[0]}"
+                        f"{label}, and {_type(model, wanted)} in {model_label}"
                     )
-            if len({shape[:1] for shape, _ in shapes}) != 1 or not shapes[0][0]:
+            if not shapes:
+                raise ShapeError(f"{label} has no arrays")
+            if not all(shape for shape, _ in shapes):
+                raise ShapeError(f"{label} has numbers, which have no rows: their shape is ()")
+            if len({shape[:1] for shape, _ in shapes}) != 1:
                 raise ShapeError(f"{label} has arrays with different numbers of rows: {shapes}")
+            rows.append(shapes[0][0][0])
         self.is_known = True
-        self.rows = tuple([shapes[0][0][0] for _, shapes in found])
+        self.rows = tuple(rows)
         self.structure = first
         self.columns = tuple([TensorType(shape[1:], as_dtype(dtype)) for shape, dtype in types])
         return self
@@ -298,7 +313,7 @@ def _extents(paths: Sequence[str], leaves: Sequence[Any], rows: int | None) -> l
     if rows is None:
         width = sum(math.prod(a.shape[1:]) * a.dtype.itemsize for a in leaves)
         rows = max(1, CHUNK_BYTES // max(width, 1))
-    return [min(rows, count - start) for start in range(0, count, rows)]
+    return [min(rows, count - start) for start in range(0, count, rows)] or [0]
 
 
 def _items(path: str, leaf: Any, extents: Sequence[int]) -> Iterator[Any]:
@@ -334,8 +349,13 @@ def require_sendable(chunked: Chunks) -> None:
 
 
 def _mapped(leaf: Array) -> tuple[str, int] | None:
-    """The file of a memory map, and where its first element is there, if its rows are in order."""
+    """The file of a memory map, and where its first element is there, if its rows are in order.
+
+    What is written to a map of mode "c" is not in its file.
+    """
     if not isinstance(leaf, np.memmap) or leaf.filename is None or not leaf.flags.c_contiguous:
+        return None
+    if leaf.mode == "c":
         return None
     root: Any = leaf
     while isinstance(root.base, np.memmap):

@@ -306,9 +306,14 @@ class Engine:
                 hint="where memory is what they lack, smaller chunks help: see pg.distributed.plan",
             ) from error
         lost = isinstance(error, module.client.FutureCancelledError | MissingKernel)
+        if lost and self.client.status != "running":
+            raise RunError(
+                f"the client is {self.client.status}, and what it waited for is gone",
+                hint="make a new one: Client(address)",
+            ) from error
         if isinstance(error, MissingKernel):
             _sent_by(self.client).kernels.clear()
-        if lost and self.client.status == "running" and attempt < _TRIES - 1:
+        if lost and attempt < _TRIES - 1:
             raise _Lost from error
         raise error
 

@@ -20,7 +20,7 @@ from primgraph.codegen.plan.limits import default_limits
 from primgraph.codegen.run import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
 from primgraph.distributed.parcels import Named, Parcel, opened, pack
-from primgraph.distributed.tasks import elsewhere, write_atomically
+from primgraph.distributed.tasks import UNREADABLE, elsewhere, write_atomically
 from primgraph.errors import (
     ArgumentError,
     LoadError,
@@ -186,8 +186,11 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
             text = f"member {number} failed: {type(error).__name__}: {error}"
             raise elsewhere(RunError(text)) from error
     kinds = [{name: (a.shape, a.dtype) for name, a in m.items()} for m in members]
-    for i, kind in enumerate(kinds):
-        _require_same(block.start + i, kind, kinds[0], block.start)
+    try:
+        for i, kind in enumerate(kinds):
+            _require_same(block.start + i, kind, kinds[0], block.start)
+    except ShapeError as error:
+        raise elsewhere(error) from None
     stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
     if block.file is None:
         return stacked
@@ -270,7 +273,10 @@ def _said(item: Any) -> str:
 
 def _claim(folder: Path, digest: str) -> None:
     """Let `folder` be that of an ensemble, if it is not that of another one."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"out is a folder, and {folder} cannot be one: {error}") from None
     about = folder / "ensemble.json"
     if about.exists():
         try:
@@ -293,8 +299,8 @@ def _claim(folder: Path, digest: str) -> None:
 def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
     """Names of results, and arrays of dask's that read them from files, of so many rows each."""
     module = dask_module("dask.array")
-    with np.load(files[0][0]) as first:
-        kinds = {name: (first[name].shape[1:], first[name].dtype) for name in first.files}
+    first = _opened(files[0][0])
+    kinds = {name: (array.shape[1:], array.dtype) for name, array in first.items()}
     columns = []
     for name, (shape, dtype) in kinds.items():
         own, zeros = new_name(f"members-{name}"), (0,) * len(shape)
@@ -306,6 +312,19 @@ def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
 
 def read_result(file: str, name: str) -> Array:
     """One result of the members in a file."""
-    with np.load(file) as found:
-        array: Array = found[name]
-        return array
+    try:
+        return _opened(file, [name])[name]
+    except LoadError as error:
+        raise elsewhere(error) from None
+
+
+def _opened(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:
+    """Results in a file. Raises `LoadError` if somebody has damaged it."""
+    try:
+        with Path(file).open("rb") as archive, np.load(archive) as found:
+            return {name: found[name] for name in (found.files if names is None else names)}
+    except UNREADABLE as error:
+        raise LoadError(
+            f"{file} has no results of an ensemble: {error}",
+            hint="remove it, and its members are computed again",
+        ) from None

@@ -115,9 +115,9 @@ class ChunkedObjective(FlatObjective):
         if structure != self._structure:
             raise ShapeError(f"{what} are {structure}, and {self._structure} is needed")
         arrays = [array_of(x, a.dtype) for x, a in zip(leaves, models, strict=True)]
-        for name, array, model in zip(self._summand.names, arrays, models, strict=True):
+        for name, array, model in zip(tree.paths_of(structure, what), arrays, models, strict=True):
             if array.shape != model.shape:
-                raise ShapeError(f"{name} has shape {model.shape}, not {array.shape}")
+                raise ShapeError(f"{name} has shape {array.shape}, and {model.shape} is needed")
         return [x.astype(a.dtype) for x, a in zip(arrays, models, strict=True)]
 
     # What is computed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,7 +192,21 @@ def _fetched(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
 def opened_whole(item: Any) -> list[Any]:
     """The arrays in what one chunk is; those of a partition of a bag are put together."""
     if isinstance(item, Parts):
-        listed = [tree.leaves(part) for part in item.parts]
+        listed = [[array_of(a) for a in tree.leaves(part)] for part in item.parts]
+        first, *others = [
+            (tree.structure(part), [(a.ndim, a.shape[1:]) for a in arrays])
+            for part, arrays in zip(item.parts, listed, strict=True)
+        ]
+        if not all(ndim for ndim, _ in first[1]):
+            raise ShapeError(
+                f"a bag has {item.parts[0]!r:.60}, which has no rows",
+                hint="its items are arrays, or tuples or dicts of such, of some rows each",
+            )
+        for i, other in enumerate(others, start=1):
+            if other != first:
+                raise ShapeError(
+                    f"a bag has items with different columns: number {i} and the first"
+                )
         return [np.concatenate(columns) for columns in zip(*listed, strict=True)]
     return tree.leaves(item)
 
@@ -220,11 +235,18 @@ def require_types(chunk: Chunk, types: Sequence[TensorType]) -> None:
         )
 
 
-def look(chunk: Chunk, items: Sequence[Any]) -> tuple[Any, list[tuple[tuple[int, ...], str]]]:
-    """The containers in which a chunk's arrays are, and their shapes and dtypes."""
+def look(
+    chunk: Chunk, items: Sequence[Any]
+) -> tuple[Any, list[tuple[tuple[int, ...], str]]] | None:
+    """The containers in which a chunk's arrays are, and their shapes and dtypes.
+
+    None for a partition of a bag that has nothing.
+    """
     try:
         (item,) = _fetched(chunk, items)
-        first = item.parts[0] if isinstance(item, Parts) and item.parts else item
+        if isinstance(item, Parts) and not item.parts:
+            return None
+        first = item.parts[0] if isinstance(item, Parts) else item
         found = [np.asarray(a) for a in opened_whole(item)]
         if any(a.dtype.kind not in "biufc" for a in found):
             kind = type(first).__name__
@@ -269,6 +291,10 @@ def _checked(
             f"{name} has {array[place]} at [{', '.join(map(str, place))}]{row}", origin=lines
         )
     return check_finite(graph, *given, *arrays)
+
+
+# What NumPy raises for files that are no archives of arrays, or parts of one.
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
 
 
 def write_atomically(path: Path, write: Callable[[Any], None]) -> None:

@@ -18,7 +18,7 @@ from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels
 from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
-from primgraph.distributed.tasks import write_atomically
+from primgraph.distributed.tasks import UNREADABLE, write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
 from primgraph.ir.signature import applied
 from primgraph.operators.variable import Variable
@@ -188,20 +188,23 @@ class _Trainer:
     def restored(self, path: Path) -> _Place:
         """Where training stopped, if there is a checkpoint; the program's states are of then."""
         if not path.exists():
+            if not path.parent.is_dir():
+                raise OptionError(f"the folder of the checkpoint {path} does not exist")
             return _Place()
         try:
-            with np.load(path) as found:
+            with path.open("rb") as file, np.load(file) as found:
                 about = json.loads(found["about"].tobytes())
                 states = {n[6:]: found[n] for n in found.files if n.startswith("state ")}
-        except (OSError, ValueError, KeyError) as error:
+            digest, steps, count = (about[n] for n in ("digest", "steps", "count"))
+            losses, history = ([float.fromhex(x) for x in about[n]] for n in ("losses", "history"))
+        except UNREADABLE as error:
             raise LoadError(f"{path} is no checkpoint of fit: {error}") from None
-        if about["digest"] != self.digest:
+        if digest != self.digest:
             raise OptionError(
                 f"the checkpoint {path} is of another training: the program, the chunks or the "
                 "steps differ",
                 hint="name another file, or remove this one",
             )
         self.program.set_state_dict(states)
-        self.count = about["count"]
-        losses, history = ([float.fromhex(x) for x in about[n]] for n in ("losses", "history"))
-        return _Place(about["steps"], losses, history)
+        self.count = count
+        return _Place(steps, losses, history)
