@@ -73,10 +73,15 @@ class Loaded:
         return found
 
     def failing(self, error: BaseException) -> tuple[int, int]:
-        """The line of this module that raised `error`, and its step; -1 where there is none."""
-        line, trace = -1, error.__traceback__
+        """The line of this module that raised `error`, and its step; -1 where there is none.
+
+        Functions that a step calls may stand in the module, too, and are nobody's step.
+        """
+        line, step, trace = -1, -1, error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self.file:
-                line = trace.tb_lineno
+                here = trace.tb_lineno
+                if 0 <= here < len(self.steps) and self.steps[here] >= 0:
+                    line, step = here, self.steps[here]
             trace = trace.tb_next
-        return line, self.steps[line] if 0 <= line < len(self.steps) else -1
+        return line, step

@@ -17,6 +17,12 @@ pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
 )
 
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(native_cache):
+    return native_cache
+
+
 rng = np.random.default_rng(3)
 
 

@@ -199,3 +199,34 @@ def test_other_threads_run_meanwhile_and_the_same_bits_come_out():
     for results in found:
         for x, y in zip(results, expected, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+def test_pivots_that_lapack_cannot_divide_by_and_factors_with_nan_are_numpys():
+    a = rng.normal(size=(120, 120)) + 30 * np.eye(120)
+    x = rng.normal(size=(120, 2))
+    tiny = (a * 1e-39).astype("f4")
+    b = (a @ x * 1e-39).astype("f4")
+    lower = (np.tril(a) @ x * 1e-39).astype("f4")
+
+    def f(a, b, c):
+        return la.solve(a, b), la.solve(a, b[:, :1]), la.solve_triangular(a, c, lower=True)
+
+    graph = pg.trace(f, tiny, b, lower)
+    for found, k in zip(pg.compile(graph, target="c")(tiny, b, lower), (2, 1, 2), strict=True):
+        np.testing.assert_allclose(found, x[:, :k], 1e-3, 1e-4)
+    bad = a.copy()
+    bad[7, 3] = np.nan
+    graph = pg.trace(lambda a: list(la.lu(a)), a)
+    native, numpy = pg.compile(graph, target="c"), pg.compile(graph, target="numpy")
+    for array in (bad, a * 1e-310):
+        for p, q in zip(native(array), numpy(array), strict=True):
+            np.testing.assert_array_equal(p, q)
+
+
+def test_an_error_within_a_function_of_the_module_has_the_users_line():
+    graph = pg.trace(lambda a: la.solve_triangular(a, a, lower=True), pg.spec(("N", "N")))
+    for target in ("c", "numpy"):
+        with pytest.raises(pg.RunError, match="Singular matrix") as caught:
+            pg.compile(graph, target=target)(np.zeros((3, 3)))
+        assert "triangular_solve failed" in str(caught.value)
+        assert "la.solve_triangular(a, a, lower=True)" in str(caught.value)

@@ -3,7 +3,8 @@
  *
  * LAPACK's matrices are in column-major order: those that are here are their transposes there.
  * Functions that return something return 0; 1 where LAPACK has found no result, or cannot be asked
- * for one; 2 of what is not finite. */
+ * for one; 2 of what is not finite, and of pivots so small that LAPACK, which multiplies by what
+ * numbers are to be divided by, has no such factor for them. */
 
 /* = f */
 /* Where functions are, in the order that codegen/run/lapack.py has them in. */
@@ -127,7 +128,7 @@ static int pg_lapack_triangular_T(T *restrict z, const T *restrict a, long n, lo
     if (!unit)
         for (long k = 0; k < n; k++) {
             if (a[k * n + k] == 0) return 1;
-            if (!isfinite(a[k * n + k])) told = 2;
+            if (!isnormal(a[k * n + k])) told = 2;
         }
     /* Rows of z are columns, from the right of which the transpose of what divides is divided by. */
     const char *part = lower ? "Upper" : "Lower", *diagonal = unit ? "Unit" : "No";
@@ -146,7 +147,7 @@ static int pg_lapack_solve_T(T *z, const T *a, const T *b, T *room, int64_t *ord
     pg_flip_T(room, a, n, n);
     if (pg_getrf_T(room, order, n, n)) return 1;
     for (long i = 0; i < n; i++)
-        if (!isfinite(room[i * n + i])) told = 2;
+        if (!isnormal(room[i * n + i])) told = 2;
     if (b)
         memcpy(z, b, (size_t)(n * m) * sizeof *z);
     else
@@ -181,7 +182,7 @@ static int pg_lapack_slogdet_T(T *sign, T *size, const T *a, T *room, int64_t *o
     const int zero = pg_getrf_T(room, order, n, n);
     for (long i = 0; i < n; i++) {
         const T pivot = room[i * n + i];
-        if (!isfinite(pivot)) told = 2;
+        if (pivot != 0 && !isnormal(pivot)) told = 2;
         turn = (pivot < 0) != (pg_changed(order, i) != i) ? -turn : turn;
         sum += log_F(fabs_F(pivot));
     }
@@ -218,7 +219,12 @@ static int pg_lapack_lu_T(int64_t *rows, T *lower, T *upper, const T *a, T *room
         for (long j = 0; j < k; j++) lower[i * k + j] = j < i ? room[j * m + i] : i == j;
     for (long i = 0; i < k; i++)
         for (long j = 0; j < n; j++) upper[i * n + j] = j < i ? 0 : room[j * m + i];
-    return 0;
+    /* Which of some NaNs is the largest is no question of LAPACK's. */
+    int told = 0;
+    for (long i = 0; i < m * n; i++) told = isfinite(room[i]) ? told : 2;
+    for (long i = 0; i < k; i++)
+        if (room[i * m + i] != 0 && !isnormal(room[i * m + i])) told = 2;
+    return told;
 }
 
 /* = f */
@@ -275,7 +281,7 @@ static int pg_lapack_cholesky_tangent_T(T *restrict z, const T *restrict l, cons
     if (!pg_counts(n)) return 1;
     for (long i = 0; i < n; i++) {
         if (l[i * n + i] == 0) return 1;
-        if (!isfinite(l[i * n + i])) return 2;
+        if (!isnormal(l[i * n + i])) return 2;
         for (long j = 0; j < n; j++)
             z[i * n + j] = j <= i ? (d[i * n + j] + d[j * n + i]) / 2 : 0;
     }
@@ -318,7 +324,7 @@ static int pg_lapack_cholesky_slope_T(T *restrict z, const T *restrict l, const 
     if (!pg_counts(n)) return 1;
     for (long i = 0; i < n; i++) {
         if (l[i * n + i] == 0) return 1;
-        if (!isfinite(l[i * n + i])) return 2;
+        if (!isnormal(l[i * n + i])) return 2;
     }
     memcpy(z, c, (size_t)(n * n) * sizeof *z);
     pg_slope_T(z, l, n, n);
