@@ -284,7 +284,7 @@ def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
         return Kernel(graph, style, *parts)
     kernel: Kernel = kind(graph, style, *parts)
     code, call = kernel._code, kernel._call
-    if code.is_native and code.scalar is not None and not call.nested:
+    if code.is_native and code.scalar is not None and not call.nested and not kernel.donated:
         late = code if code.once is not None else None
         _native("direct")(kernel, code.scalar, call.pack, late, len(call.inputs))
     return kernel
@@ -359,7 +359,9 @@ def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
     nested = form is not None and not form.is_plain
     # Code may return one array itself, which takes no time; all else is made of a list.
     pack = None if form is None or recipe.is_alone else packer(form.results)
-    scalar = None if nested or code.once else _packed_scalar(code, pack)
+    # What is overwritten is looked at in every call.
+    looked_at = nested or code.once or recipe.donated
+    scalar = None if looked_at else _packed_scalar(code, pack)
     fields = {
         "graph": graph,
         "style": recipe.style,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -176,7 +176,8 @@ class Runner:
         return self._into
 
     def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
-        """Raises `FeedError` where the array of a donated input cannot be overwritten."""
+        """Raises `FeedError` where the array of a donated input cannot be overwritten, or another
+        input has some of its memory."""
         for j in self.donated.values():
             if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
                 value = self.graph.inputs[j]
@@ -184,6 +185,28 @@ class Runner:
                     f"{value.hint or str(j)!r} is overwritten by the kernel, so it must be a "
                     f"writable array of exactly {value.type}, in row-major order"
                 )
+        shared = _shared(arrays, set(self.donated.values()))
+        if shared is not None:
+            name = self.graph.inputs[shared].hint or str(shared)
+            raise FeedError(
+                f"{name!r} is overwritten by the kernel, so it must share no memory with another input",
+                hint="feed a copy of one of them",
+            )
+
+
+def _shared(arrays: Sequence[Array], donated: Set[int]) -> int | None:
+    """The place of one that is `donated` and has memory in common with another one, if there is.
+
+    All are in row-major order.
+    """
+    ends, overwritten, last = 0, 0, -1
+    for start, size, j in sorted([(a.ctypes.data, a.nbytes, j) for j, a in enumerate(arrays)]):
+        if size and start < (ends if j in donated else overwritten):
+            return j if j in donated else last
+        ends = max(ends, start + size)
+        if j in donated and start + size > overwritten:
+            overwritten, last = start + size, j
+    return None
 
 
 def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:

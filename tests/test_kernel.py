@@ -576,6 +576,30 @@ def test_a_donated_array_must_be_one_that_can_be_overwritten():
         compile_graph(parse(small), donated={0: 0})
 
 
+@pytest.mark.parametrize("style", ["planned", "readable", "native"])
+def test_a_donated_array_shares_no_memory_with_another_one(style):
+    text = """graph f(%x: f64[4], %y: f64[4], %z: f64[4]) {
+      %0: f64[4] = mul(%x, %y)
+      %1: f64[4] = sin(%x)
+      %2: f64[4] = add(%1, %z)
+      return %0, %2
+    }"""
+    kernel = compile_graph(parse(text), style=style, donated={0: 1})
+    room = np.arange(12.0)
+    same, beside = room[:4], room[4:8]
+    for feeds in ((same, same, beside), (beside, same, same), (room[2:6], same, room[8:])):
+        before = room.copy()
+        with pytest.raises(FeedError, match=r"'y' is overwritten.*shares? no memory"):
+            kernel(*feeds)
+        assert (room == before).all()
+    expected = [beside * same, np.sin(same) + room[8:]]
+    for made, wanted in zip(kernel(same, beside, room[8:]), expected, strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-15)
+    both = compile_graph(parse(text), style=style, donated={0: 0, 1: 1})
+    with pytest.raises(FeedError, match="is overwritten"):
+        both(same, same, room[8:])
+
+
 def test_a_file_of_source_that_primgraph_did_not_write_is_not_overwritten(tmp_path):
     kernel = compile_graph(parse("graph f(%x: f64[2]) {\n%0: f64[2] = sin(%x)\nreturn %0\n}"))
     path = tmp_path / "model.py"

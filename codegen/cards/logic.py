@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from primgraph.primitives import logic as p
 
 def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Card:
     """The card of a comparison by NumPy's `function`."""
-    return ufunc(
+    made = ufunc(
         function.__name__,
         infix,
         COMPARE,
@@ -44,6 +44,14 @@ def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Car
         ),
         marks=Marks.ENDED,
     )
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        # An infix beside a truth value is what linters warn of.
+        if any(a.code in ("True", "False") for a in args):
+            return Text(f"np.{function.__name__}({', '.join(a.code for a in args)})")
+        return made.read(args, step)
+
+    return replace(made, read=read)
 
 
 def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:

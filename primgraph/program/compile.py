@@ -70,8 +70,9 @@ def compile(
     none; or "auto" for the one of these that takes less time in 10,000 calls, its compilation
     included, as far as shapes tell. By default it is what the environment variable
     PRIMGRAPH_TARGET says, or NumPy. `donated` maps
-    positions of outputs to those of inputs of the same type, whose arrays they overwrite. What
-    depends on no input is computed at the first call of the kernel, and kept by it.
+    positions of outputs to those of inputs of the same type, whose arrays they overwrite, and which
+    share memory with no other input. What depends on no input is computed at the first call of the
+    kernel, and kept by it.
 
     The kernel of a traced function takes what the function took, by position or by the name of
     the parameter, and returns what it returned: an array for a variable, a dict for a dict. That
