@@ -189,7 +189,8 @@ class Runner:
         if shared is not None:
             name = self.graph.inputs[shared].hint or str(shared)
             raise FeedError(
-                f"{name!r} is overwritten by the kernel, so it must share no memory with another input",
+                f"{name!r} is overwritten by the kernel, so it must share no memory with "
+                "another input",
                 hint="feed a copy of one of them",
             )
 
