@@ -18,10 +18,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from distributed import Client, LocalCluster
-from scipy.optimize import minimize
 
 import primgraph as pg
+
+try:
+    from distributed import Client, LocalCluster
+    from scipy.optimize import minimize
+except ModuleNotFoundError:
+    raise SystemExit(
+        "this example needs dask and SciPy: pip install 'primgraph[dask,scipy]'"
+    ) from None
 
 ROWS = int(os.environ.get("PRIMGRAPH_EXAMPLE_ROWS", "400000"))
 FEATURES = 12

@@ -255,6 +255,22 @@ def test_a_restart_leaves_out_what_is_done(tmp_path):
         D.vmap(drawn, bad, out=folder, **options)
 
 
+def test_a_restart_asks_what_is_computed_and_not_in_which_line(tmp_path):
+    def above(x):
+        return pg.sin(x) * 2.0
+
+    first = D.vmap(above, np.arange(6.0), out=tmp_path / "lines", block=3)
+
+    def above(x):
+
+        return pg.sin(x) * 2.0
+
+    again = D.vmap(above, np.arange(6.0), out=tmp_path / "lines", block=3)
+    np.testing.assert_array_equal(*(a.compute(scheduler="threads") for a in (first, again)))
+    with pytest.raises(pg.OptionError, match="results of another ensemble"):
+        D.vmap(lambda x: pg.sin(x) * 3.0, np.arange(6.0), out=tmp_path / "lines", block=3)
+
+
 def test_ensembles_refuse_what_are_no_members():
     for over in (0, np.float64(3.0), {"a": np.ones(3), "b": np.ones(4)}, np.ones((0, 2))):
         with pytest.raises(pg.ArgumentError, match="member"):

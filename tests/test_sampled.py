@@ -1,12 +1,13 @@
 """Functions of samples are taken apart into sums over these, or refused with the line."""
 
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.transforms.analysis.mixing import Mixing
+from primgraph.transforms.analysis.mixing import Mixing, mixing
 from primgraph.transforms.analysis.sampled import taken_apart
 
 W, X, Y = pg.spec(3), pg.spec(("rows", 3)), pg.spec(("rows",), "int64")
@@ -127,3 +128,11 @@ def test_what_is_no_sum_over_samples_is_refused(name):
     assert isinstance(found, Mixing), found
     assert why in found.why
     assert found.equation.source.file.endswith("test_sampled.py")
+
+
+def test_places_of_extrema_are_those_of_each_sample():
+    for function in (pg.argmax, pg.argmin):
+        for axis, apart in ((1, True), (0, False)):
+            x = pg.spec((3, 3))
+            graph = pg.trace(partial(function, axis=axis), x)
+            assert (mixing(graph, graph.inputs) is None) == apart

@@ -84,12 +84,13 @@ def vmap(
     form: Any = None
     parcel: Parcel | None = None
     large: list[Array] = []
+    said = ""
     if compiled:
-        parcel, large, form = _packed(f, leaves, structure, keyed)
+        parcel, large, form, said = _packed(f, leaves, structure, keyed)
     folder = None if out is None else Path(out).absolute()
     starts = list(range(0, count, block))
     if folder is not None:
-        _claim(folder, _digest(f, parcel, leaves, count, key, block))
+        _claim(folder, _digest(f, said, leaves, count, key, block))
     blocks = [
         Block(
             start,
@@ -237,8 +238,9 @@ def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
 
 def _packed(
     f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
-) -> tuple[Parcel, list[Array], Any]:
-    """The kernel of one member, packed, its large constants, and the form of what it returns."""
+) -> tuple[Parcel, list[Array], Any, str]:
+    """The kernel of one member, packed, its large constants, the form of what it returns, and what
+    it computes, as text, whatever lines that is written in."""
     specs = [TensorType(a.shape[1:], a.dtype) for a in leaves]
     given = [tree.unflatten(structure, specs)] if leaves else []
     graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))
@@ -247,17 +249,18 @@ def _packed(
     plain = without_formal(optimized(graph.in_form(None)))
     limits = replace(default_limits(), processors=1)
     parts: tuple[Any, ...] = plain, style_for("planned", None), {}, limits, input_free(plain), ()
-    return (*pack(parts), form.results)
+    parcel, large = pack(parts)
+    return parcel, large, form.results, f"{parcel.version} {plain}"
 
 
 def _digest(
-    f: Any, parcel: Parcel | None, leaves: Sequence[Array], count: int, key: int | None, block: int
+    f: Any, said: str, leaves: Sequence[Array], count: int, key: int | None, block: int
 ) -> str:
-    """What tells an ensemble from others."""
+    """What tells an ensemble from others: what `f` computes is `said` of it, if it is compiled."""
     found = hashlib.sha256(repr((count, key, block)).encode())
     name = f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', type(f).__qualname__)}"
     code = getattr(f, "__code__", None)
-    found.update((f"{name} {_said(code)}" if parcel is None else parcel.digest).encode())
+    found.update((said or f"{name} {_said(code)}").encode())
     for array in leaves:
         found.update(repr((array.shape, array.dtype.str)).encode())
         found.update(np.ascontiguousarray(array).tobytes())

@@ -27,6 +27,8 @@ from primgraph.primitives.fourier import fft, irfft, rfft
 from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
+    argmax,
+    argmin,
     as_softmax_of,
     cumsum,
     reduce_max,
@@ -309,6 +311,13 @@ def _reduce(eqn: Equation, places: Places, counts: Counts) -> Found:
     return [replace(place, axis=place.axis - sum(a < place.axis for a in gone))]
 
 
+def _position(eqn: Equation, places: Places, counts: Counts) -> Found:
+    (_, place), gone = _only(places), eqn.kwargs["axis"]
+    if place.axis == gone:
+        return "looks for a place along the axis of the samples"
+    return [replace(place, axis=place.axis - (gone < place.axis))]
+
+
 def _root_of_squares(eqn: Equation, places: Places, counts: Counts) -> Found:
     whole, total = places
     found = [] if whole is None else _reduce(eqn, [whole], counts)
@@ -551,6 +560,8 @@ _RULES: dict[Op, _Rule] = {
     pad: _pad,
     permute: _permute,
     placed: _placed,
+    argmax: _position,
+    argmin: _position,
     reduce_max: _reduce,
     reduce_min: _reduce,
     reduce_prod: _reduce,

@@ -22,7 +22,7 @@ from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import add, neg, stop_gradient, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.reductions import argmax, argmin, reduce_sum
+from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.running import cummax, cummin, cumprod
 from primgraph.primitives.shapes import broadcast, reshape
 from primgraph.primitives.sorting import argsort, reorder, searchsorted, sort
@@ -321,16 +321,11 @@ def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> A
 # What has no derivative, or one by rules of its own.
 
 
-def _along_axis(gone: bool) -> Callable[[Equation, Sequence[Place | None]], Any]:
-    def rule(eqn: Equation, given: Sequence[Place | None]) -> Any:
-        found, axis = _one(given), eqn.kwargs["axis"]
-        if isinstance(found, str) or found[0].axis == axis:
-            return found if isinstance(found, str) else "goes along the axis of the samples"
-        place = found[0]
-        moved = place.axis - (gone and axis < place.axis)
-        return [Place(moved, place.before, place.after, place.shift)]
-
-    return rule
+def _along_axis(eqn: Equation, given: Sequence[Place | None]) -> Any:
+    found = _one(given)
+    if isinstance(found, str) or found[0].axis != eqn.kwargs["axis"]:
+        return found
+    return "goes along the axis of the samples"
 
 
 def _sought(eqn: Equation, given: Sequence[Place | None]) -> Any:
@@ -338,8 +333,7 @@ def _sought(eqn: Equation, given: Sequence[Place | None]) -> Any:
 
 
 _MORE: dict[Op, Callable[[Equation, Sequence[Place | None]], Any]] = {
-    **dict.fromkeys((argmax, argmin), _along_axis(gone=True)),
-    **dict.fromkeys((sort, argsort, reorder, cumprod, cummax, cummin), _along_axis(gone=False)),
+    **dict.fromkeys((sort, argsort, reorder, cumprod, cummax, cummin), _along_axis),
     searchsorted: _sought,
 }
 
