@@ -114,10 +114,10 @@ def service_time() -> float:
 
 def cases(service: float) -> list[Case]:
     return [
-        Case("chunks of 128 MB, 20 a worker, 20 parameters", 20, 0.03, 176, service),
-        Case("chunks of 1.3 GB, 4 a worker, 20 parameters", 4, 0.3, 176, service),
-        Case("chunks of 1.3 GB, 4 a worker, 1 M parameters", 4, 0.3, 8_000_000, service),
-        Case("chunks of 13 GB, 4 a worker, 1 M parameters", 4, 3.0, 8_000_000, service),
+        Case("chunks of 128 MB, 20 a worker, 20 parameters", 20, 0.016, 176, service),
+        Case("chunks of 1.3 GB, 4 a worker, 20 parameters", 4, 0.16, 176, service),
+        Case("chunks of 1.3 GB, 4 a worker, 1 M parameters", 4, 0.16, 8_000_000, service),
+        Case("chunks of 13 GB, 4 a worker, 1 M parameters", 4, 1.6, 8_000_000, service),
     ]
 
 
