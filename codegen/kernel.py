@@ -284,7 +284,7 @@ def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
         return Kernel(graph, style, *parts)
     kernel: Kernel = kind(graph, style, *parts)
     code, call = kernel._code, kernel._call
-    if code.is_native and code.scalar is not None and not call.nested and not kernel.donated:
+    if code.is_native and not call.nested and not kernel.donated:
         late = code if code.once is not None else None
         _native("direct")(kernel, code.scalar, call.pack, late, len(call.inputs))
     return kernel
