@@ -17,7 +17,7 @@ from primgraph.ir.contract import every_equation_is_used, primitives_only, trans
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive, registered
-from primgraph.ir.rebuild import copy, rebuild
+from primgraph.ir.rebuild import copy, keep, rebuild
 from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
@@ -50,6 +50,7 @@ __all__ = [
     "every_equation_is_used",
     "give_card",
     "implements",
+    "keep",
     "lift",
     "lookup",
     "operator",

@@ -35,6 +35,7 @@ from program_derivatives import equations_of  # noqa: E402
 from program_edges import EdgeProgram, check_edges  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
+from program_identity import IdentityProgram, check_identity  # noqa: E402
 from program_jets import check_jets  # noqa: E402
 from program_named import check_named, named_program  # noqa: E402
 from program_native import TOGETHER, native_faults  # noqa: E402
@@ -93,6 +94,7 @@ _SPECIAL = (
     Special("batched", BatchedProgram, check_batched, 150, 2),
     Special("edge", EdgeProgram, check_edges, 75, 3),
     Special("placed", PlacedProgram, check_placed, 30, 4),
+    Special("identity", IdentityProgram, check_identity, 20, 5),
     _IN_NUMPY,
 )
 

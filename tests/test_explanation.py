@@ -74,9 +74,8 @@ def test_what_leads_there_is_cut(inputs: Any, build: Any, op: str, why: str, non
 
 def test_flags_cut_too(inputs: Any) -> None:
     _, x, z = inputs
-    h = x * 2.0
+    h, place = x * 2.0, line()
     h.stop_gradient = True
-    place = line()
     (cut,) = pg.explain(h * z, x).cuts
     assert str(cut.source) == place
     z.stop_gradient = True

@@ -14,6 +14,7 @@ from program_batched import BatchedProgram
 from program_batched_checks import check_batched
 from program_checks import check
 from program_edges import EdgeProgram, check_edges
+from program_identity import IdentityProgram, check_identity
 from program_jets import check_jets
 from program_named import check_named, named_program
 from program_singular import SingularProgram
@@ -33,6 +34,7 @@ _SPECIAL: dict[str, tuple[Any, Any]] = {
     "singular": (SingularProgram, check_singular),
     "batched": (BatchedProgram, check_batched),
     "edge": (EdgeProgram, check_edges),
+    "identity": (IdentityProgram, check_identity),
 }
 _SPECIAL_PROGRAMS = 30
 

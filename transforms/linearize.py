@@ -13,9 +13,9 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import (
-    copy,
     derived_source,
     input_positions,
+    keep,
     rebuild,
     require_primitive,
     written,
@@ -127,10 +127,10 @@ def _reached(
     may stand behind it, are moved up.
     """
     for eqn in graph.body:
-        copy(builder, eqn, moved)
+        keep(builder, eqn, moved)
         if not tangents.keys().isdisjoint(eqn.inputs):
             for condition in masks.conditions(eqn):
-                copy(builder, condition, moved)
+                keep(builder, condition, moved)
             yield eqn
         if eqn.op is as_another and is_mark(eqn):
             # What is marked is told by the tangent; the value is what it was.

@@ -11,7 +11,7 @@ from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph, with_bodies
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import Op, lookup
-from primgraph.ir.rebuild import NOWHERE, copy, rebuild
+from primgraph.ir.rebuild import NOWHERE, keep, rebuild
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable
 
@@ -46,7 +46,7 @@ def lower(
             params = with_bodies(eqn.params, lowered) if eqn.op.has_bodies else eqn.params
             if params is not eqn.params:
                 eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
-            copy(builder, eqn, moved)
+            keep(builder, eqn, moved)
             continue
         key = (eqn.op, tuple([v.type for v in eqn.inputs]), bits(eqn.params))
         if key not in decomposed:
@@ -54,8 +54,10 @@ def lower(
         part = decomposed[key]
         inner = {v: moved[w] for v, w in zip(part.inputs, eqn.inputs, strict=True)}
         source = (eqn.source or NOWHERE).within(eqn.op.name)
+        builder.begin_call()
         builder.add_all(part.body, inner, partial(builder.copy, source=source))
-        moved[eqn.output] = inner.get(part.outputs[0], part.outputs[0])
+        result = inner.get(part.outputs[0], part.outputs[0])
+        moved[eqn.output] = builder.hand_out([result])[0] if result.type.is_inexact else result
     return builder.graph([moved[v] for v in graph.outputs])
 
 

@@ -14,7 +14,7 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.rebuild import NOWHERE, copy, derived_source, rebuild, require_primitive, written
+from primgraph.ir.rebuild import NOWHERE, derived_source, keep, rebuild, require_primitive, written
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, as_another, div, mul, neg, sub
@@ -230,10 +230,10 @@ class Jets:
             if value in self.seeds:
                 self._series[value] = self._seeded(moved[value], self.seeds[value], None)
         for eqn in graph.body:
-            copy(self.builder, eqn, moved)
+            keep(self.builder, eqn, moved)
             if not self._series.keys().isdisjoint(eqn.inputs):
                 for condition in masks.conditions(eqn):
-                    copy(self.builder, condition, moved)
+                    keep(self.builder, condition, moved)
                 with self._written(eqn):
                     self._push(eqn, moved, masks)
             for value in eqn.outputs:
@@ -289,14 +289,16 @@ class Jets:
             for i, series in zip(places, given, strict=True):
                 operands[i] = series
         operands = self._masked(eqn, operands, masks)
+        plain = opened is eqn and operands is given
+        values = tuple([moved[v] for v in eqn.outputs]) if plain else ()
         try:
-            results = self.apply_all(op, operands, opened.params, self.order)
+            results = self.apply_all(op, operands, opened.params, self.order, values)
             for k in range(1, self.order + 1):
                 for series in results:
                     series[k]
         except MissingRuleError as error:
             raise error.located(written(eqn)) from None
-        if opened is not eqn or operands is not given or eqn in masks.masks.results:
+        if not plain or eqn in masks.masks.results:
             results = self._within(eqn, [moved[v] for v in eqn.outputs], operands, results, masks)
         for value, series in zip(eqn.outputs, results, strict=True):
             if value.type.is_inexact and any(series[k] for k in range(1, self.order + 1)):
@@ -363,19 +365,27 @@ class Jets:
         return self.apply_all(op, operands, frozen, self.order)[0]
 
     def apply_all(
-        self, op: Primitive[Any], operands: Sequence[Series], params: Params, limit: int
+        self,
+        op: Primitive[Any],
+        operands: Sequence[Series],
+        params: Params,
+        limit: int,
+        values: tuple[Value, ...] = (),
     ) -> Sequence[Series]:
-        """The series of all results of a primitive, to be asked for orders up to `limit`."""
-        if op is neg and (made := self._made_by.get(operands[0])) and made.op is neg:
+        """The series of all results of a primitive, to be asked for orders up to `limit`.
+
+        They begin with `values`, if these are given.
+        """
+        if op is neg and not values and (made := self._made_by.get(operands[0])) and made.op is neg:
             return (made.operands[0],)
-        key = (op.name, tuple(map(id, operands)), bits(params) if params else ())
+        key = (op.name, tuple(map(id, operands)), bits(params) if params else (), values)
         node = self._nodes.get(key)
         if node is not None:
             return node.results
         node = self._nodes[key] = _Node(op, operands, params, limit)
         types = self.builder.infer(op, tuple([x.type for x in operands]), params)
         known = not node.active or op.constant
-        rows = _Rows(lambda k: self._row(node, k))
+        rows = _Rows(lambda k: values if values and k == 0 else self._row(node, k))
         node.results = tuple(
             [Series(t, rows, j, fixed=known or not t.is_inexact) for j, t in enumerate(types)]
         )

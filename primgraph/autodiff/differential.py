@@ -22,6 +22,7 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
+from primgraph.operators.call import hands_out
 from primgraph.operators.creation import eye
 from primgraph.operators.joining import diagonal
 from primgraph.operators.promotion import broadcasted, lift
@@ -42,6 +43,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.strong_zeros import strong_zeros
 
 
+@hands_out
 @checked_late
 def hessian_diagonal(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
@@ -64,6 +66,7 @@ def hessian_diagonal(
     return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
 
 
+@hands_out
 @checked_late
 def laplacian(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
@@ -79,6 +82,7 @@ def laplacian(
     return _of_second_order("laplacian", y, x, is_batched, check, total=True)
 
 
+@hands_out
 @checked_late
 def divergence(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True

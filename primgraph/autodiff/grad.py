@@ -13,6 +13,7 @@ from primgraph.autodiff.modes import forward, reverse
 from primgraph.autodiff.request import Request, Seeds, Variables, located, refuse_functions
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.signature import checked_late
+from primgraph.operators.call import hands_out
 from primgraph.operators.variable import Variable, handle_of
 
 Gradients = Variable | list[Variable] | list[Variable | None] | None
@@ -65,6 +66,7 @@ def grad(
     allow_unused: bool = True,
     **options: Unpack[GradOptions],
 ) -> Gradients: ...
+@hands_out
 @refuse_functions
 @checked_late
 def grad(
@@ -90,8 +92,8 @@ def grad(
     default, are ones (so that outputs need not be scalars).
 
     Inputs may be intermediate values: each gets its full gradient, also beside another one that
-    it is computed from. Outputs or inputs listed twice count twice. Equal expressions are one
-    value in a program, so the gradient for an intermediate value is that for all its equals.
+    it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
+    equal variables, such as `a = x * 2` and `b = x * 2`, does not count the other.
 
     Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
     through them, and as inputs they count as unused.
@@ -172,6 +174,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> Gradients: ...
+@hands_out
 @refuse_functions
 @checked_late
 def forward_grad(

@@ -31,6 +31,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import as_dtype
+from primgraph.operators.call import hands_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -179,6 +180,7 @@ def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) 
         raise OptionError(f"{name}: sparse goes neither with is_batched nor with holomorphic")
 
 
+@hands_out
 @checked_late
 def jacobian(
     y: Function, x: Variables, *, mode: str | None = None, holomorphic: bool = False
@@ -217,6 +219,7 @@ def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
     return [[block[...] for block in row] for row in blocks_in(slopes)]
 
 
+@hands_out
 @checked_late
 def batched_jacobian(
     y: Function, x: Variables, *, check: bool = True, holomorphic: bool = False
@@ -231,6 +234,7 @@ def batched_jacobian(
     return _evaluated(found, found._single, x)
 
 
+@hands_out
 @checked_late
 def hessian(y: Callable[..., Variable] | Variable, x: Variables) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.

@@ -15,6 +15,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import checked_late
+from primgraph.operators.call import hands_out
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add
@@ -24,6 +25,7 @@ from primgraph.transforms.taylor_mode import expanded
 Curve: TypeAlias = Mapping[int, Value | None]
 
 
+@hands_out
 @checked_late
 def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds = None) -> Any:
     """`outputs`, and their derivatives along `direction` up to that order: `[y, y', y'', ...]`.

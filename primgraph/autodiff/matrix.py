@@ -16,6 +16,7 @@ from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.operators.call import hands_out
 from primgraph.operators.shaping import reshape
 
 # So many inputs and outputs are listed.
@@ -76,6 +77,7 @@ class Block:
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
+    @hands_out
     def __getitem__(self, index: Any) -> Any:
         if self._slopes.outputs.names or self._slopes.inputs.names:
             return self._by_sizes(index)

@@ -23,6 +23,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
+from primgraph.operators.call import hands_out
 from primgraph.operators.promotion import broadcasted, lift
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
@@ -34,6 +35,7 @@ from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.taylor_mode import expanded
 
 
+@hands_out
 @checked_late
 def partials(
     u: Variable,
@@ -228,6 +230,7 @@ def _along(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
     return broadcasted(lift(vectors.reshape(shape).astype(x.dtype)), (count, *x.shape))
 
 
+@hands_out
 @checked_late
 def biharmonic(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True

@@ -52,7 +52,11 @@ class Path:
     ) -> Path:
         """The path from `inputs` to `outputs`; nothing goes through values in `constants`, nor,
         with `apart`, through one of `inputs` to another."""
-        needed = builder.between(inputs, outputs, constants, apart=apart)
+        needed = [
+            eqn
+            for eqn in builder.between(inputs, outputs, constants, apart=apart)
+            if not is_held_constant(builder, eqn)
+        ]
         name, definition = builder.name, builder.definition
         return Path.of(needed, inputs, outputs, constants, name, definition=definition)
 
@@ -153,6 +157,13 @@ class Path:
     def seeds(self) -> range:
         """The positions, among the inputs of `jvp`, of the tangents."""
         return range(len(self.free), len(self.free) + len(self.wrt))
+
+
+def is_held_constant(builder: Builder, eqn: Equation) -> bool:
+    """Whether `eqn` gives a constant that is a variable of the user's, to differentiate by."""
+    if eqn.inputs or not eqn.outputs[0].type.is_inexact:
+        return False
+    return any(map(builder.is_held, eqn.outputs))
 
 
 def reached_by(

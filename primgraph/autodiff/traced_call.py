@@ -8,7 +8,7 @@ from typing import Any
 
 from primgraph.autodiff.modes import record
 from primgraph.autodiff.request import require_floats
-from primgraph.autodiff.subgraph import Path
+from primgraph.autodiff.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
@@ -97,8 +97,8 @@ class Call:
         ends = self.results if outputs is None else list(outputs)
         made = {v for e in self.equations for v in e.outputs}
         used = dict.fromkeys(v for e in self.equations for v in e.inputs if v not in made)
-        known = [self.builder.definition(v) for v in used]
-        constants = [e for e in known if e is not None and not e.inputs]
+        known = [e for v in used if (e := self.builder.definition(v)) is not None]
+        constants = [e for e in known if not e.inputs and not is_held_constant(self.builder, e)]
         equations = [*constants, *self.equations]
         name = self.builder.name
         return Path.of(equations, self.arguments, ends, self.constants, name, whole=True)
@@ -133,8 +133,8 @@ def _recorded(
     Names and updates of states go there too.
     """
     for eqn in equations:
-        held = not builder.stopped.isdisjoint(eqn.outputs) and not eqn.op.stops
-        copied = builder.copy_apart if held else builder.copy
+        distinct = any(v.hint or v in builder.stopped for v in eqn.outputs)
+        copied = builder.copy_distinct if distinct else builder.copy
         results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
         moved.update(zip(eqn.outputs, results, strict=True))
     for eqn in equations:

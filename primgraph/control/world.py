@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from primgraph import tree
+from primgraph.eager.node import numbers
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import PrimgraphError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import InProgram, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.primitive import active_recorder, innermost
 from primgraph.ir.primitive import recording as into
+from primgraph.operators.call import handed_out
+from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
 from primgraph.source import caller
 
@@ -25,13 +29,24 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
         world = world_of(*arguments)
         if isinstance(world, InProgram):
             with into(_body_or(world.recorder)):
-                return build(*arguments)
+                active_recorder().begin_call()
+                found, form = tree.flatten(build(*arguments))
+                return tree.unflatten(form, handed_out([_brought_in(leaf) for leaf in found]))
         leaves, structure = tree.flatten(list(arguments))
         given = [as_tensor(leaf) if is_array(leaf) else leaf for leaf in leaves]
-        return world.given_back(run(*tree.unflatten(structure, given)))
+        before = next(numbers)
+        found, form = tree.flatten(run(*tree.unflatten(structure, given)))
+        return world.given_back(tree.unflatten(form, [_other_than(before, t) for t in found]))
     except PrimgraphError as error:
         source = caller()
         raise error.located([f"written here:  {source}   {source.text}"]) from None
+
+
+def _other_than(before: int, leaf: Any) -> Any:
+    """`leaf`, or a tensor equal to one that was there before the node of that number."""
+    if isinstance(leaf, Tensor) and leaf.node.tracked and leaf.node.number < before:
+        return reshape(leaf, leaf.shape)
+    return leaf
 
 
 def _body_or(recorder: Any) -> Any:
@@ -41,6 +56,12 @@ def _body_or(recorder: Any) -> Any:
         if isinstance(active, Builder) and active.outer is not None:
             return active
     return recorder
+
+
+def _brought_in(leaf: Any) -> Any:
+    """A result as a variable of what is being recorded, where it is one of a program around."""
+    outside = isinstance(leaf, Variable) and leaf.recorder is not active_recorder()
+    return own(leaf) if outside else leaf
 
 
 def own(leaf: Any) -> Variable:

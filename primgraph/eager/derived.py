@@ -65,10 +65,6 @@ class Derived(Step):
     def __str__(self) -> str:
         return f"{self.question.name} of {self.type}"
 
-    def asked_of(self, operands: Sequence[Node]) -> Sequence[Node]:
-        start = self.question.outputs
-        return operands[start : start + self.question.inputs]
-
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
         """All answers, in `builder`; zeros where an output does not depend on the inputs."""
         question = self.question

@@ -53,10 +53,6 @@ class Derivation(Step):
     def __str__(self) -> str:
         return f"a gradient by {self.type}"
 
-    def asked_of(self, operands: Sequence[Node]) -> Sequence[Node]:
-        start = self.asked.outputs
-        return operands[start : start + self.asked.inputs + self.asked.cut]
-
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
         """The gradients by all inputs, in `builder`."""
         asked = self.asked

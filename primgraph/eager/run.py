@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -23,7 +22,7 @@ from primgraph.errors import WRITTEN, BoundsError, RunError, run_error
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Graph, Value
-from primgraph.primitives.elementwise import as_another, stop_gradient
+from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.compile import compile_last, optimized
 from primgraph.program.finite import check_finite
 from primgraph.source import Source, source_at
@@ -338,34 +337,26 @@ def _one_by_one(nodes: list[Node], wanted: Sequence[Node]) -> None:
 def graph_of(nodes: list[Node], leaves: list[Node], wanted: list[Node]) -> Graph:
     """The structure as a graph from the arrays of `leaves` to those that are `wanted`."""
     builder = Builder("eager", source=NOWHERE)
+    builder.in_call = True
     values: dict[Node, Value] = {n: builder.input(n.type) for n in leaves}
-    made: dict[Hashable, Sequence[Value]] = {}
-    apart: Counter[Value] = Counter()
-    steps = [(n, n.step) for n in nodes if n.step is not None]
-    alone = {other for n, step in steps for other in step.asked_of(n.inputs)}
-    for node, step in steps:
+    # By families and operands, the results that no node has yet.
+    made: dict[Hashable, dict[int, Value]] = {}
+    for node in nodes:
+        step = node.step
+        if step is None:
+            continue
         builder.source = source_of(node) or NOWHERE
         operands = tuple([values[n] for n in node.inputs])
         key = (step.family, operands)
-        if key not in made:
-            made[key] = step.record(builder, operands)
-        value = made[key][step.place]
+        if step.place not in made.get(key, ()):
+            builder.begin_call()
+            results = step.record(builder, operands)
+            made[key] = dict(enumerate(builder.hand_out(results)))
+        value = made[key].pop(step.place)
         if not node.tracked and node.type.is_inexact and not is_open(node.type.shape):
             (value,) = builder.emit(stop_gradient, [value], {})
-        if node in alone:
-            apart[value] += 1
-            value = _aside(builder, value, apart[value])
         values[node] = value
     return builder.part(builder.inputs, [values[n] for n in wanted])
-
-
-def _aside(builder: Builder, value: Value, number: int) -> Value:
-    """Another value of the same elements: equal expressions are one, and tensors are not.
-
-    No pass makes it the same again, so that derivatives of derivatives find it, too.
-    """
-    (held,) = builder.emit(stop_gradient, [value], {})
-    return builder.emit(as_another, [held, value], {"number": number})[0]
 
 
 def source_of(node: Node) -> Source | None:

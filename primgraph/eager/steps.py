@@ -26,7 +26,7 @@ from primgraph.source import Source
 from primgraph.transforms.stacks import fills
 
 if TYPE_CHECKING:
-    from primgraph.eager.node import Node
+    pass
 
 Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
 _numbers = count()
@@ -63,10 +63,6 @@ class Step(ABC):
     @abstractmethod
     def __str__(self) -> str:
         """What a message calls it."""
-
-    def asked_of(self, operands: Sequence[Node]) -> Sequence[Node]:
-        """Those of its inputs that derivatives are asked by, or stop at; none by default."""
-        return ()
 
     @abstractmethod
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:

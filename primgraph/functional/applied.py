@@ -30,6 +30,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
 from primgraph.ir.primitive import recording as into
 from primgraph.ir.types import TensorType
+from primgraph.operators.call import handed_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
@@ -80,7 +81,7 @@ class Recorded(Applied):
         self.results = self._handles(self._call.outputs)
 
     def _handles(self, values: Sequence[Any]) -> list[Handle]:
-        return [handle_of(self._call.builder, v) for v in values]
+        return handed_out([handle_of(self._call.builder, v) for v in values])
 
     def _given(self, seeds: Sequence[Any]) -> list[Any]:
         """Seeds of which tensors are in the program."""

@@ -166,8 +166,8 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     default, are ones (so that outputs need not be scalars).
 
     Inputs may be intermediate values: each gets its full gradient, also beside another one that
-    it is computed from. Outputs or inputs listed twice count twice. Equal expressions are one
-    value in a program, so the gradient for an intermediate value is that for all its equals.
+    it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
+    equal variables, such as `a = x * 2` and `b = x * 2`, does not count the other.
 
     Inputs may be tensors that the outputs were computed with: what stands for them there counts,
     a parameter of the program, or in a function that is compiled an input of it.

@@ -22,6 +22,7 @@ from primgraph.ir.primitive import active_recorder, recording
 from primgraph.ir.signature import applied, checked
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
+from primgraph.operators.call import handed_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.shaping import moveaxis
@@ -231,6 +232,7 @@ def _vectorised(
     targets = [*zip(listed, paths, strict=True)]
     graph = _graph(builder, equations, arguments, found)
     free = graph.inputs[: len(graph.inputs) - len(arguments)]
+    builder.begin_call()
     values = _batched(builder, graph, [*free, *(x.value for x in along)], samples, targets)
     results = []
     for value, (axis, path) in zip(values, targets, strict=True):
@@ -238,7 +240,7 @@ def _vectorised(
         if axis is not None and not -variable.ndim <= axis < variable.ndim:
             raise ShapeError(f"vmap: {path} is {variable.type}, and has no axis {axis} for samples")
         results.append(moveaxis(variable, 0, axis) if axis else variable)
-    return tree.unflatten(structure, results)
+    return tree.unflatten(structure, handed_out(results))
 
 
 def _of_one(type: TensorType) -> TensorType:

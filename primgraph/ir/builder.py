@@ -1,8 +1,7 @@
-"""The builder: records equations, and never the same one twice."""
+"""The builder: records equations; users get values of their own, passes share equal ones."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,16 +24,17 @@ _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 @final
 class Builder:
-    """Records equations in order, and interns them.
+    """Records equations in order, and interns those that nobody has a handle on.
 
-    The same op on the same inputs with the same parameters is one equation, so that common
-    subexpressions never exist. Entered as a context, it takes what primitives record.
+    The same op on the same inputs with the same parameters is one equation, except where a user
+    holds the result: `hand_out` makes it a value of its own, which no other equation is merged
+    with. Entered as a context, it takes what primitives record.
 
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants, `kept` the inputs that stand for something that runs change: what an operator gives
-    is another value, also where it leaves their elements as they are. `gradients` has what results
+    constants, `kept` the inputs that stand for something that runs change. `in_call` tells that an
+    operator is at work, whose intermediate values no user sees. `gradients` has what results
     of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one,
     and `joints` all gradients of one function with each whose derivative is known to be symmetric;
     `lines` has what is a derivative along a line, and of which order.
@@ -74,10 +74,10 @@ class Builder:
         self._shared: dict[int, tuple[Params, Params]] = {}
         self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
-        # Values that equal expressions have given again, and, by an equation with flagged results,
-        # the operands with which others like it were recorded last.
-        self._repeated: set[Value] = set()
-        self._apart: dict[Hashable, tuple[Value, ...]] = {}
+        self.in_call = False
+        # Values that users hold, and how many equations there were before the last call.
+        self._held: set[Value] = set()
+        self._seen = 0
         # The equation that computes a value; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
@@ -181,8 +181,8 @@ class Builder:
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
             self._slices.forget(recorded)
-            gone = {v for e in recorded for v in e.outputs}
-            self._apart = {k: v for k, v in self._apart.items() if gone.isdisjoint(v)}
+            self._held.difference_update([v for e in recorded for v in e.outputs])
+            self._seen = min(self._seen, count)
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
@@ -193,89 +193,73 @@ class Builder:
         self._defined_by[value] = None
         return value
 
-    def hold(self, value: Value, stop: bool, used: bool = True) -> Value:
-        """`value` as derivatives are to see it: as a constant, or not any more.
+    def hold(self, value: Value, stop: bool) -> None:
+        """Let derivatives treat `value` as a constant, or not any more."""
+        (self.stopped.add if stop else self.stopped.discard)(value)
 
-        Inputs are flagged themselves. For a computed value it is another one, behind
-        `stop_gradient`, that has its name from then on: equal expressions are one value, and
-        those of them that nobody holds constant must not be. What was computed from it before
-        counts too: a value that only one expression has given is flagged itself, and later ones
-        that are equal are recorded apart. Raises `BuildError` where several have given it, and
-        `used` tells that this one was computed with, as what came of which is not known.
+    def begin_call(self) -> None:
+        """Note that what is recorded from now on is what the next values handed out come from."""
+        self._seen = len(self.body)
+
+    def hand_out(self, values: Sequence[Value]) -> list[Value]:
+        """Return `values` as users get them: each is a value that nobody else has.
+
+        An equation recorded since `begin_call` is the user's own from now on: it leaves the table,
+        so that no other one is merged with it. An older one is recorded once more. An input, and a
+        value that was handed out before, gets a reshape that changes nothing.
         """
-        if (value in self.stopped) is stop:
-            return value
-        eqn = self._defined_by.get(value)
-        if eqn is None:
-            (self.stopped.add if stop else self.stopped.discard)(value)
-            return value
-        if stop:
-            if self._slices.is_used(value):
-                if value not in self._repeated:
-                    self.stopped.add(value)
-                elif used:
-                    raise BuildError(
-                        f"what was computed from this {value.type} cannot be told from what was "
-                        "computed from an equal expression",
-                        origin=self.origin(caller(), [value]),
-                        hint="set stop_gradient before it is used, or use x.detach()",
-                    )
-            (other,) = self.emit(lookup("stop_gradient"), [value], {})
-            self.stopped.add(other)
+        again: dict[Equation, tuple[Value, ...]] = {}
+        return [self._handed_out(v, again) for v in values]
+
+    def _handed_out(self, value: Value, again: dict[Equation, tuple[Value, ...]]) -> Value:
+        eqn = self._defined_by[value]
+        if eqn is None or value in self._held:
+            other = self._identity(value)
+        elif self._is_new(eqn):
+            other = value
         else:
-            self.stopped.discard(value)
-            if not eqn.op.stops:
-                return value
-            (other,) = eqn.inputs
-            self.stopped.discard(other)
-        if value.hint and not other.hint:
-            other.hint, value.hint = value.hint, ""
-            self.names[other.hint] = other
+            if eqn not in again:
+                again[eqn] = self.copy_distinct(eqn, eqn.inputs)
+            other = again[eqn][eqn.outputs.index(value)]
+        self.claim(other)
+        if other is not value:
+            self._note_equal(value, other)
         return other
 
-    def _is_held(self, outputs: tuple[Value, ...]) -> bool:
-        """Whether these values of one equation are flagged, and not by being what they are."""
-        if self.stopped.isdisjoint(outputs):
+    def _is_new(self, eqn: Equation) -> bool:
+        """Whether `eqn` has been recorded since `begin_call`."""
+        if len(self.body) == self._seen:
             return False
-        eqn = self._defined_by[outputs[0]]
-        return eqn is not None and not eqn.op.stops and bool(eqn.inputs)
+        return eqn is self.body[-1] or self._slices.place(eqn) >= self._seen
 
-    def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """`copy`, with values of its own: for what is to be flagged."""
-        params = self._own(eqn.params) if eqn.params else ()
-        return self.copy(eqn, self._aside(eqn.op, inputs, params, new=True))
+    def claim(self, value: Value) -> None:
+        """Note that a user holds `value`: later equations are not merged with its own."""
+        eqn = self._defined_by[value]
+        self._held.add(value)
+        if eqn is not None:
+            key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
+            if self._known.get(key) is eqn.outputs:
+                del self._known[key]
 
-    def _aside(
-        self, op: Op, inputs: tuple[Value, ...], params: Params, *, new: bool
-    ) -> tuple[Value, ...]:
-        """Operands equal to `inputs`, with which `op` gives no flagged values, or only new ones.
+    def is_held(self, value: Value) -> bool:
+        """Whether a user holds `value`."""
+        return value in self._held
 
-        The first stands behind operations that change nothing, as many as it takes.
-        """
-        first = _interning_key(op, inputs, params)
-        operands = self._apart.get(first, inputs)
-        found = self._known.get(_interning_key(op, operands, params))
-        while operands and found is not None and (new or self._is_held(found)):
-            same = self._again(operands[0])
-            operands = tuple([same if v is operands[0] else v for v in operands])
-            found = self._known.get(_interning_key(op, operands, params))
-        self._apart[first] = operands
-        return operands
+    def _identity(self, value: Value) -> Value:
+        """Record another value with the elements of `value`, which depends on it."""
+        shape = {"shape": value.type.shape}
+        return self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
 
-    def _again(self, value: Value) -> Value:
-        """The same as another value, behind reshapes that are not flagged."""
-        reshape, shape = lookup("reshape"), value.shape
-        for count in itertools.count():
-            moved = value
-            for between in ((*[1] * count, *shape), shape)[count == 0 :]:
-                frozen = self._frozen({"shape": between})
-                known = self._known.get(_interning_key(reshape, (moved,), frozen))
-                if known is not None and self._is_held(known):
-                    break
-                (moved,) = self.emit(reshape, [moved], {"shape": between})
-            else:
-                return moved
-        raise AssertionError
+    def _note_equal(self, value: Value, other: Value) -> None:
+        """Note of `other` what is known of `value`, which equals it."""
+        tables: tuple[dict[Value, Any], ...] = (self.gradients, self.targets, self.lines)
+        for table in tables:
+            if value in table:
+                table[other] = table[value]
+        if value in self.joints:
+            joint = self.joints[value]
+            gradients = tuple([other if g is value else g for g in joint.gradients])
+            self.joints[other] = joint._replace(gradients=gradients)
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
@@ -323,22 +307,25 @@ class Builder:
         self.add_all(graph.body, moved, self.share if shared else self.copy)
         return [moved.get(v, v) for v in graph.outputs]
 
-    def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
+    def emit(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        params: dict[str, Any],
+        *,
+        distinct: bool = False,
+    ) -> tuple[Value, ...]:
         """The outputs of `op` on `inputs`, recorded unless that equation exists already.
 
-        Raises the type rule's `ShapeError` or `DTypeError`, and `BuildError` for a value of
-        another builder.
+        With `distinct` it is always recorded, and nothing is merged with it. Raises the type rule's
+        `ShapeError` or `DTypeError`, and `BuildError` for a value of another builder.
         """
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()
-        key = _interning_key(op, operands, frozen)
-        found = self._known.get(key)
+        key = None if distinct else _interning_key(op, operands, frozen)
+        found = None if distinct else self._known.get(key)
         if found is not None:
-            if self.stopped and self._is_held(found):
-                # One of its own, as it may be flagged in its turn.
-                return self.emit(op, self._aside(op, operands, frozen, new=True), params)
-            self._repeated.update(found)
             return found
         source = self.source or caller()
         try:
@@ -368,37 +355,40 @@ class Builder:
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
-            if self.stopped and self._is_held(found):
-                return self.copy(eqn, self._aside(eqn.op, inputs, params, new=False), source)
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
 
-    def repeat(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Record the equation of `outputs` once more, with values of its own."""
-        eqn = self._defined_by[outputs[0]]
-        assert eqn is not None
-        made = tuple([Value(v.type) for v in outputs])
-        again = Equation(eqn.op, eqn.inputs, eqn.params, made, eqn.source)
-        self._append(_interning_key(eqn.op, eqn.inputs, eqn.params), again)
-        return made
+    def copy_distinct(
+        self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
+    ) -> tuple[Value, ...]:
+        """`copy`, but always recorded, and nothing is merged with it."""
+        params = self._own(eqn.params) if eqn.params else ()
+        outputs = tuple([Value(v.type) for v in eqn.outputs])
+        self._append(None, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
+        return outputs
 
-    def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+    def share(
+        self, eqn: Equation, inputs: tuple[Value, ...], *, distinct: bool = False
+    ) -> tuple[Value, ...]:
         """`copy`, but the equation itself is taken in where `inputs` are its own.
 
         For passes, whose graphs have most equations in common with those they come from. What has
-        a name is copied, as a name belongs to one program.
+        a name is copied, as a name belongs to one program. With `distinct` nothing is merged.
         """
+        copied = self.copy_distinct if distinct else self.copy
         if inputs != eqn.inputs:
-            return self.copy(eqn, inputs)
-        key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
-        found = self._known.get(key)
-        if found is not None:
-            return self.copy(eqn, inputs) if self.stopped else found
+            return copied(eqn, inputs)
+        key = None
+        if not distinct:
+            key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
+            found = self._known.get(key)
+            if found is not None:
+                return found
         for value in eqn.outputs:
             if value.hint or value in self._defined_by:
-                return self.copy(eqn, inputs)
+                return copied(eqn, inputs)
         self._append(key, eqn)
         return eqn.outputs
 
@@ -470,9 +460,10 @@ class Builder:
             ("stop_gradient", "True" if value in self.stopped else ""),
         ]
 
-    def _append(self, key: Hashable, eqn: Equation) -> None:
+    def _append(self, key: Hashable | None, eqn: Equation) -> None:
         self.body.append(eqn)
-        self._known[key] = eqn.outputs
+        if key is not None:
+            self._known[key] = eqn.outputs
         for value in eqn.outputs:
             self._defined_by[value] = eqn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
@@ -51,7 +51,7 @@ class Recorder(Protocol):
     source: Source | None
     expands: Callable[[Op], bool]
     stopped: set[Value]
-    kept: Container[Value]
+    in_call: bool
 
     def emit(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
@@ -63,7 +63,11 @@ class Recorder(Protocol):
 
     def described(self, value: Value) -> list[tuple[str, str]]: ...
 
-    def hold(self, value: Value, stop: bool, used: bool = True) -> Value: ...
+    def hold(self, value: Value, stop: bool) -> None: ...
+
+    def begin_call(self) -> None: ...
+
+    def hand_out(self, values: Sequence[Value]) -> list[Value]: ...
 
 
 # The context that was entered last, and not left yet.

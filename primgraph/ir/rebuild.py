@@ -32,6 +32,19 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     return outputs
 
 
+def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
+    """`copy`, but each equation is recorded once, and no equal float is merged with it.
+
+    So each float of a graph stays a variable of its own, by which derivatives can be taken.
+    """
+    if eqn.outputs[0] not in moved:
+        operands = tuple([moved[v] for v in eqn.inputs])
+        distinct = any(v.type.is_inexact for v in eqn.outputs)
+        outputs = builder.share(eqn, operands, distinct=distinct)
+        moved.update(zip(eqn.outputs, outputs, strict=True))
+    return tuple([moved[v] for v in eqn.outputs])
+
+
 def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
     """`given`, if it holds distinct positions of inputs of `graph`. Raises `BuildError`."""
     count = len(graph.inputs)

@@ -41,7 +41,7 @@ def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     for eqn in graph.body:
         inputs = tuple([moved[v] for v in eqn.inputs])
         if not _depends(eqn):
-            results = builder.copy(eqn, inputs)
+            results = builder.copy_distinct(eqn, inputs)
         else:
             if id(eqn.params) not in params:
                 params[id(eqn.params)] = params_at(eqn.kwargs, sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, final
 
@@ -13,6 +13,7 @@ from primgraph.errors import ArgumentError, BuildError, PrimgraphError
 from primgraph.frames import is_interruption
 from primgraph.ir.assumptions import Condition, note, noting
 from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
@@ -21,7 +22,6 @@ from primgraph.ir.primitive import (
     Types,
     active_recorder,
     innermost,
-    lookup,
     recording,
 )
 from primgraph.ir.signature import UNFIT, misfit
@@ -114,7 +114,6 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
             for operand in operands:
                 if type(operand) in appliers:
                     return cast("R", appliers[type(operand)](function, args, kwargs))
-                operand.used = True
             if not operands and innermost.get() is None and object in appliers:
                 return cast("R", appliers[object](function, args, kwargs))
             body = _body_being_built() if operands else None
@@ -122,12 +121,15 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 args, kwargs = _taken_in(body, args), _taken_in(body, kwargs)
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
-            kind = manner()
-            if kind is Variable or users:
-                result = _recorded(recorder, function, *args, **kwargs)
-            else:
-                result = _in_manner(kind, recorder, function, args, kwargs)
-            return cast("R", _computed(recorder, result)) if recorder.kept else result
+            if recorder.in_call:
+                return cast("R", _applied(recorder, function, args, kwargs, users))
+            recorder.begin_call()
+            try:
+                recorder.in_call = not users
+                result = _applied(recorder, function, args, kwargs, users)
+            finally:
+                recorder.in_call = False
+            return cast("R", handed_out(result))
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
@@ -140,6 +142,20 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
             raise found.located(_origin(operands)) from found.__cause__
 
     return call
+
+
+def _applied(
+    recorder: Recorder,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    users: bool,
+) -> Any:
+    """What `function` gives, in handles of the class that counts here."""
+    kind = manner()
+    if kind is Variable or users:
+        return _recorded(recorder, function, *args, **kwargs)
+    return _in_manner(kind, recorder, function, args, kwargs)
 
 
 def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -165,16 +181,54 @@ def _in_manner(
     return kind.returned(function, args, kwargs, in_manner(kind, result))
 
 
-def _computed(recorder: Recorder, result: Any) -> Any:
-    """`result`, where it is not what the recorder keeps itself, but a view of it instead."""
+def hands_out(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the variables that `function` gives be values that nobody else has."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = handles((*args, *kwargs.values()))
+        recorder = next((v.recorder for v in given if isinstance(v, Variable)), None)
+        if recorder is not None:
+            if recorder.in_call:
+                return function(*args, **kwargs)
+            recorder.begin_call()
+        return handed_out(function(*args, **kwargs))
+
+    return call
+
+
+def handed_out(result: R) -> R:
+    """Return `result` with variables that nobody else has, in lists, tuples and dicts too."""
+    found: list[Variable] = []
+    _collect(result, found)
+    if not found or found[0].recorder.in_call:
+        return result
+    recorder = found[0].recorder
+    values = [v.value for v in found if v.recorder is recorder]
+    given = recorder.hand_out(values)
+    return result if given == values else cast("R", _exchanged(recorder, result, iter(given)))
+
+
+def _collect(result: Any, found: list[Variable]) -> None:
     if isinstance(result, Variable):
-        value = result.value
-        if value not in recorder.kept:
-            return result
-        (view,) = recorder.emit(lookup("reshape"), [value], {"shape": value.type.shape})
-        return Variable(recorder, view)
-    if type(result) in (list, tuple):
-        return type(result)([_computed(recorder, item) for item in result])
+        found.append(result)
+    elif isinstance(result, list | tuple):
+        for item in result:
+            _collect(item, found)
+    elif type(result) is dict:
+        for item in result.values():
+            _collect(item, found)
+
+
+def _exchanged(recorder: Recorder, result: Any, values: Iterator[Value]) -> Any:
+    """`result` with handles on `values` in the place of its own, in the order of `_collect`."""
+    if isinstance(result, Variable):
+        return type(result)(recorder, next(values)) if result.recorder is recorder else result
+    if isinstance(result, list | tuple):
+        items = [_exchanged(recorder, item, values) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    if type(result) is dict:
+        return {name: _exchanged(recorder, item, values) for name, item in result.items()}
     return result
 
 

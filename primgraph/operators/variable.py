@@ -49,15 +49,13 @@ class Variable(Handle):
     A subclass has other manners, as one of `Tensor` has; see `mannered`.
     """
 
-    __slots__ = ("recorder", "used", "value")
+    __slots__ = ("recorder", "value")
 
     _called = "a variable"
 
     def __init__(self, recorder: Recorder, value: Value) -> None:
         self.recorder = recorder
         self.value = value
-        # Whether something was computed with this handle.
-        self.used = False
 
     @property
     def type(self) -> TensorType:
@@ -80,10 +78,7 @@ class Variable(Handle):
         """Whether derivatives treat this variable as a constant; False until it is set.
 
         It counts when derivatives are taken, for all that is computed from the variable, before
-        it was set too. Inputs and parameters are held constant wherever they are used; of a
-        computed variable only this one is, not another one that happens to compute the same.
-        Where such a one is there already, and something was computed with both, what came of
-        which is not known: setting it is a `BuildError` then.
+        it was set too. Only this variable is held constant, not an equal one beside it.
         """
         return self.value in self.recorder.stopped
 
@@ -91,7 +86,7 @@ class Variable(Handle):
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
-        self.value = self.recorder.hold(self.value, stop, self.used)
+        self.recorder.hold(self.value, stop)
 
     def detach(self) -> Variable:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""

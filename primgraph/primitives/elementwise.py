@@ -480,9 +480,7 @@ def _as_function_of_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Valu
 def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
     """`z`, which is `x` held constant, as a value of its own with the derivative of `x`.
 
-    Equal expressions are one value; this is another one, by which alone derivatives can be asked.
-    Those of one value have different numbers. Passes keep them apart as long as derivatives may be
-    taken.
+    Passes keep values of different numbers apart as long as derivatives may be taken.
     """
     if not x.is_inexact:
         raise DTypeError(f"as_another takes floats, not {x}")

@@ -115,9 +115,8 @@ class Program(Drawn):
         value = self.builder.named(name)
         if value is None:
             return None
-        variable = Variable(self.builder, value)
-        variable.used = True
-        return variable
+        self.builder.claim(value)
+        return Variable(self.builder, value)
 
     def variables(self) -> list[Variable]:
         """Handles on all values, in the order of their definition."""
@@ -330,18 +329,15 @@ class Program(Drawn):
             other.builder.source = None
             if value in self.states:
                 other.states[moved[value]] = self.states[value]
-        for place, eqn in enumerate(self.builder.body):
+        for eqn in self.builder.body:
             operands = tuple(moved[v] for v in eqn.inputs)
             if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
                 params = {**eqn.kwargs, "training": False}
                 other.builder.source = eqn.source
-                results = other.builder.emit(eqn.op, operands, params)
+                results = other.builder.emit(eqn.op, operands, params, distinct=True)
                 other.builder.source = None
             else:
-                results = other.builder.copy(eqn, operands)
-            if len(other.builder) == place:
-                # Equal in evaluation only; its place is kept, as places give names.
-                results = other.builder.repeat(results)
+                results = other.builder.copy_distinct(eqn, operands)
             moved.update(zip(eqn.outputs, results, strict=True))
         for name, value in self.builder.names.items():
             other.builder.names.setdefault(name, moved[value])

@@ -374,11 +374,7 @@ class _Reader:
     def _equation(
         self, program: Program, op: str, inputs: Any, params: Any, types: Any, place: Any
     ) -> None:
-        known = len(program.builder)
         outputs = self._emitted(program.builder, self.values, op, inputs, params, types, place)
-        if len(program.builder) == known:
-            # One of its own in the program that was saved, whose places give names.
-            outputs = program.builder.repeat(outputs)
         self.values.extend(outputs)
 
     def _emitted(
@@ -394,7 +390,7 @@ class _Reader:
         operands = [values[_integer(i)] for i in inputs]
         decoded = {name: self._decode(value) for name, value in params.items()}
         builder.source = None if place is None else self._place(*place)
-        outputs = builder.emit(lookup(op), operands, decoded)
+        outputs = builder.emit(lookup(op), operands, decoded, distinct=True)
         builder.source = None
         if [str(v.type) for v in outputs] != types:
             raise LoadError(f"{op} has another type than the file says")

@@ -244,7 +244,7 @@ class _Record:
         self.constants = [builder.input(v.type, v.hint) for v in self.others]
         moved.update(zip(self.others, self.constants, strict=True))
         for eqn in body:
-            results = builder.copy(eqn, tuple(moved[v] for v in eqn.inputs))
+            results = builder.copy_distinct(eqn, tuple(moved[v] for v in eqn.inputs))
             moved.update(zip(eqn.outputs, results, strict=True))
         builder.stopped.update(moved[v] for v in program.builder.stopped if v in moved)
         self.loss = Variable(builder, moved[loss.value])
@@ -256,16 +256,17 @@ class _Record:
             return
         stopped = [v for v in self.builder.stopped if v not in inputs]
         held = [v in self.builder.stopped for v in inputs]
-        outputs = [self.loss.value, *stopped]
+        outputs = [self.loss.value, *[part.value for part in self.parts], *stopped]
         graph = Graph(inputs, self.builder.slice(outputs), outputs, self.builder.name)
         known = fitted(graph, [np.zeros(self.type.shape), *arrays])
         builder = self.builder = Builder(self.builder.name, source=self.builder.source)
         theta, *constants = (builder.input(v.type, v.hint) for v in known.inputs)
-        loss, *stopped = builder.inline(known, [theta, *constants])
+        loss, *others = builder.inline(known, [theta, *constants])
+        parts, stopped = others[: len(self.parts)], others[len(self.parts) :]
         flagged = (v for v, h in zip((theta, *constants), held, strict=True) if h)
         builder.stopped.update((*stopped, *flagged))
         self.theta, self.constants = Variable(builder, theta), constants
-        self.loss, self.parts = Variable(builder, loss), self._slices()
+        self.loss, self.parts = Variable(builder, loss), [Variable(builder, v) for v in parts]
 
     def _slices(self) -> list[Variable]:
         parts, start = [], 0

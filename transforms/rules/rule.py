@@ -203,7 +203,9 @@ class Seen:
         self.name_of = builder.name_of
         self.described = builder.described
         self.stopped = builder.stopped
-        self.kept = builder.kept
+        self.in_call = True
+        self.begin_call = builder.begin_call
+        self.hand_out = builder.hand_out
         self.type = TensorType((), BOOL)
         self.readers = readers
         self.declined = False
