@@ -14,7 +14,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
-from primgraph.operators.call import common_recorder
+from primgraph.operators.call import brought_together
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import zeros_like
@@ -52,7 +52,7 @@ class Call:
         """
         if not callable(function):
             raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
-        builder = common_recorder(inputs)
+        builder, inputs = brought_together(inputs)
         assert isinstance(builder, Builder)
         values = [v.value for v in inputs]
         with builder.scratch() as equations:

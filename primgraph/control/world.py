@@ -10,7 +10,7 @@ from primgraph.errors import PrimgraphError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import InProgram, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
-from primgraph.ir.primitive import active_recorder, innermost
+from primgraph.ir.primitive import active_recorder
 from primgraph.ir.primitive import recording as into
 from primgraph.operators.variable import Variable
 from primgraph.source import caller
@@ -24,7 +24,7 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
     try:
         world = world_of(*arguments)
         if isinstance(world, InProgram):
-            with into(_body_or(world.recorder)):
+            with into(world.recorder):
                 return build(*arguments)
         leaves, structure = tree.flatten(list(arguments))
         given = [as_tensor(leaf) if is_array(leaf) else leaf for leaf in leaves]
@@ -34,17 +34,8 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
         raise error.located([f"written here:  {source}   {source.text}"]) from None
 
 
-def _body_or(recorder: Any) -> Any:
-    """The body that is being recorded; where there is none, `recorder`."""
-    if innermost.get() is not None:
-        active = active_recorder()
-        if isinstance(active, Builder) and active.outer is not None:
-            return active
-    return recorder
-
-
 def own(leaf: Any) -> Variable:
     """An array, a tensor or a variable as a variable of what is being recorded."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    return Variable(builder, builder.own(in_program(builder, leaf).value))
+    return in_program(builder, leaf)

@@ -10,14 +10,13 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.tracking import is_on as is_on
 
 if TYPE_CHECKING:
     from primgraph.eager.node import Node
     from primgraph.eager.steps import Step
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
 
 # Whether a function is being called to take derivatives of it.
 is_followed: ContextVar[bool] = ContextVar("primgraph_followed", default=False)

@@ -82,7 +82,8 @@ def traced(
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
     """What a function has returned at `path`, as a variable of the graph that is being built."""
-    if isinstance(leaf, Variable) and leaf.recorder is not builder:
+    foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if foreign and builder.outer is None:
         raise BuildError(f"{name}: {path} is a variable of another program")
     if not is_array(leaf):
         raise ArgumentError(

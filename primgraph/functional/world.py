@@ -15,6 +15,7 @@ from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError
 from primgraph.functional.applied import Applied, Computed, Flat, Recorded, in_program
 from primgraph.ir.primitive import Recorder, active_recorder, innermost
+from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -91,7 +92,9 @@ def world_among(found: Sequence[Handle]) -> World:
     """Where a function is called that has these tensors and variables among its arguments."""
     for handle in found:
         if isinstance(handle, Variable):
-            return InProgram(handle.recorder)
+            # In a body, variables of the programs around it are captured by the body.
+            body = body_being_built()
+            return InProgram(handle.recorder if body is None else body)
     if innermost.get() is not None:
         return InProgram(active_recorder())
     return OnTensors(arrays=not found)

@@ -128,10 +128,12 @@ class Builder:
                 hint="values can be used only in the program in which they were made",
             )
         if value not in self.captured:
-            self.outer.own(value)
+            around = self.outer.own(value)
             inner = self.captured[value] = Value(value.type)
             self._defined_by[inner] = None
             self.inputs.append(inner)
+            if around in self.outer.stopped:
+                self.stopped.add(inner)
             if value.hint and value.hint not in self.names:
                 self.rename(inner, value.hint)
         return self.captured[value]

@@ -58,8 +58,19 @@ def common_recorder(operands: Iterable[Variable]) -> Recorder:
     return found if found is not None else active_recorder()
 
 
-def _body_being_built() -> Builder | None:
-    """The body of a loop or a branch that is being recorded, if one is."""
+def brought_together(operands: Sequence[Variable]) -> tuple[Recorder, list[Variable]]:
+    """Return the program that all `operands` belong to, and the operands as its variables.
+
+    In a body, those of the programs around it are captured by the body.
+    """
+    body = body_being_built()
+    if body is not None and any(v.recorder is not body for v in operands):
+        operands = taken_in(body, list(operands))
+    return common_recorder(operands), list(operands)
+
+
+def body_being_built() -> Builder | None:
+    """Return the body of a loop, a branch or a custom function that is being recorded, if any."""
     entered = innermost.get()
     if entered is None:
         return None
@@ -68,14 +79,14 @@ def _body_being_built() -> Builder | None:
     return recorder if is_body else None  # type: ignore[return-value]
 
 
-def _taken_in(body: Builder, given: Any) -> Any:
-    """`given`, with variables of `body` for those of the programs around it."""
+def taken_in(body: Builder, given: Any) -> Any:
+    """Return `given` with variables of `body` in place of those of the programs around it."""
     if isinstance(given, Variable):
         return Variable(body, body.own(given.value)) if given.recorder is not body else given
     if type(given) in (list, tuple):
-        return type(given)([_taken_in(body, item) for item in given])
+        return type(given)([taken_in(body, item) for item in given])
     if type(given) is dict:
-        return {name: _taken_in(body, item) for name, item in given.items()}
+        return {name: taken_in(body, item) for name, item in given.items()}
     return given
 
 
@@ -117,9 +128,9 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 operand.used = True
             if not operands and innermost.get() is None and object in appliers:
                 return cast("R", appliers[object](function, args, kwargs))
-            body = _body_being_built() if operands else None
+            body = body_being_built() if operands else None
             if body is not None and any(v.recorder is not body for v in operands):
-                args, kwargs = _taken_in(body, args), _taken_in(body, kwargs)
+                args, kwargs = taken_in(body, args), taken_in(body, kwargs)
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
             kind = manner()
