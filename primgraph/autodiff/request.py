@@ -11,7 +11,13 @@ from typing import Any, ParamSpec, TypeVar, final
 import numpy as np
 
 from primgraph.autodiff.subgraph import Path, reached_by
-from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, PrimgraphError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    NotDifferentiable,
+    PrimgraphError,
+    ShapeError,
+)
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
@@ -199,8 +205,7 @@ def _in_one_body(
                 f"{name}: outputs depend on {called('input', given.value)} {given.type} through "
                 "what was computed from it outside the body",
                 origin=builder.origin(caller(), outputs),
-                hint="compute that in the body as well, or differentiate a function: "
-                "pg.grad(f)(x)",
+                hint="compute that in the body as well, or differentiate a function: pg.grad(f)(x)",
             )
     return found[:first], found[first:last], found[last:]
 
@@ -213,9 +218,7 @@ def _reaches_around(body: Builder, outputs: Sequence[Value], x: Value) -> bool:
         outer = builder.outer
         assert outer is not None
         direct = x if builder is body else None
-        ends = [
-            outer.own(v) for v, w in builder.captured.items() if w in used and v is not direct
-        ]
+        ends = [outer.own(v) for v, w in builder.captured.items() if w in used and v is not direct]
         builder = outer
     return bool(ends) and any(reached_by(builder, [x], ends, builder.stopped))
 

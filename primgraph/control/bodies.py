@@ -18,6 +18,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.signature import applied
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import DType, TensorType
 from primgraph.operators.promotion import SCALARS, lift
 from primgraph.operators.variable import Variable
@@ -77,10 +78,11 @@ def traced(
     given = arguments(builder)
     inputs = tuple(builder.inputs)
     builder.outer = outer
+    builder.written = True
     adoption = Adoption(builder)
     token = adopting.set(adoption)
     try:
-        with builder:
+        with builder, tracked():
             result = applied(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]

@@ -25,7 +25,7 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
         world = world_of(*arguments)
         if isinstance(world, InProgram):
             with into(world.recorder):
-                return build(*arguments)
+                return world.given_back(build(*arguments))
         leaves, structure = tree.flatten(list(arguments))
         given = [as_tensor(leaf) if is_array(leaf) else leaf for leaf in leaves]
         return world.given_back(run(*tree.unflatten(structure, given)))

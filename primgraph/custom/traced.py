@@ -44,7 +44,6 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose
 
-
 # What a rule was given, and what it made of that.
 _Recorded: TypeAlias = tuple[list[Variable], list[Value]]
 
@@ -166,7 +165,7 @@ class TracedCall(Call, Rules):
         self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
         self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
         self._args, self.kwargs = arranged(static, self.operands)
-        self.builder.closed = True
+        self.builder.closed = self.builder.written = True
         self.captured: tuple[Value, ...] = ()
         # Whether a rule of the function makes this call: it would record rules without end.
         self._is_inner = rule in _finding.get()

@@ -21,6 +21,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
 from primgraph.ir.signature import applied, checked
 from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
@@ -92,7 +93,7 @@ class Vmap(Transformed):
         if isinstance(world, InProgram):
             assert isinstance(world.recorder, Builder)
             inputs = [in_program(world.recorder, leaf) for leaf in samples.leaves]
-            return _vectorised(world.recorder, samples, inputs, out_axes)
+            return world.given_back(_vectorised(world.recorder, samples, inputs, out_axes))
         assert isinstance(world, OnTensors)
         found = [as_tensor(leaf) for leaf in samples.leaves]
         made = traced(
@@ -219,7 +220,7 @@ def _vectorised(
         builder.stopped.update([
             a for a, x in zip(arguments, along, strict=True) if x.value in builder.stopped
         ])  # fmt: skip
-        with recording(builder):
+        with recording(builder), tracked():
             result = samples.call([handle_of(builder, a) for a in arguments])
             leaves, structure = tree.flatten(result)
             paths = tree.paths_of(structure, "result")

@@ -15,7 +15,8 @@ from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError
 from primgraph.functional.applied import Applied, Computed, Flat, Recorded, in_program
 from primgraph.ir.primitive import Recorder, active_recorder, innermost
-from primgraph.operators.call import body_being_built
+from primgraph.ir.tracking import is_on
+from primgraph.operators.call import body_being_built, constant
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -50,7 +51,7 @@ class InProgram(World):
         return in_program(self.recorder, leaf)
 
     def given_back(self, value: Any) -> Any:
-        return value
+        return value if is_on.get() else tree.map(constant, value)
 
 
 @final

@@ -171,9 +171,7 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     push, pull = (
         None
         if graph is None
-        else in_parts(
-            widened(_with_results(plain, _on_closure(graph, count, closure))), seeds
-        )
+        else in_parts(widened(_with_results(plain, _on_closure(graph, count, closure))), seeds)
         for graph, seeds in zip(TracedSlope(call).rules(), (None, count), strict=True)
     )
     if push is not None:

@@ -25,6 +25,7 @@ from primgraph.ir.primitive import (
     recording,
 )
 from primgraph.ir.signature import UNFIT, misfit
+from primgraph.ir.tracking import is_on, tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
@@ -41,6 +42,44 @@ appliers: dict[type, Callable[..., Any]] = {}
 
 # The public operator that each function has become.
 called: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def constant(found: Any) -> Any:
+    """Return `found`, where it is a variable of a program, behind `stop_gradient`.
+
+    For what is computed in `pg.no_grad()`. Anything else stays as it is.
+    """
+    if not isinstance(found, Variable) or not found.type.is_inexact:
+        return found
+    builder, value = found.recorder, found.value
+    if not isinstance(builder, Builder) or not builder.written:
+        return found
+    eqn = builder.definition(value)
+    if eqn is not None and (eqn.op.stops or not eqn.inputs):
+        return found
+    return type(found)(builder, builder.emit(lookup("stop_gradient"), [value], {})[0])
+
+
+def constants(found: Any) -> Any:
+    """Return `found` with constant variables, also in lists, tuples and dicts."""
+    if type(found) in (list, tuple):
+        return type(found)([constants(item) for item in found])
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return type(found)(*[constants(item) for item in found])
+    if type(found) is dict:
+        return {name: constants(item) for name, item in found.items()}
+    return constant(found)
+
+
+def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
+    """Let variables that a function returns be constants where `pg.no_grad()` is entered."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        result = function(*args, **kwargs)
+        return result if is_on.get() else cast("R", constants(result))
+
+    return call
 
 
 def common_recorder(operands: Iterable[Variable]) -> Recorder:
@@ -155,6 +194,10 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
 
 def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What `function` gives, with all that it records in `recorder`."""
+    if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
+        with tracked():
+            result = _recorded(recorder, function, *args, **kwargs)
+        return cast("R", constants(result))
     entered = innermost.get()
     if entered is not None and entered.recorder is recorder and not entered.mixed:
         return function(*args, **kwargs)
