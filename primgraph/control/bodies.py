@@ -13,11 +13,11 @@ from primgraph.eager.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.functional.arguments import following
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import active_recorder
-from primgraph.ir.signature import applied
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import DType, TensorType
 from primgraph.operators.promotion import SCALARS, lift
@@ -83,7 +83,7 @@ def traced(
     token = adopting.set(adoption)
     try:
         with builder, tracked():
-            result = applied(function, *given)
+            result = following(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]
             values = tuple([builder.own(v.value) for v in found])

@@ -12,14 +12,14 @@ from primgraph.eager.replay import replayed
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.functional.applied import in_program
-from primgraph.functional.arguments import parameter_names
+from primgraph.functional.arguments import following, parameter_names
 from primgraph.functional.tracing import result_variable, traced
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import InProgram, OnTensors, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
-from primgraph.ir.signature import applied, checked
+from primgraph.ir.signature import checked
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
@@ -169,7 +169,7 @@ class _Samples:
         pairs = zip(self.given, self.axes, strict=True)
         leaves = [leaf if axis is None else next(waiting) for leaf, axis in pairs]
         args, kwargs = tree.unflatten(self.structure, leaves)
-        return applied(self.function, *args, **kwargs)
+        return following(self.function, *args, **kwargs)
 
 
 def _paths(function: Callable[..., Any], structure: tree.Structure) -> list[str]:
