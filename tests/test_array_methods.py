@@ -1,5 +1,7 @@
 """Methods that variables and tensors share with NumPy's arrays: `copy`, `fill`, and orders."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,81 @@ def test_variables_are_not_filled_and_tensors_are():
     t = pg.tensor([1.0, 2.0])
     assert t.fill(3.0) is None
     np.testing.assert_array_equal(t.numpy(), [3.0, 3.0])
+
+
+# Reductions.
+
+
+def least_of_rows(a, function, axis, keepdims=False):
+    return function(a[:, :0], axis=axis, initial=3.0, keepdims=keepdims)
+
+
+@pytest.mark.parametrize("function", [np.min, np.max])
+@pytest.mark.parametrize("axis", [1, None, (1, 2)])
+def test_initial_values_of_no_elements(function, axis):
+    t = pg.tensor(X)
+    for keep in (False, True):
+        reduce = partial(least_of_rows, function=function, axis=axis, keepdims=keep)
+        expected = reduce(X)
+        for found in (reduce(t).numpy(), pg.jit(reduce)(X)):
+            np.testing.assert_array_equal(found, expected, strict=True)
+    ints = function(pg.tensor(np.arange(3))[:0], initial=2)
+    assert ints.numpy() == 2
+    assert ints.dtype == np.int64
+    assert function(t, initial=30.0).numpy() == function(X, initial=30.0)
+
+
+@pytest.mark.parametrize("axis", [(2, 0), (0, 2), (-1, -3), (1, 0), (2, 1, 0), (1,), 1])
+def test_weights_stand_in_the_order_of_the_axes(axis):
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    weights = 1.0 + np.arange(np.prod([X.shape[a] for a in axes])).reshape(
+        [X.shape[a] for a in axes]
+    )
+    expected = np.average(X, axis=axis, weights=weights)
+    found = pg.jit(lambda a, w: np.average(a, axis=axis, weights=w))(X, weights)
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(pg.average(pg.tensor(X), axis, weights).numpy(), expected)
+
+
+def test_weights_that_do_not_fit():
+    for axis, shape in ((None, (4, 3, 2)), ((2, 0), (2, 4)), (1, (2,))):
+        with pytest.raises(pg.ShapeError, match="neither the shape of the array"):
+            pg.average(pg.tensor(X), axis, np.ones(shape))
+
+
+A = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+OF_MATRICES = [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf]
+OF_VECTORS = [None, 0, 1, 2, 3, 0.5, -1, -2, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("order", OF_MATRICES)
+def test_norms_of_matrices(order):
+    np.testing.assert_allclose(pg.norm(A, order).numpy(), np.linalg.norm(A, order))
+    both = np.stack([A, A[::-1] * 2.0])
+    for axis in ((1, 2), (2, 1), (-1, 0)):
+        for keep in (False, True):
+            expected = np.linalg.norm(both, order, axis, keep)
+            found = pg.jit(partial(pg.norm, ord=order, axis=axis, keepdims=keep))(both)
+            np.testing.assert_allclose(found, expected)
+    slope = pg.jit(pg.grad(lambda a: pg.norm(a, order)))(A)
+    np.testing.assert_allclose(slope, pg.jit(pg.grad(lambda a: pg.linalg.norm(a, order)))(A))
+
+
+@pytest.mark.parametrize("order", OF_VECTORS)
+def test_norms_of_vectors(order):
+    np.testing.assert_allclose(pg.norm(A[0], order).numpy(), np.linalg.norm(A[0], order))
+    for axis in (0, -1):
+        expected = np.linalg.norm(A, order, axis, keepdims=True)
+        found = pg.jit(lambda a, axis=axis: a.norm(order, axis, True))(A)
+        np.testing.assert_allclose(found, expected)
+    graph = pg.trace(lambda a: pg.norm(a, order, 0), A)
+    assert pg.parse(str(graph), graph.constants) == graph
+
+
+def test_norms_that_there_are_not():
+    with pytest.raises(pg.ArgumentError, match="norm of matrices takes no order 3"):
+        pg.norm(A, 3)
+    with pytest.raises(pg.ArgumentError, match="norm of vectors takes no order 'nuc'"):
+        pg.norm(A[0], "nuc")
+    with pytest.raises(pg.ShapeError, match="one axis or two"):
+        pg.norm(X, 2)
