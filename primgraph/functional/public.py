@@ -99,6 +99,7 @@ def grad(
     materialize_grads: bool = False,
     *,
     no_grad_vars: Tensors | None = None,
+    only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
 # Where nobody says that inputs may be unused, checkers of types take it that none is.
 @overload
@@ -186,6 +187,9 @@ def grad(*args: Any, **kwargs: Any) -> Any:
       for ones, for each of the N.
     - `holomorphic=True`, of functions and of variables, says that complex outputs are holomorphic
       in complex inputs, and gives their complex derivative.
+    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
+      nothing for variables: a program keeps all that was recorded, its derivatives can be
+      differentiated, and no other variable gets a gradient.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX and
     autograd; complex outputs take a seed each, or `holomorphic`.
