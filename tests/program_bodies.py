@@ -55,7 +55,7 @@ def grow(draft: Draft) -> None:
     except InternalError:
         raise
     except PrimgraphError:
-        if production not in (operator, slope):
+        if production is not operator:
             raise
         draft.refused += 1
         results = []
@@ -368,6 +368,13 @@ def own_sine(x):
 own_sine.defvjp(lambda x: (pg.sin(x), (x,)), lambda kept, ct: (ct * pg.cos(kept[0]),))
 
 
+def _scaled_sine(scale: Variable) -> Any:
+    """The sine times a value from around the function, which its rules find there as well."""
+    function = pg.custom_vjp(lambda x: pg.sin(x) * scale)
+    function.defvjp(lambda x: (pg.sin(x) * scale, x), lambda x, ct: (ct * pg.cos(x) * scale,))
+    return function
+
+
 class Cubed(pg.Function):
     @staticmethod
     def forward(ctx, x):
@@ -381,17 +388,30 @@ class Cubed(pg.Function):
 
 
 def own_rule(draft: Draft) -> list[Value]:
-    """A function that has a derivative of its own."""
+    """A function that has a derivative of its own, with a closure that may hold a value."""
     x = draft.variable(draft.pick("f"))
+    if draft.chance(0.4):
+        scale = pg.tanh(pg.sum(pg.stop_gradient(draft.variable(draft.pick("f")))))
+        return [_scaled_sine(pg.astype(scale, x.dtype))(x).value]
     return [draft.choose((own_sine, Cubed.apply))(x).value]
 
 
 def slope(draft: Draft) -> list[Value]:
-    """A derivative within the body."""
+    """A derivative within the body, by a value of it or of the program around it."""
     x, y = (draft.variable(draft.pick("f")) for _ in range(2))
+    if draft.chance(0.4):
+        found = pg.grad(lambda v: pg.sum(pg.sin(pg.tanh(v) * pg.sum(y))))(x)
+        return [draft.builder.own(found.value)]
     if draft.chance(0.5):
         y = pg.tanh(x) * pg.sum(y)
-    return [pg.grad(pg.sum(pg.sin(y)), x).value]
+    try:
+        return [draft.builder.own(pg.grad(pg.sum(pg.sin(y)), x).value)]
+    except pg.NotDifferentiable:
+        raise Unfit from None
+    except pg.BuildError as error:
+        if "outside the body" in error.message:
+            raise Unfit from None
+        raise
 
 
 _KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed)

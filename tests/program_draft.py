@@ -93,6 +93,7 @@ class Draft(Choices):
         # What sizes are in feeds; there are none without.
         self.sizes = dict(sizes or {})
         self.builder = Builder("f")
+        self.builder.written = True
         self.feeds: list[np.ndarray] = []
         self.pool: list[Value] = []
         self.last: Value | None = None

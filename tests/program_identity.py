@@ -203,5 +203,5 @@ def computed(world: str, function: Callable[[Any], Any], point: Any) -> list[Any
         return [np.asarray(v.detach()) for v in function(pg.tensor(point, requires_grad=True))]
     if world == "branch":
         return [*pg.jit(lambda x: pg.cond(pg.sum(x * x) >= 0.0, function, function, x))(point)]
-    stacks = pg.jit(lambda x: pg.scan(lambda c, _: (c, function(c)), x, length=1)[1])(point)
+    stacks = pg.jit(lambda x: pg.scan(lambda c, _: (c, function(x)), 0.0, length=1)[1])(point)
     return [s[0] for s in stacks]

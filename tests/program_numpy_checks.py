@@ -56,9 +56,11 @@ def check_numpy(program: NumpyProgram, seen: Counter[str]) -> None:
         if rng.random() < _BATCH:
             many = batch(graph, 2, [0] * len(program.feeds))
             both = [np.stack(pair) for pair in zip(program.feeds, program.others, strict=True)]
-            found = interpret(many, *both)
-            for i, expected in enumerate((wanted, others)):
-                _same(f"sample {i}", graph, expected, [x[i] for x in found])
+            wrapped = lower(pg.trace(pg.vmap(program.function(plain=False)), *both))
+            for what, made in (("sample", many), ("sample of a wrapped function", wrapped)):
+                found = interpret(made, *both)
+                for i, expected in enumerate((wanted, others)):
+                    _same(f"{what} {i}", graph, expected, [x[i] for x in found])
         if all(x.dtype == np.float64 for x in program.feeds):
             _check_derivatives(program, graph, rng, seen)
 

@@ -122,6 +122,10 @@ np.take_along_axis({n}, np.argsort({n}, axis=-1), axis=-1)
 {n}[np.argsort(distinct({n}), axis=0)[:1].ravel() % len({n})]; np.roll({n}, {k}); np.flip({n})
 np.tile({a}, 2); np.repeat({n}, 2, axis=0); np.pad({n}, 1, mode='reflect'); np.pad({n}, 1)
 np.pad({v}, (1, 2), mode='edge'); np.expand_dims({a}, 0); np.squeeze({n}); np.ravel({a})
+np.average({m}, axis=(1, 0), weights=positive({m}).T); np.min({v}[:0], initial=0.7) * {v}
+np.max({m}[:0], axis=0, initial=0.7) + {m}; np.linalg.norm({m}, 1); np.linalg.norm({v}, -2)
+{n}.ravel(order='F'); {m}.flatten('F'); {m}.reshape((1, -1), order='F')
+{n}.T.reshape(-1, order='F')
 np.moveaxis({n}, 0, -1); np.atleast_2d({a}); np.diag({v}); np.diag({m}); np.diagonal({m}, 1)
 np.trace({m}); np.tril({m}); np.triu({m}, 1); np.rot90({m}); np.fliplr({m})
 np.vander({v}[:3], 3); np.swapaxes({n}, 0, -1); np.rollaxis({m}, 1); np.array_split({v}, 2)[0]
@@ -257,6 +261,11 @@ STATEMENTS = [
     """
 {out} = np.array({a})
 {out}[{a} > 0.1] = 0.25
+""",
+    """
+{out} = {a}.copy()
+{out}.fill(0.5)
+{out} += {a}
 """,
     """
 {out} = np.zeros(len({v}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -259,6 +260,37 @@ def replaced(draft: Draft) -> Variable:
     x = _any(draft, rank=1)
     stop = draft.below(x.shape[0] + 1)
     return op.set_slice(x, slice(0, stop), _shaped(draft, x, (stop, *x.shape[1:])))
+
+
+@row
+def dynamic_slice(draft: Draft) -> Variable:
+    """A slice that begins at a number of the program, read or set."""
+    x = _any(draft, "iuf", rank=1)
+    extent = x.shape[0]
+    if not isinstance(extent, int) or extent == 0:
+        raise Unfit
+    count = draft.below(extent + 1, 1)
+    given = draft.typed(TensorType((), draft.choose((I64, np.dtype(np.int32)))))
+    start = draft.variable(draft.bounded(given, 0, extent - count))
+    begin = start + 1
+    if draft.chance(0.6):
+        return x[begin - 1 : begin + (count - 1)]
+    part = _shaped(draft, x, (count, *x.shape[1:]))
+    return op.set_slice(x, slice(start, start + count), part)
+
+
+@row
+def other_norm(draft: Draft) -> Variable:
+    """A norm of vectors of another order than 2, or one of matrices without singular values."""
+    x = _any(draft, "f", rank=1)
+    if x.ndim > 1 and draft.chance(0.5):
+        axes = tuple(draft.order(x.ndim)[:2])
+        order = draft.choose((1, -1, math.inf, -math.inf, "fro"))
+    else:
+        axes, order = draft.below(x.ndim), draft.choose((1, 3, math.inf))
+    if 0 in draft.at(x.shape):
+        raise Unfit
+    return op.norm(x, order, axes, draft.chance(0.3))
 
 
 @row

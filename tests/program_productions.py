@@ -9,6 +9,8 @@ import numpy as np
 from program_draft import BOOL, DTYPES, F64, I64, Draft, Unfit, drop
 from program_operators import OPERATORS
 
+import primgraph as pg
+from primgraph.autodiff.subgraph import reached_by
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
@@ -18,6 +20,9 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives import windows as w
+
+# How often an operator is called in `pg.no_grad()`.
+_UNTRACKED = 0.04
 
 Production = Callable[[Draft], list[Value]]
 
@@ -429,8 +434,17 @@ def random(draft: Draft) -> list[Value]:
 @production(7)
 def operator(draft: Draft) -> list[Value]:
     """A user-level operator, which may broadcast, promote and be lowered later."""
-    found = draft.choose(OPERATORS)(draft)
-    return [v.value for v in (found if isinstance(found, list) else [found])]
+    make = draft.choose(OPERATORS)
+    if not draft.chance(_UNTRACKED):
+        found = make(draft)
+        return [v.value for v in (found if isinstance(found, list) else [found])]
+    with pg.no_grad():
+        found = make(draft)
+    values = [v.value for v in (found if isinstance(found, list) else [found])]
+    floats = [v for v in values if v.dtype.kind in "fc"]
+    reached = reached_by(draft.builder, draft.builder.inputs, floats)
+    assert not any(reached), f"{make} gives what is not constant in no_grad"
+    return values
 
 
 SHARES = [w / sum(_weights) for w in _weights]

@@ -1131,18 +1131,112 @@ def test_a_function_without_rules_is_refused():
         Half()
 
 
-def test_what_comes_from_outside_is_refused_in_a_program():
-    with pg.Program():
+def test_values_of_the_program_around_have_no_derivative_by_the_rules():
+    with pg.Program() as program:
         x, outside = pg.data("x", (3,)), pg.data("outside", (3,))
-        function = pg.custom_gradient(lambda v: (v * outside, lambda ct: ct))
-        with pytest.raises(pg.BuildError, match="two different programs") as error:
-            function(x)
+        y = pg.custom_gradient(lambda v: (v * outside, lambda ct: 7.0 * ct))(x)
+        slope = pg.grad(y, x)
+        with pytest.raises(pg.NotDifferentiable, match="its rules give no derivative") as error:
+            pg.grad(y, outside)
+        assert "make it an argument" in error.value.hint
+    feed = {"x": [1.0, 2.0, 3.0], "outside": [2.0, 2.0, 5.0]}
+    found = pg.Executor().run(program, feed, [y, slope])
+    np.testing.assert_array_equal(found[0], [2.0, 4.0, 15.0])
+    np.testing.assert_array_equal(found[1], [7.0, 7.0, 7.0])
+
+
+def test_tensors_that_require_gradients_are_refused_in_a_program():
+    weight = pg.tensor(np.ones(3), requires_grad=True)
+    with pg.Program():
+        x = pg.data("x", (3,))
+        with pytest.raises(pg.BuildError, match="comes from outside") as error:
+            pg.custom_gradient(lambda v: (v * weight, lambda ct: ct))(x)
         assert "as arguments" in error.value.hint
         layer = pg.nn.Linear(3, 3)
         layer(x)
-        with pytest.raises(pg.BuildError) as error:
+        with pytest.raises(pg.BuildError, match="comes from outside") as error:
             pg.custom_gradient(lambda v: (layer(v), lambda ct: ct))(x)
         assert "weights of layers" in error.value.hint
+
+
+def _scaled(scale, wrapped=pg.custom_vjp):
+    """The identity, whose cotangent is multiplied by what only its rule finds around it."""
+
+    @wrapped
+    def f(v):
+        return v * 1.0
+
+    f.defvjp(lambda v: (v * 1.0, None), lambda _, ct: (ct * scale,))
+    return f
+
+
+def test_rules_use_values_of_a_trace_around_them():
+    x, w = np.arange(3.0), np.array([2.0, 3.0, 5.0])
+    slope = pg.jit(pg.grad(lambda x, w: pg.sum(_scaled(pg.exp(w))(x))))(x, w)
+    np.testing.assert_allclose(slope, np.exp(w))
+    many = pg.vmap(pg.grad(lambda x, w: pg.sum(_scaled(w)(x))), in_axes=(None, 0))
+    rows = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(many(x, rows), rows)
+    np.testing.assert_array_equal(pg.jit(many)(x, rows), rows)
+
+
+def test_rules_use_values_of_the_body_of_a_loop():
+    def loss(x, w):
+        def step(carry, row):
+            return _scaled(row)(carry), None
+
+        return pg.sum(pg.scan(step, x, w)[0])
+
+    x, w = np.arange(3.0), np.array([[2.0, 3.0, 5.0], [7.0, 1.0, 2.0]])
+    np.testing.assert_array_equal(pg.jit(pg.grad(loss))(x, w), w.prod(0))
+
+
+def test_rules_use_tensors_that_a_compiled_function_finds():
+    w = pg.tensor([2.0, 3.0, 5.0])
+    slope = pg.jit(pg.grad(lambda x: pg.sum(_scaled(w)(x))))
+    np.testing.assert_array_equal(slope(np.zeros(3)), [2.0, 3.0, 5.0])
+    w += 1.0
+    np.testing.assert_array_equal(slope(np.zeros(3)), [3.0, 4.0, 6.0])
+
+
+def test_an_error_of_a_rule_waits_for_the_derivative():
+    def refuse(kept, ct):
+        raise RuntimeError("not today")
+
+    f = pg.custom_vjp(lambda v: 2.0 * v)
+    f.defvjp(lambda v: (2.0 * v, None), refuse)
+    assert pg.jit(f)(3.0) == 6.0
+    with pytest.raises(RuntimeError, match="not today"):
+        pg.jit(pg.grad(f))(3.0)
+
+
+def test_rules_that_call_their_function_take_what_the_function_takes():
+    def loss(x, w):
+        @pg.custom_jvp
+        def f(v):
+            return pg.exp(v) * w
+
+        f.defjvp(lambda primals, tangents: (f(*primals), f(*primals) * tangents[0]))
+        return pg.sum(f(x))
+
+    x, w = np.arange(3.0), np.array([2.0, 3.0, 5.0])
+    second = pg.grad(lambda x, w: pg.sum(pg.grad(loss)(x, w)))
+    np.testing.assert_allclose(pg.jit(second)(x, w), np.exp(x) * w)
+
+
+def test_rules_of_closures_are_checked():
+    def f(x, w):
+        def ruled(slope):
+            g = pg.custom_vjp(lambda v: v * w)
+            g.defvjp(lambda v: (v * w, None), lambda _, ct: (ct * slope,))
+            return g
+
+        return ruled
+
+    w = np.array([2.0, 3.0, 5.0])
+    pg.check_rules(lambda x, w: f(x, w)(w)(x), [np.ones(3), w])
+    with pytest.raises(pg.CheckError, match="the derivative by input 0"):
+        pg.check_rules(lambda x, w: f(x, w)(w * w)(x), [np.ones(3), w])
 
 
 def test_arguments_that_are_refused():

@@ -66,3 +66,69 @@ def test_numbers_are_not_taken_unseen_of_what_derivatives_go_through() -> None:
     # Integers have no derivative, and numbers may be asked for by name.
     assert pg.grad(lambda x: x[0] * int(x[1] * 10.0) * np.int64(x[2] * 10.0))(X)[0] == 54.0
     assert pg.grad(lambda x: x[0] * x[1].item())(X)[0] == 0.6
+
+
+# Functions that a transform wraps.
+
+
+def shifted(a):
+    b = a.copy()
+    b[1:] = a[:-1]
+    b[:1] = math.sin(0.5)
+    return np.cumsum(b * b)
+
+
+def gathered(a):
+    b = np.zeros(3)
+    b.fill(2.0)
+    b[1:] += a[1:]
+    return b * a
+
+
+ROWS = np.arange(6.0).reshape(2, 3) / 5.0
+WRAPPED = {
+    "vmap": lambda f: pg.vmap(f),
+    "vmap of vmap": lambda f: lambda a: pg.vmap(pg.vmap(f))(a[None])[0],
+    "jit": lambda f: pg.vmap(pg.jit(f)),
+    "checkpoint": lambda f: pg.vmap(pg.checkpoint(f)),
+    "grad": lambda f: pg.vmap(pg.grad(lambda a: np.sum(f(a)))),
+    "jvp": lambda f: pg.vmap(lambda a: pg.jvp(f, a)[1]),
+    "jacobian": lambda f: pg.vmap(pg.jacobian(f)),
+    "scan": lambda f: lambda a: pg.scan(lambda c, row: (c, f(row)), 0.0, a)[1],
+    "map": lambda f: lambda a: pg.map(f, a),
+    "cond": lambda f: pg.vmap(lambda a: pg.cond(np.sum(a) > 0.0, f, f, a)),
+}
+
+
+def expected_of(name, f):
+    if name not in ("grad", "jvp", "jacobian"):
+        return np.stack([f(row) for row in ROWS])
+    steps = 1e-6 * np.eye(3)
+    whole = [np.stack([(f(row + e) - f(row - e)) / 2e-6 for e in steps], axis=1) for row in ROWS]
+    axis = {"grad": 1, "jvp": 2}.get(name)
+    return np.stack(whole) if axis is None else np.stack(whole).sum(axis)
+
+
+@pytest.mark.parametrize("f", [shifted, gathered])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_names_are_followed_into_what_a_transform_wraps(name, f):
+    wrapped, expected = WRAPPED[name](f), expected_of(name, f)
+    for found in (
+        pg.jit(wrapped)(ROWS),
+        pg.jit(lambda a: wrapped(a * 1.0))(ROWS),
+        pg.compile(pg.trace(wrapped, ROWS))(ROWS),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_names_are_followed_from_a_program():
+    with pg.Program() as program:
+        a = pg.data("a", (2, 3))
+        found = [
+            pg.vmap(shifted)(a),
+            pg.scan(lambda c, row: (c, shifted(row)), 0.0, a)[1],
+            pg.vmap(pg.checkpoint(gathered))(a),
+        ]
+    values = pg.Executor().run(program, {"a": ROWS}, found)
+    for value, f in zip(values, (shifted, shifted, gathered), strict=True):
+        np.testing.assert_allclose(value, np.stack([f(row) for row in ROWS]))

@@ -717,3 +717,20 @@ def test_many_flags_take_linear_time():
 
     flagged(100)
     assert min(flagged(4000) for _ in range(3)) < 25 * min(flagged(500) for _ in range(3))
+
+
+def test_options_of_tensors_are_taken_and_change_nothing():
+    given = {"retain_graph": False, "create_graph": False, "only_inputs": True}
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pg.sum(x**3)
+        slope = pg.grad(y, x, **given)
+        second = pg.grad(pg.sum(slope), x, retain_graph=True, create_graph=True)
+        again = pg.grad(y, x)
+    found = pg.Executor().run(program, {"x": [1.0, 2.0, 3.0]}, [slope, second, again])
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], [6.0, 12.0, 18.0])
+    t = pg.tensor([1.0, 2.0], requires_grad=True)
+    np.testing.assert_array_equal(pg.grad(pg.sum(t * t), t, **given)[0].numpy(), [2.0, 4.0])
+    with pytest.raises(pg.OptionError, match="its inputs only"):
+        pg.grad(pg.sum(t * t), t, only_inputs=False)

@@ -240,3 +240,30 @@ def test_counts_and_gammas_in_every_way_to_run() -> None:
         random.split(1, 0)
     with pytest.raises(pg.NotDifferentiable):
         pg.grad(lambda lam: pg.sum(random.poisson(1, lam, (3,))))(2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("normal", ((3,),)), ("normal", (0, 1, (3,))), ("normal", (0.0, 1.0, (3,))),
+        ("uniform", ((3,),)), ("uniform", (0, 1, (3,))), ("uniform", (0.0, 1.0, (3,))),
+        ("exponential", ((3,),)), ("laplace", (0, 1, (3,))), ("bernoulli", ((3,),)),
+        ("poisson", (5, (3,))), ("gamma", (2, (3,))), ("beta", (1, 2, (3,))),
+        ("binomial", (10, 0.5, (3,))), ("binomial", (10, 1, (3,))), ("chisquare", (2, (3,))),
+        ("t", (2, (3,))), ("lognormal", (0.0, 1.0, (3,))), ("rademacher", ((3,),)),
+    ],
+)  # fmt: skip
+def test_signatures_of_numpy_are_told_from_these(name: str, given: tuple[Any, ...]) -> None:
+    match = "its key is|the key of|its dtype is|low is|high is|a is|b is|df is|lam is|p is"
+    with pytest.raises((pg.ArgumentError, pg.DTypeError), match=match) as error:
+        getattr(random, name)(*given)
+    assert "pg.normal(key, shape)" in error.value.hint
+    assert "primgraph.numpy.random" in error.value.hint
+
+
+def test_keys_are_arrays_and_lists_of_integers() -> None:
+    rows = random.normal([1, 2], (3,)).numpy()
+    for row, key in zip(rows, (1, 2), strict=True):
+        np.testing.assert_allclose(row, random.normal(key, (3,)).numpy())
+    assert random.normal(np.array([1, 2, 3])).shape == (3,)
+    assert random.poisson(1, [2.0, 3.0]).shape == (2,)

@@ -27,6 +27,9 @@ class GradOptions(TypedDict, total=False):
     is_grads_batched: bool
     no_grad_vars: Collection[Variable] | None
     holomorphic: bool
+    retain_graph: bool | None
+    create_graph: bool
+    only_inputs: bool
 
 
 # Where nobody says that inputs may be unused, checkers of types take it that none is.
@@ -80,6 +83,9 @@ def grad(
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
     holomorphic: bool = False,
+    retain_graph: bool | None = None,
+    create_graph: bool = True,
+    only_inputs: bool = True,
 ) -> Gradients:
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
@@ -107,6 +113,9 @@ def grad(
       for ones, for each of the N.
     - `holomorphic=True` says that complex outputs are holomorphic in complex inputs, and gives
       their complex derivative.
+    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
+      nothing: a program keeps all that was recorded, its derivatives can be differentiated, and
+      no other variable gets a gradient.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`; complex outputs
     take a seed each, or `holomorphic`.

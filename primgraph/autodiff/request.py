@@ -10,13 +10,19 @@ from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
-from primgraph.autodiff.subgraph import Path
-from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError, ShapeError
+from primgraph.autodiff.subgraph import Path, reached_by
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    NotDifferentiable,
+    PrimgraphError,
+    ShapeError,
+)
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
-from primgraph.operators.call import common_recorder
+from primgraph.operators.call import brought_together, common_recorder
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import Variable, handle_of, handles
@@ -52,6 +58,8 @@ class Request:
         variables that are neither floats nor complex numbers."""
         ends, starts = variables_of(name, "outputs", outputs), variables_of(name, "inputs", inputs)
         constant = [] if no_grad_vars is None else _constants(name, no_grad_vars)
+        if len({id(v.recorder) for v in (*ends, *starts, *constant)}) > 1:
+            ends, starts, constant = _in_one_body(name, ends, starts, constant)
         builder = common_recorder([*ends, *starts, *constant])
         assert isinstance(builder, Builder)
         request = Request(
@@ -177,6 +185,42 @@ def variable_of(name: str, role: str, given: Any) -> Variable:
     elif callable(given) or _is_numbers(given):
         hint = _how_to_trace(name)
     raise ArgumentError(f"{name} takes one variable as {role}, not {given!r:.100}", hint=hint)
+
+
+def _in_one_body(
+    name: str, ends: list[Variable], starts: list[Variable], constant: list[Variable]
+) -> tuple[list[Variable], list[Variable], list[Variable]]:
+    """Return all these variables as variables of the body that is being built.
+
+    Raises `BuildError` where an output depends on an input of a program around the body through
+    another value of that program, which the body takes as it is.
+    """
+    builder, found = brought_together([*ends, *starts, *constant])
+    assert isinstance(builder, Builder)
+    first, last = len(ends), len(ends) + len(starts)
+    outputs = [v.value for v in found[:first]]
+    for given in starts:
+        if given.recorder is not builder and _reaches_around(builder, outputs, given.value):
+            raise BuildError(
+                f"{name}: outputs depend on {called('input', given.value)} {given.type} through "
+                "what was computed from it outside the body",
+                origin=builder.origin(caller(), outputs),
+                hint="compute that in the body as well, or differentiate a function: pg.grad(f)(x)",
+            )
+    return found[:first], found[first:last], found[last:]
+
+
+def _reaches_around(body: Builder, outputs: Sequence[Value], x: Value) -> bool:
+    """Whether `outputs` of a body depend on `x`, of a program around it, other than directly."""
+    builder, ends = body, list(outputs)
+    while x not in builder:
+        used = {v for eqn in builder.slice(ends) for v in eqn.inputs}.union(ends)
+        outer = builder.outer
+        assert outer is not None
+        direct = x if builder is body else None
+        ends = [outer.own(v) for v, w in builder.captured.items() if w in used and v is not direct]
+        builder = outer
+    return bool(ends) and any(reached_by(builder, [x], ends, builder.stopped))
 
 
 def _constants(name: str, given: Any) -> list[Variable]:

@@ -14,7 +14,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
-from primgraph.operators.call import common_recorder
+from primgraph.ir.tracking import tracked
+from primgraph.operators.call import brought_together
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import zeros_like
@@ -52,14 +53,14 @@ class Call:
         """
         if not callable(function):
             raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
-        builder = common_recorder(inputs)
+        builder, inputs = brought_together(inputs)
         assert isinstance(builder, Builder)
         values = [v.value for v in inputs]
         with builder.scratch() as equations:
             arguments = [builder.argument(v) for v in values]
             flagged = (a for a, v in zip(arguments, values, strict=True) if v in builder.stopped)
             builder.stopped.update(list(flagged))
-            with recording(builder):
+            with recording(builder), tracked():
                 result = applied(function, *(handle_of(builder, a) for a in arguments))
                 listed = result if isinstance(result, list | tuple) else (result,)
                 if not listed or any(r is None for r in listed):

@@ -10,14 +10,15 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.eager.adoption import Adoption, adopting
-from primgraph.eager.mixed import brought
+from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.functional.arguments import following
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import active_recorder
-from primgraph.ir.signature import applied
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import DType, TensorType
 from primgraph.operators.promotion import SCALARS, lift
 from primgraph.operators.variable import Variable
@@ -77,17 +78,18 @@ def traced(
     given = arguments(builder)
     inputs = tuple(builder.inputs)
     builder.outer = outer
+    builder.written = True
     adoption = Adoption(builder)
     token = adopting.set(adoption)
     try:
-        with builder:
-            result = applied(function, *given)
+        with builder, tracked():
+            result = following(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]
             values = tuple([builder.own(v.value) for v in found])
     finally:
         adopting.reset(token)
-    _adopt(outer, builder, adoption)
+    adopt_around(outer, adoption)
     weak = tuple([type(leaf) in SCALARS for leaf in leaves])
     return Body(builder.name, builder, inputs, values, structure, weak)
 
@@ -102,18 +104,6 @@ def _result(operator: str, name: str, leaf: Any) -> Variable:
         assert adoption is not None
         return adoption.variable(leaf)
     return lift(leaf)
-
-
-def _adopt(outer: Builder, builder: Builder, adoption: Adoption) -> None:
-    """Let tensors that were found elsewhere be what stands for them in the program around."""
-    around = adopting.get()
-    for tensor, value in zip(adoption.tensors, adoption.values, strict=True):
-        if around is not None and around.builder is outer:
-            variable: Any = around.variable(tensor)
-        else:
-            some = Variable(outer, value)
-            variable = lift(brought(some, tensor))
-        builder.captured[variable.value] = value
 
 
 def captured(bodies: Sequence[Body]) -> list[Value]:

@@ -10,11 +10,12 @@ from primgraph import tree
 from primgraph.control.bodies import captured, inputs_of, record, traced
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError
+from primgraph.functional.arguments import following
 from primgraph.functional.jit import Jit
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
-from primgraph.ir.signature import applied, checked
+from primgraph.ir.signature import checked
 from primgraph.operators.promotion import SCALARS
 from primgraph.operators.variable import Variable
 from primgraph.primitives import control
@@ -60,7 +61,7 @@ class Checkpointed(Transformed):
             known = dict(zip(places, arrays, strict=True))
             given = [known.get(i, x) for i, x in enumerate(leaves)]
             positional, named = tree.unflatten(structure, given)
-            return applied(self.function, *positional, **named)
+            return following(self.function, *positional, **named)
 
         def build(*arrays: Any) -> Any:
             return _recorded(call, getattr(self.function, "__name__", "body"), arrays)

@@ -12,7 +12,7 @@ from primgraph.errors import PrimgraphError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import InProgram, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
-from primgraph.ir.primitive import active_recorder, innermost
+from primgraph.ir.primitive import active_recorder
 from primgraph.ir.primitive import recording as into
 from primgraph.operators.call import handed_out
 from primgraph.operators.shaping import reshape
@@ -28,10 +28,11 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
     try:
         world = world_of(*arguments)
         if isinstance(world, InProgram):
-            with into(_body_or(world.recorder)):
+            with into(world.recorder):
                 active_recorder().begin_call()
                 found, form = tree.flatten(build(*arguments))
-                return tree.unflatten(form, handed_out([_brought_in(leaf) for leaf in found]))
+                results = handed_out([_brought_in(leaf) for leaf in found])
+                return world.given_back(tree.unflatten(form, results))
         leaves, structure = tree.flatten(list(arguments))
         given = [as_tensor(leaf) if is_array(leaf) else leaf for leaf in leaves]
         before = next(numbers)
@@ -49,15 +50,6 @@ def _other_than(before: int, leaf: Any) -> Any:
     return leaf
 
 
-def _body_or(recorder: Any) -> Any:
-    """The body that is being recorded; where there is none, `recorder`."""
-    if innermost.get() is not None:
-        active = active_recorder()
-        if isinstance(active, Builder) and active.outer is not None:
-            return active
-    return recorder
-
-
 def _brought_in(leaf: Any) -> Any:
     """A result as a variable of what is being recorded, where it is one of a program around."""
     outside = isinstance(leaf, Variable) and leaf.recorder is not active_recorder()
@@ -68,4 +60,4 @@ def own(leaf: Any) -> Variable:
     """An array, a tensor or a variable as a variable of what is being recorded."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    return Variable(builder, builder.own(in_program(builder, leaf).value))
+    return in_program(builder, leaf)

@@ -46,17 +46,17 @@ class Declared(Rules):
     def record(self, static: Static, given: Sequence[Any]) -> Any:
         """What the function gives for arrays, in the active program, with its own derivative."""
         operands = [lift(a) for a in given]
-        call = TracedCall(self, self.definition, static, tuple([v.type for v in operands]))
         recorder = active_recorder()
         assert isinstance(recorder, Builder)
-        values = recorder.inline(call.body(), [v.value for v in operands])
+        types = tuple([v.type for v in operands])
+        call = TracedCall(self, self.definition, static, types, recorder)
+        inputs = [*(v.value for v in operands), *map(recorder.own, call.captured)]
+        values = recorder.inline(call.body(), inputs)
         leaves = [handle_of(recorder, v) for v in values]
-        if not any(v.type.is_inexact for v in operands):
+        if not any(v.type.is_inexact for v in inputs):
             return call.in_form(leaves)
         values = [v.value for v in leaves]
-        found = ruled(
-            recorder, call, self, [values[i] for i in call.floats], [v.value for v in operands]
-        )
+        found = ruled(recorder, call, self, [values[i] for i in call.floats], inputs)
         for i, value in zip(call.floats, found, strict=True):
             leaves[i] = handle_of(recorder, value)
         return call.in_form([

@@ -106,8 +106,11 @@ class CustomFunction:
     """A function whose derivative is what its rules say, whatever it computes by.
 
     Arrays among the arguments are what it is differentiated by; they are given by position. All
-    else, Python's numbers too, is fixed: the function is traced anew for other values. It takes
-    all that it uses as arguments: nothing of a program or a tensor comes from outside.
+    else, Python's numbers too, is fixed: the function is traced anew for other values.
+
+    The function and its rules may use values of the program or the traced function around them.
+    The rules give no derivative by these: one that is asked for is `NotDifferentiable`. Weights
+    are arguments: a tensor that requires a gradient is refused in a program.
 
     Rules are functions of variables themselves, so that derivatives of any order follow, and
     whatever is done to programs. Of a rule for tangents the one for cotangents is the transpose,

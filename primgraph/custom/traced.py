@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.custom.primitives import Batched, Rules, Slope, Static
 from primgraph.custom.static import arranged
+from primgraph.eager.adoption import Adoption, adopting
+from primgraph.eager.mixed import adopt_around
 from primgraph.errors import (
     WRITTEN,
     ArgumentError,
     BuildError,
     DTypeError,
     MissingRuleError,
+    NotDifferentiable,
     PrimgraphError,
     ShapeError,
 )
@@ -25,6 +30,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.params import Named, bits
 from primgraph.ir.primitive import Types
 from primgraph.ir.signature import applied
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import SCALARS, lift
@@ -37,6 +43,12 @@ from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose
+
+# What a rule was given, and what it made of that.
+_Recorded: TypeAlias = tuple[list[Variable], list[Value]]
+
+# The functions whose rules are being recorded for what they capture.
+_finding: ContextVar[tuple[Named, ...]] = ContextVar("primgraph_finding_captured", default=())
 
 
 class Definition(ABC):
@@ -135,17 +147,31 @@ class TracedCall(Call, Rules):
 
     `leaves` are the variables in what the function gave, and `floats` those of them that have a
     derivative. For these `results` stand in rules, which have the derivative that the rules give.
+    `captured` are values of the program around it, `outer`, that the function or its rules use:
+    further operands, behind those that it was called with, by which there is no derivative.
     """
 
-    def __init__(self, rule: Named, definition: Definition, static: Static, types: Types) -> None:
+    def __init__(
+        self,
+        rule: Named,
+        definition: Definition,
+        static: Static,
+        types: Types,
+        outer: Builder | None = None,
+    ) -> None:
         super().__init__(f"{rule.name}()")
         self.definition = definition
         self.static = static
         self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
         self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
         self._args, self.kwargs = arranged(static, self.operands)
-        self.builder.closed = True
-        with self.builder:
+        self.builder.closed = self.builder.written = True
+        self.captured: tuple[Value, ...] = ()
+        # Whether a rule of the function makes this call: it would record rules without end.
+        self._is_inner = rule in _finding.get()
+        self._rules: dict[str, _Recorded] = {}
+        self._noted: list[tuple[Callable[..., Any], list[Value]]] = []
+        with self._within(outer):
             found, self.state = self._begun()
             self.tree, self.leaves = results_of(definition.name, found)
             constants = {v.value for v in definition.constants(self.state)}
@@ -158,8 +184,76 @@ class TracedCall(Call, Rules):
             self.results = list(self.leaves)
             for i in self.floats:
                 self.results[i] = _input(self.builder, self.types[i])
-        self.noted: list[tuple[Callable[..., Any], Graph]] = []
+            if outer is not None and not self._is_inner:
+                self._find_captured(rule)
         self._slopes: dict[Batched, Slope] = {}
+
+    @contextmanager
+    def _within(self, outer: Builder | None) -> Iterator[None]:
+        """Record into the builder of this call, which may capture values of `outer`."""
+        around = adopting.get()
+        adoption = Adoption(self.builder)
+        adopts = outer is not None and around is not None and around.builder is outer
+        token = adopting.set(adoption if adopts else around)
+        self.builder.outer = outer
+        try:
+            with self.builder, tracked():
+                yield
+        finally:
+            adopting.reset(token)
+        if outer is not None:
+            adopt_around(outer, adoption)
+            self.captured = tuple(self.builder.captured)
+            if not self.captured and not self._is_inner:
+                self.builder.outer = None
+
+    def _find_captured(self, rule: Named) -> None:
+        """Record the rules, for the values that these capture.
+
+        What a rule raises it raises again for the derivative that needs it.
+        """
+        token = _finding.set((*_finding.get(), rule))
+        try:
+            for given, record in (
+                (self.definition.pushes, self.recorded_push),
+                (self.definition.pulls, self.recorded_pull),
+            ):
+                if given is not None:
+                    with suppress(Exception):
+                        record()
+        finally:
+            _finding.reset(token)
+
+    def recorded_push(self) -> _Recorded:
+        """What the rule for tangents does: the tangents given, and those of the results."""
+        if "push" not in self._rules:
+            with self.builder, tracked():
+                tangents = {v.value: _input(self.builder, v.type) for v in self.floating()}
+                found = pushed(self, [_found(tangents, a) for a in self.args])
+                values = [
+                    filled(0, self.types[i]) if found[i] is None else found[i].value
+                    for i in self.floats
+                ]
+            self._rules["push"] = list(tangents.values()), values
+        return self._rules["push"]
+
+    def recorded_pull(self) -> _Recorded:
+        """What the rule for cotangents does: the cotangents given, and those of the operands."""
+        if "pull" not in self._rules:
+            with self.builder, tracked():
+                cts = {i: _input(self.builder, self.types[i]) for i in self.floats}
+                found = pulled(self, [cts.get(i) for i in range(len(self.types))])
+                places = {a.value: i for i, a in enumerate(self.args) if isinstance(a, Variable)}
+                values = []
+                for operand in self.floating():
+                    ct = found[places[operand.value]]
+                    values.append(filled(0, operand.type) if ct is None else ct.value)
+            self._rules["pull"] = list(cts.values()), values
+        return self._rules["pull"]
+
+    def floating(self) -> list[Variable]:
+        """The operands that it was called with and that have a derivative."""
+        return [v for v in self.operands if v.type.is_inexact]
 
     def _begun(self) -> tuple[Any, Any]:
         """What the function gives and keeps."""
@@ -187,7 +281,11 @@ class TracedCall(Call, Rules):
         return next(found, kept)
 
     def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
-        self.noted.append((rule, self.graph(self.operands, [v.value for v in values])))
+        self._noted.append((rule, [v.value for v in values]))
+
+    def noted(self) -> list[tuple[Callable[..., Any], Graph]]:
+        """What rules have said is the value, computed from the operands."""
+        return [(rule, self.graph([], values)) for rule, values in self._noted]
 
     def lift(self, array: Any) -> Any:
         return lift(array)
@@ -196,7 +294,7 @@ class TracedCall(Call, Rules):
         return Variable(self.builder, filled(0, type))
 
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
-        plain = tuple([v.type for v in self.operands])
+        plain = tuple([v.type for v in (*self.operands, *self.captured)])
         if bits(static) != bits(self.static) or without_batch(types, batched) != plain:
             return None
         if batched not in self._slopes:
@@ -206,14 +304,22 @@ class TracedCall(Call, Rules):
             self._slopes[batched] = slope
         return self._slopes[batched]
 
-    def graph(self, inputs: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
-        """What computes `outputs` from `inputs`, both of this builder."""
-        part = self.builder.part([v.value for v in inputs], outputs)
+    def graph(self, others: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
+        """What computes `outputs` from the operands and `others`, all of this builder."""
+        known = self.builder.captured
+        if len(known) > len(self.captured):
+            raise BuildError(
+                f"a rule of {self.definition.name} uses a value of the program around it that the "
+                "function did not use when it was called",
+                hint=f"make it an argument of {self.definition.name}",
+            )
+        operands = [*(v.value for v in self.operands), *(known[v] for v in self.captured)]
+        part = self.builder.part([*operands, *(v.value for v in others)], outputs)
         return with_flags(part, self.builder) if self.builder.stopped else part
 
     def body(self) -> Graph:
         """What computes the results."""
-        return self.graph(self.operands, [v.value for v in self.leaves])
+        return self.graph([], [v.value for v in self.leaves])
 
 
 @final
@@ -229,12 +335,14 @@ class TracedSlope(Slope):
         self._pulls: dict[tuple[int, ...], Graph] = {}
 
     def push(self, present: tuple[int, ...]) -> Graph:
+        self._refuse_captured(present)
         if present not in self._pushes:
             given = present == self.floats and self._call.definition.pushes is not None
             self._pushes[present] = self._pushed() if given else self._turned_pull(present)
         return self._pushes[present]
 
     def pull(self, present: tuple[int, ...]) -> Graph:
+        self._refuse_captured(present)
         if present not in self._pulls:
             if present != self.floats:
                 whole = self.pull(self.floats)
@@ -245,6 +353,20 @@ class TracedSlope(Slope):
             else:
                 self._pulls[present] = self._turned_push()
         return self._pulls[present]
+
+    def _refuse_captured(self, present: tuple[int, ...]) -> None:
+        """Refuse a derivative by a value that the rules say nothing of."""
+        call = self._call
+        for i in present:
+            if i >= len(call.operands):
+                value = call.captured[i - len(call.operands)]
+                name = call.definition.name
+                raise NotDifferentiable(
+                    f"{name} uses {value.hint or 'a value'} {value.type} from around it, by which "
+                    "its rules give no derivative",
+                    origin=_written(call.definition.pulls or call.definition.pushes),
+                    hint=f"make it an argument of {name}; with pg.stop_gradient it is a constant",
+                )
 
     @property
     def _results(self) -> list[Variable]:
@@ -292,31 +414,13 @@ class TracedSlope(Slope):
 
     def _pushed(self) -> Graph:
         """What the rule for tangents does."""
-        call = self._call
-        with call.builder:
-            tangents = {v.value: _input(call.builder, v.type) for v in self._floating()}
-            found = pushed(call, [_found(tangents, a) for a in call.args])
-            values = [
-                filled(0, call.types[i]) if found[i] is None else found[i].value
-                for i in call.floats
-            ]
-        return lower(call.graph([*call.operands, *self._results, *tangents.values()], values))
+        tangents, values = self._call.recorded_push()
+        return lower(self._call.graph([*self._results, *tangents], values))
 
     def _pulled(self) -> Graph:
         """What the rule for cotangents does."""
-        call = self._call
-        with call.builder:
-            cts = {i: _input(call.builder, call.types[i]) for i in call.floats}
-            found = pulled(call, [cts.get(i) for i in range(len(call.types))])
-            places = {a.value: i for i, a in enumerate(call.args) if isinstance(a, Variable)}
-            values = []
-            for operand in self._floating():
-                ct = found[places[operand.value]]
-                values.append(filled(0, operand.type) if ct is None else ct.value)
-        return lower(call.graph([*call.operands, *self._results, *cts.values()], values))
-
-    def _floating(self) -> list[Variable]:
-        return [self._call.operands[i] for i in self.floats]
+        cts, values = self._call.recorded_pull()
+        return lower(self._call.graph([*self._results, *cts], values))
 
 
 @final

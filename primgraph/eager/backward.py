@@ -103,6 +103,7 @@ def grad(
     materialize_grads: bool = False,
     *,
     no_grad_vars: Tensors | None = None,
+    only_inputs: bool = True,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`; `.grad` is untouched.
 
@@ -111,12 +112,18 @@ def grad(
     input that no output depends on is an error unless `allow_unused`, when its entry is None, or
     `materialize_grads`, when it is zeros. What the gradients go through is dropped unless
     `retain_graph`, which is `create_graph` by default. Those in `no_grad_vars` are constants:
-    nothing goes through them, and as inputs they count as unused.
+    nothing goes through them, and as inputs they count as unused. `only_inputs` is taken as
+    torch has it, and is True.
 
     Raises `NotDifferentiable` for tensors that do not require a gradient and unused inputs,
     `ShapeError` for seeds, `BuildError` for what has been dropped before, `OptionError` for
-    `materialize_grads` with `allow_unused=False` and where there are no inputs.
+    `materialize_grads` with `allow_unused=False`, for `only_inputs=False`, and where there are no
+    inputs.
     """
+    if not only_inputs:
+        raise OptionError(
+            "grad gives the gradients of its inputs only", hint="use backward for all leaves"
+        )
     if materialize_grads and allow_unused is False:
         raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
     nodes = [t.node for t in listed(outputs)]

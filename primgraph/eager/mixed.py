@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from primgraph.eager.adoption import Adoption
+from primgraph.eager.adoption import Adoption, adopting
 from primgraph.eager.node import Node
 from primgraph.eager.reverse import holder_of, recorded
 from primgraph.eager.run import compute, source_of
@@ -78,6 +78,17 @@ def brought(variable: Variable, argument: Any) -> Any:
         return parameter_of(program, argument)
     with program_guard(program):
         return Variable(program.builder, _recorded(program, argument.node))
+
+
+def adopt_around(outer: Builder, adoption: Adoption) -> None:
+    """Let a body capture what stands, in the program around it, for tensors found elsewhere."""
+    around = adopting.get()
+    for tensor, value in zip(adoption.tensors, adoption.values, strict=True):
+        if around is not None and around.builder is outer:
+            variable: Any = around.variable(tensor)
+        else:
+            variable = lift(brought(Variable(outer, value), tensor))
+        adoption.builder.captured[variable.value] = value
 
 
 def parameter_of(program: Program, tensor: Tensor) -> Variable:

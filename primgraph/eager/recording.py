@@ -10,14 +10,13 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.tracking import is_on as is_on
 
 if TYPE_CHECKING:
     from primgraph.eager.node import Node
     from primgraph.eager.steps import Step
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
 
 # Whether a function is being called to take derivatives of it.
 is_followed: ContextVar[bool] = ContextVar("primgraph_followed", default=False)
@@ -181,6 +180,15 @@ class no_grad(_Mode):
 
     Written `with pg.no_grad():` or `@pg.no_grad()`. It is also where leaves that require a gradient
     are changed in place. Holds for the thread, or the asynchronous task, that has entered it.
+
+    In a program, and in a function that is traced or compiled, what is computed there is
+    `stop_gradient` of it. A compiled function that is called there keeps its derivative.
+
+        with pg.Program():
+            x = pg.data("x", (3,))
+            with pg.no_grad():
+                scale = pg.max(pg.abs(x))
+            slope = pg.grad(pg.sum(x / scale), x)  # 1 / scale
     """
 
     _enabled = False

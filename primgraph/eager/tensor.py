@@ -136,6 +136,10 @@ class Tensor(Differentiable):
         """`number` at every place from now on."""
         return change(self, Tensor(given(np.full(self.shape, number, self.dtype))))
 
+    def fill(self, value: float) -> None:
+        """`value` at every place from now on, as NumPy's arrays have it."""
+        self.fill_(value)
+
     def zero_(self) -> Self:
         """Zeros from now on."""
         return self.fill_(0)

@@ -26,11 +26,12 @@ from primgraph.eager.node import given as node_of
 from primgraph.eager.reverse import through_hooks
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
 from primgraph.ir.primitive import recording as into
 from primgraph.ir.types import TensorType
-from primgraph.operators.call import handed_out
+from primgraph.operators.call import handed_out, taken_in
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
@@ -216,9 +217,13 @@ class Computed(Applied):
 
 
 def in_program(recorder: Recorder, leaf: Any) -> Variable:
-    """An array, a tensor or a variable as a variable of that program."""
+    """Return an array, a tensor or a variable as a variable of that program.
+
+    A body captures variables of the programs around it.
+    """
     if isinstance(leaf, Variable):
-        return leaf
+        body = isinstance(recorder, Builder) and recorder.outer is not None
+        return taken_in(recorder, leaf) if body else leaf
     adoption = adopting.get()
     with into(recorder):
         if not isinstance(leaf, Tensor):

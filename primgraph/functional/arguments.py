@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, final
 
@@ -15,11 +15,12 @@ from primgraph import tree
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable
-from primgraph.functional.world import World, is_array, world_of
+from primgraph.functional.world import World, handles_in, is_array, world_of
 from primgraph.ir.signature import applied
 from primgraph.ir.types import complex_dtype
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable, in_manner, manner, mannered
 
 
 def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, ...]:
@@ -128,10 +129,18 @@ def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any
     """What a function of the user's gives, of which derivatives are taken by its arguments.
 
     One that was written for NumPy is called as a copy in which NumPy's names mean those of
-    `primgraph.numpy`, as in `pg.trace`: arrays may be made of tensors there, and assigned to.
+    `primgraph.numpy`, as in `pg.trace`: arrays may be made of tensors there, and assigned to. In a
+    program these are the variables that `pg.trace` gives such a function.
     """
     rooms = import_module("primgraph.numpy.rebound")
-    written, _ = rooms.traceable(function)
+    written, kind = rooms.traceable(function)
+    own = manner()
+    changes = own is rooms.ChangingArray or (own is Variable and kind is rooms.ChangingArray)
+    if changes and any(isinstance(v, Variable) for v in handles_in((args, kwargs))):
+        kind = rooms.ChangingArray
+        args, kwargs = tree.map(partial(in_manner, kind), (args, kwargs))
+        with mannered(kind):
+            return applied(written, *args, **kwargs)
     if written is function:
         return applied(function, *args, **kwargs)
     with rooms.making(tensor):

@@ -16,6 +16,7 @@ from primgraph.functional.derivatives import Outputs
 from primgraph.functional.public import beside
 from primgraph.functional.world import is_array
 from primgraph.ir.signature import checked_late
+from primgraph.operators.call import constant_in_no_grad
 from primgraph.operators.handle import Handle
 
 
@@ -77,6 +78,7 @@ def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
 
 
 @checked_late
+@constant_in_no_grad
 def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
     """`outputs`, and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
 
@@ -104,6 +106,7 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
 
 
 @checked_late
+@constant_in_no_grad
 def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
     """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
 
@@ -127,6 +130,7 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 
 
 @checked_late
+@constant_in_no_grad
 def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
     """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
 

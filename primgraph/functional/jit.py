@@ -21,7 +21,7 @@ from primgraph.eager.node import given
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
 from primgraph.errors import ArgumentError, PrimgraphError
-from primgraph.functional.arguments import parameter_names, positions_of
+from primgraph.functional.arguments import following, parameter_names, positions_of
 from primgraph.functional.tracing import Traced, dotted, traced
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import OnTensors, is_array, world_among
@@ -196,7 +196,8 @@ class Jit(Transformed):
         call = _Call(self, args, kwargs)
         world = world_among([x for x in call.found if isinstance(x, Handle)])
         if not isinstance(world, OnTensors):
-            return self.function(*args, **kwargs)
+            called = following if self.rebind else applied
+            return called(self.function, *args, **kwargs)
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
             return world.given_back(_on_tensors(entry, call.leaves))

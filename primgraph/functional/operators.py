@@ -20,6 +20,7 @@ from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import InProgram, as_tensor, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable, handle_of
@@ -74,8 +75,9 @@ class Operator(Transformed):
         world = world_of(x)
         if isinstance(world, InProgram):
             variable = _apart(in_program(world.recorder, x))
-            y = following(self.function, variable)
-            return differential(self.name, y, variable, *self._options)
+            with tracked():
+                y = following(self.function, variable)
+            return world.given_back(differential(self.name, y, variable, *self._options))
         start = as_tensor(x)
         if start.dtype.kind != "f":
             raise NotDifferentiable(
@@ -89,8 +91,8 @@ class Operator(Transformed):
                 raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
             found = _of_tensors(self.name, y, start.family(node), *self._options)
         listed = isinstance(found, list)
-        tracked = recording.is_on.get() and depends_beyond([y.node], [node])
-        kept = [f if tracked else f.detach() for f in (found if listed else [found])]
+        is_tracked = recording.is_on.get() and depends_beyond([y.node], [node])
+        kept = [f if is_tracked else f.detach() for f in (found if listed else [found])]
         return world.given_back(kept if listed else kept[0])
 
 

@@ -22,6 +22,7 @@ from primgraph.functional.derivatives import Derivative, gradient_of, hessian_of
 from primgraph.functional.matrices import matrix_of
 from primgraph.functional.world import handles_in, world_of
 from primgraph.ir.signature import checked_late
+from primgraph.operators.call import constant_in_no_grad
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -98,6 +99,7 @@ def grad(
     materialize_grads: bool = False,
     *,
     no_grad_vars: Tensors | None = None,
+    only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
 # Where nobody says that inputs may be unused, checkers of types take it that none is.
 @overload
@@ -137,6 +139,7 @@ def grad(
     **options: Unpack[GradOptions],
 ) -> Gradients: ...
 @_as(of_variables.grad)
+@constant_in_no_grad
 def grad(*args: Any, **kwargs: Any) -> Any:
     """The gradient of a function, of tensors, or of variables of a program.
 
@@ -184,6 +187,9 @@ def grad(*args: Any, **kwargs: Any) -> Any:
       for ones, for each of the N.
     - `holomorphic=True`, of functions and of variables, says that complex outputs are holomorphic
       in complex inputs, and gives their complex derivative.
+    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
+      nothing for variables: a program keeps all that was recorded, its derivatives can be
+      differentiated, and no other variable gets a gradient.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX and
     autograd; complex outputs take a seed each, or `holomorphic`.
@@ -239,6 +245,7 @@ def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> Gradients: ...
 @_as(of_variables.forward_grad)
+@constant_in_no_grad
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: int = 1) -> Any:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
@@ -262,6 +269,7 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
 
 
 @checked_late
+@constant_in_no_grad
 def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
     """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
 
@@ -286,6 +294,7 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 
 
 @checked_late
+@constant_in_no_grad
 def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
     """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
 
@@ -299,6 +308,7 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 
 
 @checked_late
+@constant_in_no_grad
 def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
     """`function(*inputs)`, one element, and the product of its Hessian with `v`.
 
@@ -315,6 +325,7 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 
 
 @checked_late
+@constant_in_no_grad
 def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
     """`function(*inputs)`, one element, and the product of `v` with its Hessian.
 
@@ -337,6 +348,7 @@ def jacobian(
 @overload
 def jacobian(y: Any, x: Any, *, mode: str | None = None, holomorphic: bool = False) -> Any: ...
 @checked_late
+@constant_in_no_grad
 def jacobian(
     y: Any,
     x: Any = None,
@@ -376,6 +388,7 @@ def _at(transform: Callable[..., Derivative], function: Function, x: Any, *optio
 
 
 @checked_late
+@constant_in_no_grad
 def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
@@ -406,6 +419,7 @@ def hessian(
 @overload
 def hessian(y: Any, x: Any) -> Any: ...
 @checked_late
+@constant_in_no_grad
 def hessian(
     y: Any,
     x: Any = None,
@@ -435,6 +449,7 @@ def hessian(
 
 
 @checked_late
+@constant_in_no_grad
 def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
     """The second derivatives of `y`, one element, by each element of `x` twice.
 
@@ -456,6 +471,7 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
 
 
 @checked_late
+@constant_in_no_grad
 def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
     """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
 
@@ -470,6 +486,7 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 
 
 @checked_late
+@constant_in_no_grad
 def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
     """The sum of the derivatives of each element of `y` by the element of `x` at its place.
 

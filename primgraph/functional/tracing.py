@@ -14,6 +14,7 @@ from primgraph.functional.applied import in_program
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, mannered
 from primgraph.program.trace import free_name, with_flags
@@ -54,6 +55,7 @@ def traced(
     it meets variables of another program.
     """
     builder = Builder(title if title.isidentifier() else "f")
+    builder.written = True
     names = [*hints, *[""] * (len(types) - len(hints))]
     inputs = [
         builder.input(t, free_name(builder, n) if n else "")
@@ -62,7 +64,7 @@ def traced(
     adoption = Adoption(builder)
     token = adopting.set(adoption)
     try:
-        with builder, mannered(kind):
+        with builder, mannered(kind), tracked():
             result = function([handle_of(builder, v) for v in inputs])
             leaves, structure = tree.flatten(result)
             paths = tree.paths_of(structure, "result")
@@ -82,7 +84,8 @@ def traced(
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
     """What a function has returned at `path`, as a variable of the graph that is being built."""
-    if isinstance(leaf, Variable) and leaf.recorder is not builder:
+    foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if foreign and builder.outer is None:
         raise BuildError(f"{name}: {path} is a variable of another program")
     if not is_array(leaf):
         raise ArgumentError(

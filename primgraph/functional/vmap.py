@@ -12,15 +12,16 @@ from primgraph.eager.replay import replayed
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.functional.applied import in_program
-from primgraph.functional.arguments import parameter_names
+from primgraph.functional.arguments import following, parameter_names
 from primgraph.functional.tracing import result_variable, traced
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import InProgram, OnTensors, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
-from primgraph.ir.signature import applied, checked
+from primgraph.ir.signature import checked
 from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import handed_out
 from primgraph.operators.handle import Handle
@@ -93,7 +94,7 @@ class Vmap(Transformed):
         if isinstance(world, InProgram):
             assert isinstance(world.recorder, Builder)
             inputs = [in_program(world.recorder, leaf) for leaf in samples.leaves]
-            return _vectorised(world.recorder, samples, inputs, out_axes)
+            return world.given_back(_vectorised(world.recorder, samples, inputs, out_axes))
         assert isinstance(world, OnTensors)
         found = [as_tensor(leaf) for leaf in samples.leaves]
         made = traced(
@@ -169,7 +170,7 @@ class _Samples:
         pairs = zip(self.given, self.axes, strict=True)
         leaves = [leaf if axis is None else next(waiting) for leaf, axis in pairs]
         args, kwargs = tree.unflatten(self.structure, leaves)
-        return applied(self.function, *args, **kwargs)
+        return following(self.function, *args, **kwargs)
 
 
 def _paths(function: Callable[..., Any], structure: tree.Structure) -> list[str]:
@@ -220,7 +221,7 @@ def _vectorised(
         builder.stopped.update([
             a for a, x in zip(arguments, along, strict=True) if x.value in builder.stopped
         ])  # fmt: skip
-        with recording(builder):
+        with recording(builder), tracked():
             result = samples.call([handle_of(builder, a) for a in arguments])
             leaves, structure = tree.flatten(result)
             paths = tree.paths_of(structure, "result")

@@ -15,6 +15,8 @@ from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError
 from primgraph.functional.applied import Applied, Computed, Flat, Recorded, in_program
 from primgraph.ir.primitive import Recorder, active_recorder, innermost
+from primgraph.ir.tracking import is_on
+from primgraph.operators.call import body_being_built, constant
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -49,7 +51,7 @@ class InProgram(World):
         return in_program(self.recorder, leaf)
 
     def given_back(self, value: Any) -> Any:
-        return value
+        return value if is_on.get() else tree.map(constant, value)
 
 
 @final
@@ -91,7 +93,9 @@ def world_among(found: Sequence[Handle]) -> World:
     """Where a function is called that has these tensors and variables among its arguments."""
     for handle in found:
         if isinstance(handle, Variable):
-            return InProgram(handle.recorder)
+            # In a body, variables of the programs around it are captured by the body.
+            body = body_being_built()
+            return InProgram(handle.recorder if body is None else body)
     if innermost.get() is not None:
         return InProgram(active_recorder())
     return OnTensors(arrays=not found)

@@ -23,6 +23,7 @@ from primgraph.ir.form import taken_apart
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.signature import UNFIT, checked_late
+from primgraph.operators.promotion import lift
 from primgraph.program.trace import trace
 from primgraph.source import declared
 from primgraph.transforms.lower import lower
@@ -158,16 +159,19 @@ def _filled(args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
 def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     """Check the rules of one call at these arrays."""
     definition = call.definition
-    body = lower(call.body())
+    count = len(call.operands)
+    closure, arrays = arrays[count:], arrays[:count]
+    body = _on_closure(lower(call.body()), count, closure)
     plain = dead_code(body.with_outputs(body.outputs[i] for i in call.floats))
     level = Level.of(plain, arrays)
     values, known, source, limits = level.expected()
     rng = np.random.default_rng(_SEED)
     u = [rng.standard_normal(v.shape) for v in level.graph.outputs]
     v = [rng.standard_normal(level.graph.inputs[i].shape) for i in level.wrt]
-    count = len(plain.inputs)
     push, pull = (
-        None if graph is None else in_parts(widened(_with_results(plain, graph)), seeds)
+        None
+        if graph is None
+        else in_parts(widened(_with_results(plain, _on_closure(graph, count, closure))), seeds)
         for graph, seeds in zip(TracedSlope(call).rules(), (None, count), strict=True)
     )
     if push is not None:
@@ -180,9 +184,21 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     if push is not None and pull is not None:
         with _Naming(call, definition.pulls):
             level.check_adjoint(1, push, pull, u, v, values)
-    for rule, graph in call.noted:
+    for rule, graph in call.noted():
         with _Naming(call, rule):
-            _check_value(body, lower(graph), arrays)
+            _check_value(body, _on_closure(lower(graph), count, closure), arrays)
+
+
+def _on_closure(graph: Graph, first: int, arrays: Sequence[Array]) -> Graph:
+    """Return `graph` with these arrays as constants for its inputs from `first` on."""
+    if not arrays:
+        return graph
+    builder = Builder(graph.name)
+    last = first + len(arrays)
+    inputs = [builder.input(v.type, v.hint) for v in (*graph.inputs[:first], *graph.inputs[last:])]
+    with builder:
+        values = [lift(a).value for a in arrays]
+    return builder.graph(builder.inline(graph, [*inputs[:first], *values, *inputs[first:]]))
 
 
 def _with_results(plain: Graph, rule: Graph) -> Graph:

@@ -39,6 +39,7 @@ class Builder:
     and `joints` all gradients of one function with each whose derivative is known to be symmetric;
     `lines` has what is a derivative along a line, and of which order.
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
+    A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
     that is `captured`.
     """
@@ -63,6 +64,7 @@ class Builder:
         self.lines: dict[Value, Line] = {}
         self.kept: Container[Value] = ()
         self.closed = False
+        self.written = False
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
@@ -128,10 +130,12 @@ class Builder:
                 hint="values can be used only in the program in which they were made",
             )
         if value not in self.captured:
-            self.outer.own(value)
+            around = self.outer.own(value)
             inner = self.captured[value] = Value(value.type)
             self._defined_by[inner] = None
             self.inputs.append(inner)
+            if around in self.outer.stopped:
+                self.stopped.add(inner)
             if value.hint and value.hint not in self.names:
                 self.rename(inner, value.hint)
         return self.captured[value]

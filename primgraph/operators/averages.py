@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from primgraph.errors import ShapeError
-from primgraph.ir.types import COMPLEX128, FLOAT64, real_dtype
+from primgraph.ir.types import COMPLEX128, FLOAT64, as_axis, real_dtype
 from primgraph.operators.arithmetic import clip, multiply, subtract
 from primgraph.operators.call import public
 from primgraph.operators.creation import full
@@ -18,6 +18,7 @@ from primgraph.operators.promotion import (
     axes_of,
     broadcasted,
     converted,
+    entries_of,
     fractional,
     lift,
     require_flag,
@@ -25,7 +26,7 @@ from primgraph.operators.promotion import (
     require_number,
 )
 from primgraph.operators.reductions import all, argmax, argmin, max, min, sum
-from primgraph.operators.shaping import reshaped
+from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.statistics import mean, narrow, norm, squares, wide
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
@@ -65,16 +66,17 @@ def average(
 ) -> Any:
     """The mean over `axis`, or of all, in which elements count by `weights`.
 
-    These have the shape of `x`, or of the axes. With `returned` the sum of the weights is the
-    second of two results. Raises `ShapeError` for weights that do not fit.
+    These have the shape of `x`, or of the axes as they are given. With `returned` the sum of the
+    weights is the second of two results. Raises `ShapeError` for weights that do not fit.
     """
     value = lift(x)
     axes = axes_of("average", value, axis)
+    order = axes if axis is None else tuple(as_axis(a, value.ndim) for a in entries_of(axis))
     if weights is None:
         found = mean(value, axes, keepdims)
         total = full((), math.prod(value.shape[a] for a in axes), found.dtype)
     else:
-        count = _aligned(value, lift(weights), axes)
+        count = _aligned(value, lift(weights), order, axis is None)
         dtype = fractional(value, count) if value.type.is_inexact else FLOAT64
         count = converted(count, dtype)
         total = sum(count, axes, keepdims)
@@ -84,18 +86,19 @@ def average(
     return found, broadcasted(total, found.shape)
 
 
-def _aligned(x: Variable, weights: Variable, axes: tuple[int, ...]) -> Variable:
-    """The weights of each element."""
+def _aligned(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
+    """The weights of each element, from those of `axes`, in this order."""
     if weights.shape == x.shape:
         return weights
     extents = tuple(x.shape[a] for a in axes)
-    if len(axes) == x.ndim or weights.shape != extents:
+    if of_all or weights.shape != extents:
         raise ShapeError(
             f"average of {x.type} over axes {axes}: weights {weights.type} have neither the shape "
             "of the array nor that of the axes"
         )
     thin = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
-    return broadcasted(reshaped(weights, thin), x.shape)
+    ordered = permuted(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return broadcasted(reshaped(ordered, thin), x.shape)
 
 
 @public

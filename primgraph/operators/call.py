@@ -22,9 +22,11 @@ from primgraph.ir.primitive import (
     Types,
     active_recorder,
     innermost,
+    lookup,
     recording,
 )
 from primgraph.ir.signature import UNFIT, misfit
+from primgraph.ir.tracking import is_on, tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
@@ -43,6 +45,44 @@ appliers: dict[type, Callable[..., Any]] = {}
 called: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
+def constant(found: Any) -> Any:
+    """Return `found`, where it is a variable of a program, behind `stop_gradient`.
+
+    For what is computed in `pg.no_grad()`. Anything else stays as it is.
+    """
+    if not isinstance(found, Variable) or not found.type.is_inexact:
+        return found
+    builder, value = found.recorder, found.value
+    if not isinstance(builder, Builder) or not builder.written:
+        return found
+    eqn = builder.definition(value)
+    if eqn is not None and (eqn.op.stops or not eqn.inputs):
+        return found
+    return type(found)(builder, builder.emit(lookup("stop_gradient"), [value], {})[0])
+
+
+def constants(found: Any) -> Any:
+    """Return `found` with constant variables, also in lists, tuples and dicts."""
+    if type(found) in (list, tuple):
+        return type(found)([constants(item) for item in found])
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return type(found)(*[constants(item) for item in found])
+    if type(found) is dict:
+        return {name: constants(item) for name, item in found.items()}
+    return constant(found)
+
+
+def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
+    """Let variables that a function returns be constants where `pg.no_grad()` is entered."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        result = function(*args, **kwargs)
+        return result if is_on.get() else cast("R", constants(result))
+
+    return call
+
+
 def common_recorder(operands: Iterable[Variable]) -> Recorder:
     """The program that all `operands` belong to; the active one if there are none."""
     found: Recorder | None = None
@@ -58,8 +98,19 @@ def common_recorder(operands: Iterable[Variable]) -> Recorder:
     return found if found is not None else active_recorder()
 
 
-def _body_being_built() -> Builder | None:
-    """The body of a loop or a branch that is being recorded, if one is."""
+def brought_together(operands: Sequence[Variable]) -> tuple[Recorder, list[Variable]]:
+    """Return the program that all `operands` belong to, and the operands as its variables.
+
+    In a body, those of the programs around it are captured by the body.
+    """
+    body = body_being_built()
+    if body is not None and any(v.recorder is not body for v in operands):
+        operands = taken_in(body, list(operands))
+    return common_recorder(operands), list(operands)
+
+
+def body_being_built() -> Builder | None:
+    """Return the body of a loop, a branch or a custom function that is being recorded, if any."""
     entered = innermost.get()
     if entered is None:
         return None
@@ -68,14 +119,14 @@ def _body_being_built() -> Builder | None:
     return recorder if is_body else None  # type: ignore[return-value]
 
 
-def _taken_in(body: Builder, given: Any) -> Any:
-    """`given`, with variables of `body` for those of the programs around it."""
+def taken_in(body: Builder, given: Any) -> Any:
+    """Return `given` with variables of `body` in place of those of the programs around it."""
     if isinstance(given, Variable):
         return Variable(body, body.own(given.value)) if given.recorder is not body else given
     if type(given) in (list, tuple):
-        return type(given)([_taken_in(body, item) for item in given])
+        return type(given)([taken_in(body, item) for item in given])
     if type(given) is dict:
-        return {name: _taken_in(body, item) for name, item in given.items()}
+        return {name: taken_in(body, item) for name, item in given.items()}
     return given
 
 
@@ -116,9 +167,9 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                     return cast("R", appliers[type(operand)](function, args, kwargs))
             if not operands and innermost.get() is None and object in appliers:
                 return cast("R", appliers[object](function, args, kwargs))
-            body = _body_being_built() if operands else None
+            body = body_being_built() if operands else None
             if body is not None and any(v.recorder is not body for v in operands):
-                args, kwargs = _taken_in(body, args), _taken_in(body, kwargs)
+                args, kwargs = taken_in(body, args), taken_in(body, kwargs)
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
             if recorder.in_call:
@@ -160,6 +211,10 @@ def _applied(
 
 def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What `function` gives, with all that it records in `recorder`."""
+    if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
+        with tracked():
+            result = _recorded(recorder, function, *args, **kwargs)
+        return cast("R", constants(result))
     entered = innermost.get()
     if entered is not None and entered.recorder is recorder and not entered.mixed:
         return function(*args, **kwargs)

@@ -374,9 +374,9 @@ class Handle:
         """Elements at `indices`; see `pg.take`."""
         return self._given("take", self, indices, axis)
 
-    def reshape(self, *shape: Any) -> Self:
+    def reshape(self, *shape: Any, order: str = "C") -> Self:
         """The same elements in another shape, given as integers or as one tuple."""
-        return self._given("reshape", self, shape[0] if len(shape) == 1 else shape)
+        return self._given("reshape", self, shape[0] if len(shape) == 1 else shape, order)
 
     def transpose(self, *axes: Any) -> Self:
         """Axes permuted, by default reversed; see `pg.transpose`."""
@@ -391,13 +391,13 @@ class Handle:
         """Without axes of extent one; see `pg.squeeze`."""
         return self._given("squeeze", self, axis)
 
-    def flatten(self) -> Self:
-        """All elements along one axis."""
-        return self._given("flatten", self)
+    def flatten(self, order: str = "C") -> Self:
+        """All elements along one axis; see `pg.flatten`."""
+        return self._given("flatten", self, order)
 
-    def ravel(self) -> Self:
-        """All elements along one axis."""
-        return self._given("ravel", self)
+    def ravel(self, order: str = "C") -> Self:
+        """All elements along one axis; see `pg.ravel`."""
+        return self._given("ravel", self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Two axes exchanged; see `pg.swapaxes`."""

@@ -21,7 +21,9 @@ from primgraph.ir.assumptions import at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes, integer
 from primgraph.operators.call import on_handles, public
+from primgraph.operators.dynamic_slices import dynamic_slices, has_variable_bounds
 from primgraph.operators.handle import ArrayLike
+from primgraph.operators.placing import is_computed, placed
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
@@ -36,7 +38,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import Variable, emit, handles
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
@@ -62,9 +64,14 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     positions outside the array and for too many of them, `DTypeError` for a boolean or float
     variable, and `ArgumentError` for anything else. An integer variable out of range is an
     `IndexError` when the program runs.
+
+    Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`: a slice
+    that does not lie within the array is an `IndexError` when the program runs.
     """
     value = lift(x)
     entries = _entries(value, index if isinstance(index, tuple) else (index,))
+    if any(map(has_variable_bounds, entries)):
+        value, entries = dynamic_slices(value, entries)
     sliced_part, plan = _basic_part(value, entries)
     return _gathered(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
 
@@ -253,11 +260,6 @@ def _broadcast_indices(
 
 def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     """Start, size and step of a slice, cut to the extent of the axis."""
-    if handles((entry.start, entry.stop, entry.step)):
-        raise ArgumentError(
-            f"a slice of {x.type} has a variable as bound",
-            hint="bounds are fixed when the program is built; gather at computed positions",
-        )
     if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
         return _resolved_by_sizes(x, entry, x.shape[axis])
     try:
@@ -464,22 +466,18 @@ def strided_slice(
 
 @public
 def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
-    """What `x` would be after `x[index] = y`, for any index of `x[index]` that is constant.
+    """What `x` would be after `x[index] = y`, for any index of `x[index]`.
 
     `y` is broadcast; of several elements that go to one place, the last one stays. The index may
     also be a boolean variable, with one number of `y` for all places along its axes. Raises
-    `DTypeError` if the dtype of `x` cannot hold `y`, `ArgumentError` for integer variables, and
-    the errors of `x[index]`.
+    `DTypeError` if the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
     """
     value = lift(x)
     if isinstance(index, Variable) and index.dtype == BOOL:
         return _set_where(value, index, y)
     entries = _entries(value, index if isinstance(index, tuple) else (index,))
-    if any(isinstance(e, Variable) for e in entries):
-        raise ArgumentError(
-            f"set_slice of {value.type} takes positions that are known when the program is built",
-            hint="to add at computed positions, use pg.scatter_add",
-        )
+    if is_computed(tuple(entries)):
+        return _set_computed(value, index, y)
     if any(isinstance(e, bool | np.ndarray) for e in entries):
         return _set_at(value, index, y)
     starts: list[int] = []
@@ -504,6 +502,13 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
         steps.append(step)
     part = reshaped(_fitted("set_slice", value, y, tuple(shape)), tuple(sizes))
     return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
+
+
+def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """`x` with `y` at an index with integer variables, of which the shape alone is known."""
+    shape = getitem(broadcasted(lift(0), x.shape), index).shape
+    found: Variable = placed(x, index, _fitted("set_slice", x, y, shape))
+    return found
 
 
 def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:

@@ -117,6 +117,12 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = Fa
     value = _floats(x)
     if axis is None and ord is None:
         return euclidean(value, keepdims=keepdims)
+    return of_order(value, ord, axis, keepdims)
+
+
+def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
+    """The norm of vectors or matrices; see `norm`."""
+    value = _floats(x)
     given: Any = tuple(range(value.ndim)) if axis is None else axis
     entries = given if isinstance(given, tuple | list) else (given,)
     axes = tuple(as_axis(a, value.ndim) for a in entries)

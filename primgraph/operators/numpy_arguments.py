@@ -127,6 +127,7 @@ class Counterpart:
         mask, start = kept.pop("where", None), kept.pop("initial", None)
         if "correction" in kept and "ddof" in self._taken:
             named["ddof"] = kept.pop("correction")
+        elements = None
         if start is not None and self.mine in ("max", "min"):
             # It is put into the dtype of the elements, as NumPy does.
             elements = named[first] = called("asarray", named[first])
@@ -140,7 +141,12 @@ class Counterpart:
         if dtype is not None and self.mine in ("mean", "var", "std", "nanmean", "nanvar", "nanstd"):
             named[first] = called("astype", named[first], dtype)
             dtype = None
-        if mask is not None:
+        if elements is not None and elements.size == 0:
+            # Of no elements the initial value is the extreme one.
+            named.pop(first)
+            shape = called("sum", elements, **named).shape
+            found = called("broadcast_to", start, shape)
+        elif mask is not None:
             found = self._masked(first, named, mask, start)
         else:
             found = called(self.mine, *_in_front(self._taken, several, named), **named)

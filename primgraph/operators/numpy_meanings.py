@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -27,21 +27,11 @@ def _clip(
 
 
 def _reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, **names: Any) -> Any:
-    return _in_order(a, shape, order)
-
-
-def _in_order(a: Any, shape: Any, order: str) -> Any:
-    """The elements in another shape, taken and put in row-major or column-major order."""
-    if order in ("C", "K", "A"):
-        return called("reshape", a, shape)
-    if order != "F":
-        raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}")
-    wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    return called("transpose", called("reshape", called("transpose", a), wanted[::-1]))
+    return called("reshape", a, shape, order)
 
 
 def _ravel(a: Any, order: str = "C") -> Any:
-    return _in_order(a, (-1,), order)
+    return called("ravel", a, order)
 
 
 def _take(

@@ -7,14 +7,17 @@ from typing import Any
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
+from primgraph.operators.dynamic_slices import has_variable_bounds
 from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called
 
 
 def is_computed(index: Any) -> bool:
-    """Whether there are integer variables among the entries of an index."""
+    """Whether there are integer variables among the entries of an index, or bounds of slices."""
     entries = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(e, Handle) and e.dtype.kind in "iu" for e in entries)
+    return any(
+        has_variable_bounds(e) or (isinstance(e, Handle) and e.dtype.kind in "iu") for e in entries
+    )
 
 
 def placed(x: Any, index: Any, value: Any) -> Any:

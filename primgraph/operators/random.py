@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_shape
 from primgraph.operators.call import operator, public
@@ -13,7 +15,7 @@ from primgraph.operators.elementary import cos, log1p, sqrt
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.logic import where
 from primgraph.operators.promotion import converted, floating, lift, require_flag, require_number
-from primgraph.operators.variable import Variable, emit
+from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import constants
 
 __all__ = [
@@ -25,15 +27,40 @@ __all__ = [
 
 
 def integer_key(name: str, key: ArrayLike) -> Variable:
-    """The key of the function of that name, an integer or several; else a `DTypeError`."""
+    """The key of the function of that name, an integer or several.
+
+    Raises `DTypeError` for other dtypes, and `ArgumentError` for a tuple, which is a shape.
+    """
+    refuse_shape(name, "its key", key)
     value = lift(key)
     if value.dtype.kind not in "iu":
-        raise DTypeError(f"the key of {name} is an integer, not {value.type}")
+        raise DTypeError(
+            f"the key of {name} is an integer, not {value.type}",
+            hint=_how_to_draw(name) if isinstance(key, float | np.floating) else "",
+        )
     return value
+
+
+def refuse_shape(name: str, role: str, given: Any) -> None:
+    """Raise `ArgumentError` for a tuple where NumPy's signatures have a shape, and ours have not.
+
+    Arrays are given as arrays or lists.
+    """
+    if isinstance(given, tuple) and not handles(given):
+        raise ArgumentError(f"{name}: {role} is {given!r:.60}", hint=_how_to_draw(name))
+
+
+def _how_to_draw(name: str) -> str:
+    return (
+        f"the key comes first and the shape later, as in pg.normal(key, shape): equal keys give "
+        f"equal numbers; np.random.{name}(loc, scale, size) is primgraph.numpy.random.{name}, "
+        "which draws once"
+    )
 
 
 def float_dtype(name: str, dtype: Any) -> DType:
     """That of what the function of that name makes; a `DTypeError` for what is no float."""
+    refuse_shape(name, "its dtype", dtype)
     wanted = dtype_or_default(dtype)
     if wanted.kind != "f":
         raise DTypeError(f"{name} makes floats, not {wanted}")
@@ -50,6 +77,8 @@ def uniform(
     result has the default dtype unless `dtype` is given. Raises `DTypeError` for a key that is
     no integer and for dtypes that are no floats.
     """
+    for role, number in (("low", low), ("high", high)):
+        refuse_shape("uniform", role, number)
     return emit(
         constants.random_uniform,
         integer_key("uniform", key),

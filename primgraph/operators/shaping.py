@@ -62,13 +62,17 @@ def _require_static(name: str, value: Any) -> None:
 
 
 @public
-def reshape(x: ArrayLike, shape: Any) -> Variable:
+def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     """The same elements in row-major order in another shape, of which one extent may be -1.
 
-    Raises `ShapeError` if the sizes differ.
+    With `order="F"` in column-major order. "A" and "K" are "C": values have no order in memory.
+    Raises `ShapeError` if the sizes differ, `ArgumentError` for another order.
     """
     _require_static("a shape", shape)
     value = lift(x)
+    if _is_reversed(order):
+        entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        return _turned(reshape(_turned(value), entries[::-1]))
     with naming(f"reshape of {value.type}"):
         try:
             wanted = resolve_reshape(shape, value.size)
@@ -77,18 +81,29 @@ def reshape(x: ArrayLike, shape: Any) -> Variable:
     return reshaped(value, wanted)
 
 
-@public
-def flatten(x: ArrayLike) -> Variable:
-    """All elements along one axis, in row-major order: an array of shape `(x.size,)`."""
-    value = lift(x)
-    return reshaped(value, (value.size,))
+def _is_reversed(order: Any) -> bool:
+    """Whether `order`, one of NumPy's, is that with the first axis moving fastest."""
+    if order in ("C", "A", "K", "F"):
+        return bool(order == "F")
+    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}")
+
+
+def _turned(x: Variable) -> Variable:
+    """`x` with its axes in reverse order."""
+    return permuted(x, tuple(range(x.ndim))[::-1])
 
 
 @public
-def ravel(x: ArrayLike) -> Variable:
-    """All elements along one axis, in row-major order: an array of shape `(x.size,)`."""
+def flatten(x: ArrayLike, order: str = "C") -> Variable:
+    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`."""
     value = lift(x)
-    return reshaped(value, (value.size,))
+    return reshaped(_turned(value) if _is_reversed(order) else value, (value.size,))
+
+
+@public
+def ravel(x: ArrayLike, order: str = "C") -> Variable:
+    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`."""
+    return flatten(x, order)
 
 
 @public

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 
-from primgraph.errors import ArgumentError, UnknownSizeError
+from primgraph.errors import UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger, real_dtype
 from primgraph.operators.arithmetic import abs, square
@@ -171,34 +172,31 @@ def std(
 
 @operator("x")
 def norm(
-    x: ArrayLike, ord: float | None = None, axis: Axes = None, keepdims: bool = False
+    x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False
 ) -> Variable:
-    """Norm of vectors along `axis`, or of all elements: `ord` is 1, 2 or infinity.
+    """Norm of vectors or of matrices, or of all elements, as `pg.linalg.norm`.
 
     Without `ord` it is the 2-norm of all elements over the axes, which for a matrix is that of
-    Frobenius. With `ord` there is one axis: NumPy's norms of matrices that go by the same numbers
-    are others, and not supported. Norm 2 neither over- nor underflows where squares do; at a
-    vector of zeros it has the subgradient 0. Raises `ArgumentError` for other values of `ord` and
-    for `ord` with several axes, `ShapeError` for axes that `x` lacks or that are named twice.
+    Frobenius. With one axis `ord` is any number, with two it is a norm of matrices: "fro", "nuc",
+    1, -1, 2, -2, inf or -inf. Norm 2 neither over- nor underflows where squares do; at a vector
+    of zeros it has the subgradient 0. Raises `ArgumentError` for other values of `ord`,
+    `ShapeError` for axes that `x` lacks, that are named twice, or that are more than two.
+
+        pg.norm(np.diag([3.0, 4.0]), "nuc")  # tensor(7.)
     """
     value = lift(x)
     elements = wide(value)
     axes = axes_of("norm", value, axis)
     require_flag("keepdims", keepdims)
-    if ord is not None and len(axes) > 1:
-        raise ArgumentError(
-            f"norm of {value.type} with ord {ord!r:.40} over {len(axes)} axes is not supported",
-            hint="for the norm of all elements leave out ord, or flatten the array first",
-        )
-    ord = 2 if ord is None else ord
+    if ord is not None and (len(axes) != 1 or ord not in (1, 2, math.inf)):
+        others = import_module("primgraph.operators.norms")
+        return narrow(others.of_order(elements, ord, axis, keepdims), value)
     if ord == 1:
         result = sum(abs(elements), axes, keepdims)
     elif ord == math.inf:
         result = max(abs(elements), axes, keepdims)
-    elif ord == 2:
-        result = _root_of_squares(elements, axes, keepdims)
     else:
-        raise ArgumentError(f"norm of {value.type} with ord {ord!r:.40} is not supported")
+        result = _root_of_squares(elements, axes, keepdims)
     return narrow(result, value)
 
 

@@ -149,6 +149,17 @@ class Variable(Handle):
             "run returns, graphs and kernels can be pickled",
         )
 
+    def copy(self, order: str = "C") -> Variable:
+        """The same elements; see `pg.assign`. `order` means nothing."""
+        return self._given("assign", self)
+
+    def fill(self, value: Any) -> None:
+        """Refuse to change a variable, which never changes."""
+        raise ArgumentError(
+            "a variable does not change: it cannot be filled",
+            hint="pg.full_like(x, value) is a new one",
+        )
+
     def __copy__(self) -> Variable:
         return Variable(self.recorder, self.value)
 

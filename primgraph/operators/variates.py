@@ -27,7 +27,14 @@ from primgraph.operators.promotion import (
     promoted,
     require_integer,
 )
-from primgraph.operators.random import bernoulli, float_dtype, integer_key, normal, uniform
+from primgraph.operators.random import (
+    bernoulli,
+    float_dtype,
+    integer_key,
+    normal,
+    refuse_shape,
+    uniform,
+)
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special import as_gamma_of, random_variate
 
@@ -167,6 +174,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     that is NaN. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
     reparameterization gradients, 2018), to any order.
     """
+    refuse_shape("gamma", "a", a)
     seed = integer_key("gamma", key)
     return _gamma(seed, *_spread(seed, shape, lift(a, fractional(a))))
 
@@ -174,6 +182,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 @of_namespace
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """Logarithms of gamma numbers, also of such a small `a` that these would be 0."""
+    refuse_shape("loggamma", "a", a)
     seed = integer_key("loggamma", key)
     return _log_gammas(seed, *_spread(seed, shape, lift(a, fractional(a))))[0]
 
@@ -184,6 +193,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
 
     Parameters are broadcast to `shape`; derivatives go to both, through those of gamma numbers.
     """
+    refuse_shape("beta", "b", b)
     seed = integer_key("beta", key)
     pair = promoted(a, b, dtype=fractional(a, b), name="beta")
     first, second = _log_gammas(seed, *_spread(seed, shape, *pair))
@@ -208,6 +218,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
 @of_namespace
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     """Numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers."""
+    refuse_shape("chisquare", "df", df)
     return 2.0 * gamma(key, 0.5 * lift(df, fractional(df)), shape)
 
 
@@ -217,6 +228,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
 
     `df` is broadcast to `shape`, and derivatives go to it.
     """
+    refuse_shape("t", "df", df)
     seed = integer_key("t", key)
     (freedom,) = _spread(seed, shape, lift(df, fractional(df)))
     first, second = (split(seed, 2)[..., i] for i in range(2))
@@ -232,6 +244,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
     `lam` is broadcast to `shape`. Integers have no derivatives. A mean that is negative or NaN is
     an error of the run.
     """
+    refuse_shape("poisson", "lam", lam)
     seed = integer_key("poisson", key)
     (mean,) = _spread(seed, shape, lift(lam, fractional(lam)))
     return emit(random_variate, seed, mean, name="poisson")
@@ -244,6 +257,7 @@ def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> V
     `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
     probability, or a negative `n`, is an error of the run.
     """
+    refuse_shape("binomial", "p", p)
     seed = integer_key("binomial", key)
     trials, chance = _spread(seed, shape, lift(n, INT64), lift(p, fractional(p)))
     return emit(random_variate, seed, trials, chance, name="binomial")

@@ -71,6 +71,7 @@ class Program(Drawn):
 
     def __init__(self, name: str = "program") -> None:
         self.builder = Builder(checked_name(name))
+        self.builder.written = True
         self.scope = Scope()
         self.states: dict[Value, State] = {}
         self.builder.kept = self.states

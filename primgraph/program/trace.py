@@ -19,6 +19,7 @@ from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, tak
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import applied, checked
+from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import named_function
@@ -124,6 +125,7 @@ def trace(
             function, modules_named(through)
         )
     builder = Builder(name if name.isidentifier() else "f")
+    builder.written = True
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []
     for title, example in zip(titles, [*specs, *named.values()], strict=True):
@@ -135,7 +137,7 @@ def trace(
         ]
         arguments.append((title, tree))
         given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
-    with builder, mannered(kind):
+    with builder, mannered(kind), tracked():
         keywords = dict(zip(named, given[len(specs) :], strict=True))
         result = applied(written, *given[: len(specs)], **keywords)
         tree, found = results_of(builder.name, result)

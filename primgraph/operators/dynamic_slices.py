@@ -1,0 +1,169 @@
+"""Slices whose bounds are integer variables, and whose length is known: `x[k:k + 2]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.rebuild import full_value
+from primgraph.ir.types import INT64
+from primgraph.operators.handle import Handle
+from primgraph.operators.numpy_arguments import called
+from primgraph.operators.variable import Variable
+
+# How many equations are looked at to tell how far two bounds lie apart.
+_MOST = 64
+
+# A value, and the builder in which it was computed.
+_Place = tuple[Builder, Value]
+
+
+def has_variable_bounds(entry: Any) -> TypeGuard[slice]:
+    """Whether an entry of an index is a slice with an array as a bound."""
+    return isinstance(entry, slice) and any(
+        isinstance(n, Handle) for n in (entry.start, entry.stop, entry.step)
+    )
+
+
+def dynamic_slices(x: Variable, entries: Sequence[Any]) -> tuple[Variable, list[Any]]:
+    """Apply the slices among `entries` that have variable bounds; whole axes stand for them.
+
+    `entries` has one entry an axis, beside None, booleans and an ellipsis. Raises `ArgumentError`
+    where the length is not known.
+    """
+    found, axis, rest = x, 0, list(entries)
+    for place, entry in enumerate(entries):
+        if entry is None or entry is Ellipsis or isinstance(entry, bool):
+            continue
+        if has_variable_bounds(entry):
+            found = called("take", found, _positions(x, entry, axis), axis)
+            rest[place] = slice(None)
+        axis += 1
+    return found, rest
+
+
+def _positions(x: Variable, entry: slice, axis: int) -> Variable:
+    """The positions that a slice takes along an axis.
+
+    One that does not lie within the axis has a position that is out of range: an `IndexError` of
+    the run, as a shorter slice, which NumPy gives, has another shape.
+    """
+    step = 1 if entry.step is None else entry.step
+    start, stop = entry.start, entry.stop
+    length = _length(start, stop) if type(step) is int and step > 0 else None
+    if length is None:
+        raise ArgumentError(
+            f"a slice of {x.type} has a variable as bound, and no length that is known when the "
+            "program is built",
+            hint="write x[k:k + 2], with one variable and numbers; else gather at computed "
+            "positions with pg.take",
+        )
+    count = max(-(-length // step), 0)
+    first, last = (called("astype", n, INT64) for n in (start, stop))
+    places = first + step * called("arange", count)
+    inside = called("logical_or", first >= 0, last < 0)
+    return called("where", inside, places, x.shape[axis])  # type: ignore[no-any-return]
+
+
+def _length(start: Any, stop: Any) -> int | None:
+    """The difference of two bounds, if it is known: all that is computed in them cancels."""
+    total, terms = 0, list[tuple[_Place, int]]()
+    waiting = [(_given(stop), 1), (_given(start), -1)]
+    for _ in range(_MOST):
+        if not waiting:
+            return total if all(factor == 0 for _, factor in terms) else None
+        place, factor = waiting.pop()
+        if place is None:
+            return None
+        if isinstance(place, int):
+            total += factor * place
+            continue
+        builder, value = _origin(place)
+        number = full_value(builder, value)
+        if number is not None:
+            waiting.append((int(number), factor))
+            continue
+        parts = _summands(builder, value)
+        if parts:
+            waiting += [((builder, v), factor * sign) for v, sign in parts]
+        else:
+            _add((builder, value), factor, terms)
+    return None
+
+
+def _given(bound: Any) -> _Place | int | None:
+    """A bound as a number or a value; None for what is neither."""
+    if isinstance(bound, int | np.integer):
+        return int(bound)
+    if not isinstance(bound, Variable) or not isinstance(bound.recorder, Builder):
+        return None
+    if bound.dtype.kind not in "iu" or bound.ndim:
+        raise DTypeError(f"the bound of a slice is one integer, not {bound.type}")
+    return bound.recorder, bound.value
+
+
+def _summands(builder: Builder, value: Value) -> list[tuple[Value, int]]:
+    """What `value` is the sum of, with factors; nothing for what is no sum."""
+    eqn = builder.definition(value)
+    if eqn is None or any(v.dtype.kind not in "iu" for v in eqn.inputs):
+        return []
+    name, inputs = eqn.op.name, eqn.inputs
+    if name in ("add", "sub"):
+        return [(inputs[0], 1), (inputs[1], 1 if name == "add" else -1)]
+    if name in ("neg", "cast"):
+        return [(inputs[0], -1 if name == "neg" else 1)]
+    if name == "mul":
+        for number, other in ((inputs[0], inputs[1]), (inputs[1], inputs[0])):
+            found = full_value(builder, number)
+            if found is not None:
+                return [(other, int(found))]
+    return []
+
+
+def _add(place: _Place, factor: int, terms: list[tuple[_Place, int]]) -> None:
+    """Add `factor` times a value to `terms`, in which no two are equal."""
+    for i, (other, before) in enumerate(terms):
+        if _are_equal(place, other):
+            terms[i] = other, before + factor
+            return
+    terms.append((place, factor))
+
+
+def _origin(place: _Place) -> _Place:
+    """The value of a program around a body for the input of the body that stands for it."""
+    builder, value = place
+    while builder.outer is not None:
+        outside = next((v for v, w in builder.captured.items() if w is value), None)
+        if outside is None:
+            break
+        builder, value = builder.outer, outside
+    while builder.outer is not None and value not in builder:
+        builder = builder.outer
+    return builder, value
+
+
+def _are_equal(first: _Place, last: _Place) -> bool:
+    """Whether two values are the same, or were computed by equal expressions."""
+    waiting = [(first, last)]
+    for _ in range(_MOST):
+        if not waiting:
+            return True
+        (one, other) = (_origin(place) for place in waiting.pop())
+        if one[1] is other[1]:
+            continue
+        eqns = [builder.definition(value) for builder, value in (one, other)]
+        if eqns[0] is None or eqns[1] is None:
+            return False
+        same = eqns[0].op is eqns[1].op and eqns[0].params == eqns[1].params
+        if not same or len(eqns[0].inputs) != len(eqns[1].inputs):
+            return False
+        if eqns[0].outputs.index(one[1]) != eqns[1].outputs.index(other[1]):
+            return False
+        pairs = zip(eqns[0].inputs, eqns[1].inputs, strict=True)
+        waiting += [((one[0], v), (other[0], w)) for v, w in pairs]
+    return False
