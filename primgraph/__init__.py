@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from primgraph.eager.tensor import Tensor, tensor
     from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
     from primgraph.functional.jets import biharmonic, jet, partials, taylor
-    from primgraph.functional.jit import jit
+    from primgraph.functional.jit import RecompilationWarning, jit
     from primgraph.functional.public import (
         batched_jacobian,
         divergence,
@@ -153,6 +153,7 @@ else:
         "Kernel": "primgraph.codegen",
         "Pattern": "primgraph.sparsity.pattern",
         "Profile": "primgraph.inspect.profile",
+        "RecompilationWarning": "primgraph.functional.jit",
         "SizedKernel": "primgraph.program.sized",
         "SparseMatrix": "primgraph.autodiff.sparse_matrix",
         "Tensor": "primgraph.eager.tensor",
@@ -325,6 +326,7 @@ __all__ = [
     "PrimgraphError",
     "Profile",
     "Program",
+    "RecompilationWarning",
     "RunError",
     "Scope",
     "ShapeError",

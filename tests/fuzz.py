@@ -46,6 +46,7 @@ from program_placed_checks import check_placed, check_placed_natively  # noqa: E
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
+from program_statics import check_statics  # noqa: E402
 from program_training import check_training  # noqa: E402
 from program_transforms import check_transforms  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
@@ -67,6 +68,8 @@ _SIZED = 120
 # And one a program of sizes that have names, and one of complex numbers.
 _NAMED = 10
 _COMPLEX = 10
+# One in so many calls compiled functions with static arguments.
+_STATIC = 50
 # Before so many programs in C those of ten seeds that come to be part by part.
 _PLACED_IN_C = 100
 # And of one in so many derivatives of high orders are asked.
@@ -139,6 +142,8 @@ def main() -> int:
             failures += not trains(seed, seen)
         if seed % _COMPLEX == 0:
             failures += not agrees(seed)
+        if seed % _STATIC == 4:
+            failures += not has_statics(seed, seen)
         for kind in _SPECIAL:
             if seed % kind.every == kind.turn:
                 failures += not holds(kind, seed, seen)
@@ -221,6 +226,17 @@ def trains(seed: int, seen: Counter[str]) -> bool:
             print(f"training program {seed} failed:\n{traceback.format_exc(limit=-4)}", flush=True)
             return False
     seen["training programs"] += 1
+    return True
+
+
+def has_statics(seed: int, seen: Counter[str]) -> bool:
+    """Return whether the calls with static arguments of that seed are right; report them if not."""
+    try:
+        check_statics(seed, seen)
+    except Exception:
+        print("=" * 90)
+        print(f"static arguments {seed} failed:\n{traceback.format_exc(limit=-4)}", flush=True)
+        return False
     return True
 
 

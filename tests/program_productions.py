@@ -347,6 +347,8 @@ def root_of_squares(draft: Draft) -> list[Value]:
     x = draft.pick("f", rank=1)
     axes = draft.subset(len(x.shape), least=1)
     squares = e.stop_gradient(r.reduce_sum(x * x, axes=axes))
+    if draft.chance(0.5):
+        squares = e.steady(squares)
     divisor = draft.choose((1.0, 3.0))
     return [r.root_of_squares(x, squares, axes=axes, divisor=divisor)]
 

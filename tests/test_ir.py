@@ -61,8 +61,11 @@ def test_equal_expressions_are_one_equation():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, 1.0), (1, True), (0.0, -0.0), (0, False), ((1,), (1.0,)), (np.int64(1), np.float64(1))],
-)
+    [
+        (1, 1.0), (1, True), (0.0, -0.0), (0, False), ((1,), (1.0,)), (np.int64(1), np.float64(1)),
+        (("bool", 1), True), (("float", 1.0), 1.0), ((("bool", 1),), (True,)),
+    ],
+)  # fmt: skip
 def test_parameters_are_told_apart_by_bits(one, other):
     assert bits(freeze(one)) != bits(freeze(other))
     assert bits(freeze(one)) == bits(freeze(one))

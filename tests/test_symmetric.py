@@ -224,9 +224,24 @@ def likelihood_by_elimination(x):
     return -0.5 * (OBSERVED @ solution) - 0.5 * pg.linalg.slogdet(matrix)[1]
 
 
+def length(x):
+    return pg.norm(x)
+
+
+def deviation(x):
+    return pg.std(x * np.array([0.5, 1.0, 2.0]), ddof=1)
+
+
+def lengths_of_rows(x):
+    return pg.norm(pg.stack([x, x * x, x[::-1]]), axis=1)
+
+
 LINES = [
     softmax_squares,
     logarithm,
+    length,
+    deviation,
+    lengths_of_rows,
     two_layers,
     rosenbrock,
     bumps,
@@ -265,6 +280,46 @@ def test_derivatives_at_once_are_those_one_by_one(function, monkeypatch):
     for a, b in zip(at_once, one_by_one, strict=True):
         (found,), (expected,) = (pg.compile(g)(AT) for g in (a, b))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("function", [pg.norm, pg.std])
+def test_gradients_of_roots_of_sums_of_squares_are_as_small_as_those_of_a_square_root(function):
+    def lines(f):
+        with pg.Program() as program:
+            x = pg.data("x", (3,))
+            y = [f(x)]
+            for _ in range(7):
+                y.append(pg.grad(y[-1], x))
+        kernels = [pg.compile(program.graph([y[k]]), style="readable") for k in (4, 6, 7)]
+        return [len(k.source.split("def program")[1].splitlines()) for k in kernels]
+
+    found = lines(function)
+    for one, other in zip(found, lines(lambda x: pg.sqrt(pg.sum(x * x))), strict=True):
+        assert one <= 2 * other
+    assert found[2] - found[1] <= 19
+
+
+@pytest.mark.parametrize("function", [pg.norm, pg.std])
+def test_gradients_of_roots_of_sums_of_squares_keep_zeros_and_scales(function):
+    with pg.Program() as program:
+        x = pg.data("x", (4,))
+        y = [function(x)]
+        for _ in range(6):
+            y.append(pg.grad(y[-1] * np.array([1.0, 2.0, -1.0, 0.5]) if y[1:] else y[-1], x))
+    kernel = pg.compile(program.graph(y))
+    for at in (0.0, -0.0) if function is pg.norm else (0.0, 3.0):
+        for order, slope in enumerate(kernel(np.full(4, at))):
+            assert np.all(slope == 0) or (order == 0 and at), f"order {order} at {at}"
+    at = np.array([1.0, 3.0, -2.0, 0.75])
+    plain = kernel(at)
+    # A derivative of order k scales as the power 1 - k; there is no rounding in powers of two.
+    for power in (520, -520, 1000):
+        moved = kernel(np.ldexp(at, power))
+        for order in range(3):
+            expected = np.ldexp(plain[order], (1 - order) * power)
+            if np.all(np.isfinite(expected)):
+                np.testing.assert_allclose(moved[order], expected, rtol=1e-13)
+        assert np.all(np.isfinite(moved[2])) or power < 0
 
 
 def third(build):

@@ -1,13 +1,18 @@
-"""Functions that are compiled for the types of their arguments, once each."""
+"""Functions that are compiled for the types of their arguments, and a bounded cache of them."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+import itertools
+import threading
+import warnings
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import ModuleType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,53 +20,55 @@ from primgraph import tree
 from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.eager import recording
-from primgraph.eager.adoption import stand_in
 from primgraph.eager.inlined import Inlined, inlined, results
 from primgraph.eager.node import given
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
-from primgraph.errors import ArgumentError, PrimgraphError
-from primgraph.functional.arguments import following, parameter_names, positions_of
+from primgraph.errors import ArgumentError
+from primgraph.functional.arguments import following, positions_of
+from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
 from primgraph.functional.tracing import Traced, dotted, traced
 from primgraph.functional.transformed import Transformed
-from primgraph.functional.world import OnTensors, is_array, world_among
+from primgraph.functional.world import OnTensors, world_among
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
-from primgraph.ir.types import NAME_OF_DTYPE, DType, Shape, TensorType, declared_shape
+from primgraph.ir.types import Shape, TensorType, declared_shape
 from primgraph.operators.handle import Handle
-from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
 from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
+from primgraph.source import caller
 
-# Where an argument of a call is: its position, or its name.
-_Place: TypeAlias = "int | str"
+# How many entries are kept unless a call says otherwise.
+_MOST = 256
+# A miss is compared with that many of the latest compilations to tell its reasons.
+_COMPARED = 8
+# From that many compilations on there is a warning, each time that their number has doubled.
+_MANY = 32
+
+_HINTS = {
+    "value": "trace it, which takes it out of static_argnames and static_argnums",
+    "shape": "name the sizes that change, as in sizes={'x': ('N', 3)}, or pad arrays",
+    "dtype": "convert arrays to one dtype",
+    "containers": "give containers that are built alike",
+    "mode": "use functions of their own for training and evaluation",
+}
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """A static argument; those of another class are others, though they may be equal."""
+class RecompilationWarning(UserWarning):
+    """Warning that `jit` compiles one function again and again, with the most frequent cause.
 
-    kind: type[Any]
-    value: Hashable
+    It comes at the 32nd compilation, and each time that their number has doubled.
 
+    ```python
+    import warnings
+    import primgraph as pg
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a function is compiled for.
-
-    For each argument its value, where that is static, or else its containers; the types of the
-    arrays in these, one after the other; the default dtype; and the class of handles.
+    warnings.simplefilter("ignore", pg.RecompilationWarning)
+    ```
     """
-
-    arguments: tuple[tuple[_Place, _Static | tree.Structure], ...]
-    types: tuple[tuple[tuple[int, ...], DType], ...]
-    default: DType
-    kind: type[Variable]
 
 
 @final
@@ -77,13 +84,25 @@ class Compilation:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """A compiled function: what was traced, its kernel, and what it is to tensors."""
+    """A compiled function: what was traced, its kernel, and what it is to tensors.
 
+    `number` counts compilations. `key` and `modes` are its place among the entries; `quick` are
+    the types by which calls of arrays alone find it.
+    """
+
+    number: int
+    key: Hashable
     traced: Traced
     kernel: Kernel | SizedKernel
     steps: list[Inlined]
+    reasons: tuple[str, ...]
+    quick: set[Hashable] = field(default_factory=set)
+
+    @property
+    def modes(self) -> Hashable:
+        return tuple([(id(layer), training) for layer, training in self.traced.modes])
 
 
 @checked
@@ -97,15 +116,32 @@ def jit(
     sizes: Mapping[str, Any] | None = None,
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
 ) -> Jit:
-    """The same function, compiled: traced and turned into NumPy code for each kind of call.
+    """Compile a function: trace it and turn it into NumPy code for each kind of call.
 
     It is called once for all calls with arrays of the same shapes and dtypes in the same
     containers, with variables in their place, so that what it does besides computing is done only
     then. Python's numbers count as arrays: a float is of the widest float dtype among the arrays
     of the call, or else of the default one. Arguments at `static_argnums` or of `static_argnames`
     are not traced: for each value that they have, which can be hashed, it is compiled anew.
+    Static values are equal if their classes and values are, at each leaf of tuples, frozen sets
+    and dataclasses: `(2,)` and `(2.0,)` differ, and so do `0.0` and `-0.0`. A NaN equals a NaN,
+    and objects of other classes are compared by their own equality.
     `compilations` of the result tells what it was compiled to, and why.
+
+    The compiled code of the `max_entries` kinds of calls that were used last is kept; what was
+    not used for longest is evicted, and compiled again if it comes again. A function that is
+    compiled again and again raises a `RecompilationWarning` with the most frequent cause.
+
+    ```python
+    import numpy as np
+    import primgraph as pg
+
+    scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
+    scaled(np.ones(3), n=2), scaled(np.ones(3), n=2.0)
+    print(len(scaled.compilations))  # 2
+    ```
 
     For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
     through it. Tensors that the function finds elsewhere, such as the parameters of a layer, are
@@ -130,7 +166,8 @@ def jit(
     error has the line.
     """
     names = modules_named(through)
-    return Jit(function, static_argnums, static_argnames, math, sizes, rebind, names, target)
+    options = math, sizes, rebind, names, target, max_entries
+    return Jit(function, static_argnums, static_argnames, *options)
 
 
 @final
@@ -147,53 +184,78 @@ class Jit(Transformed):
         rebind: bool = True,
         through: tuple[str, ...] = (),
         target: str | None = None,
+        max_entries: int = _MOST,
     ) -> None:
         super().__init__("jit", function)
+        if type(max_entries) is not int or max_entries < 1:
+            raise ArgumentError(
+                f"jit: max_entries is an integer from 1 on, not {max_entries!r:.60}",
+                hint=f"leave it out to keep the last {_MOST}",
+            )
         self.rebind = rebind
         self.through = through
+        self.max_entries = max_entries
         self.sizes = _declared(sizes or {})
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         places = (
             positions_of("jit", static_argnums, "static_argnums") if static_argnums != () else ()
         )
-        self._options = places, names, math, dict(self.sizes), rebind, through, target
-        self.ordered = _ordered(function)
-        self.statics = _statics(function, places, names)
+        sizes = dict(self.sizes)
+        self._options = places, names, math, sizes, rebind, through, target, max_entries
+        parameters = _parameters(function)
+        self.ordered = _ordered(parameters)
+        self.statics = _statics(parameters, places, names)
+        self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
         self._math, self._target = math, target
+        self._lock = threading.RLock()
         # For each kind of call by the modes of the layers in it.
-        self._entries: dict[_Key, dict[Hashable, _Entry]] = {}
+        self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
         # By the types of arrays that are all the arguments.
         self._quick: dict[Hashable, _Entry] = {}
-        self._compilations: list[Compilation] = []
+        # All entries by their numbers, the most recently used one last.
+        self._used: OrderedDict[int, _Entry] = OrderedDict()
+        self._count = 0
+        self._latest: deque[Signature] = deque(maxlen=_COMPARED)
+        self._causes: deque[frozenset[tuple[str, str]]] = deque(maxlen=_MANY)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Jit, (self.function, *self._options)
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
-        """What it was compiled to so far, with the reasons, in order."""
-        return tuple(self._compilations)
+        """The compilations whose code is kept, with their reasons, in order."""
+        kept = [*self._used.values()]
+        kept.sort(key=attrgetter("number"))
+        return tuple([Compilation(entry.reasons, entry.kernel) for entry in kept])
 
     def clear_cache(self) -> None:
-        """Forget all that was compiled."""
-        self._entries.clear()
-        self._quick.clear()
-        self._compilations.clear()
+        """Evict all entries, and forget how many compilations there were."""
+        with self._lock:
+            for memory in (self._entries, self._quick, self._used, self._latest, self._causes):
+                memory.clear()
+            self._count = 0
+
+    def root(self, place: Place) -> str:
+        """Return the name of an argument in messages."""
+        if isinstance(place, str):
+            return place
+        return self._names[place] if place < len(self._names) else f"argument {place}"
 
     def kernel(self, *args: Any, **kwargs: Any) -> Kernel | SizedKernel:
-        """The kernel that a call with these arguments runs.
+        """Return the kernel that a call with these arguments runs.
 
         It takes the arrays in the arguments in a row, and then those of tensors that the function
         has found elsewhere; it returns a list.
         """
-        return self._entry(_Call(self, args, kwargs)).kernel
+        return self._entry(Call(self, args, kwargs)).kernel
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and innermost.get() is None:
             quick = self._quick.get(_types_of(args))
             if quick is not None and quick.traced.is_current:
+                self._touch(quick)
                 return tree.unflatten(quick.traced.structure, quick.kernel(*args))
-        call = _Call(self, args, kwargs)
+        call = Call(self, args, kwargs)
         world = world_among([x for x in call.found if isinstance(x, Handle)])
         if not isinstance(world, OnTensors):
             called = following if self.rebind else applied
@@ -202,21 +264,114 @@ class Jit(Transformed):
         if entry.traced.tensors or not world.arrays:
             return world.given_back(_on_tensors(entry, call.leaves))
         if call.is_plain and isinstance(entry.kernel, Kernel):
-            self._quick[_types_of(args)] = entry
+            with self._lock:
+                # Another thread may have evicted it.
+                if entry.number in self._used:
+                    types = _types_of(args)
+                    entry.quick.add(types)
+                    self._quick[types] = entry
         return tree.unflatten(entry.traced.structure, entry.kernel(*call.leaves))
 
-    def _entry(self, call: _Call) -> _Entry:
-        known = [*self._entries.get(call.key, {}).values()]
+    def _touch(self, entry: _Entry) -> None:
+        """Mark an entry as the most recently used one, unless another thread has evicted it."""
+        try:
+            self._used.move_to_end(entry.number)
+        except KeyError:
+            return
+
+    def _entry(self, call: Call) -> _Entry:
+        """Return the entry for a call, which is compiled if there is none."""
+        key = call.signature.key
+        known = [*self._entries.get(key, {}).values()]
         entry = next((e for e in known if e.traced.is_current), None)
-        if entry is None:
-            reasons = _modes(known[-1]) if known else call.reasons([*self._entries])
-            made = call.compiled(self._math, self._target)
-            modes = tuple([(id(layer), training) for layer, training in made.traced.modes])
+        if entry is not None:
+            self._touch(entry)
+            return entry
+        found = self._differences(call.signature) if not known else _modes(known[-1])
+        reasons = tuple([difference.text for difference in found]) or ("the first call",)
+        made = self._compiled(call, key, reasons)
+        with self._lock:
             # Another thread may have been quicker.
-            entry = self._entries.setdefault(call.key, {}).setdefault(modes, made)
+            entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
             if entry is made:
-                self._compilations.append(Compilation(reasons, made.kernel))
+                self._keep(made, call.signature)
+            else:
+                self._touch(entry)
+        if entry is made:
+            self._causes.append(frozenset([(d.what, d.of) for d in found]))
+            self._warn(reasons)
         return entry
+
+    def _compiled(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> _Entry:
+        """Compile the function for a call."""
+        signature = call.signature
+        parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
+        hints = [n for p, s in parts for n in dotted(s, self.root(p).replace(" ", "_"))]
+        types = [TensorType(shape, dtype) for shape, dtype in signature.types]
+        written, kind = self.function, signature.kind
+        if kind is Variable and self.rebind:
+            rooms = importlib.import_module("primgraph.numpy.rebound")
+            written, kind = rooms.traceable(self.function, self.through)
+
+        def called(variables: Sequence[Variable]) -> Any:
+            args, named = call.arguments(variables)
+            return applied(written, *args, **named)
+
+        title = getattr(self.function, "__name__", "f")
+        found = traced("jit", called, types, hints, title, kind)
+        kernel = compile(found.graph, math=self._math, target=self._target)
+        # Sizes are not used where tensors are.
+        steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons)
+
+    def _keep(self, entry: _Entry, signature: Signature) -> None:
+        """Add a new entry, and evict the least recently used one if there are too many."""
+        self._count += 1
+        self._used[entry.number] = entry
+        self._latest.append(signature)
+        while len(self._used) > self.max_entries:
+            _, old = self._used.popitem(last=False)
+            alike = self._entries[old.key]
+            del alike[old.modes]
+            if not alike:
+                del self._entries[old.key]
+            for types in old.quick:
+                if self._quick.get(types) is old:
+                    del self._quick[types]
+
+    def _differences(self, signature: Signature) -> list[Difference]:
+        """Return what is new in a call, beside the most similar one of the latest compilations."""
+        found: list[Difference] | None = None
+        for other in [*self._latest]:
+            beside = [*differences(signature, other, self.root)]
+            # One without a difference was evicted.
+            if beside and (found is None or _weight(beside) <= _weight(found)):
+                found = beside
+        return found or []
+
+    def _warn(self, reasons: tuple[str, ...]) -> None:
+        """Warn with the most frequent cause if the function was compiled again and again."""
+        count = self._count
+        if count < _MANY or count & (count - 1):
+            return
+        causes = Counter(cause for causes in [*self._causes] for cause in causes)
+        ((what, of), often), *_ = causes.most_common(1)
+        owner = getattr(self.function, "__self__", None)
+        name = repr(owner if isinstance(owner, Transformed) else self)
+        hint = f"{_HINTS[what]}; " if what in _HINTS else ""
+        place = caller()
+        warnings.warn_explicit(
+            f"{name:.80} was compiled {count} times, {often} of the last {_MANY} times because the "
+            f"{what}{of and ' of '}{of} changed (now {'; '.join(reasons):.200}): {hint}code for "
+            f"the last {self.max_entries} kinds of calls is kept, which max_entries sets",
+            RecompilationWarning,
+            place.file,
+            place.line,
+        )
+
+
+_numbers = itertools.count()
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
@@ -232,13 +387,17 @@ def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
     return found
 
 
-def _modes(entry: _Entry) -> tuple[str, ...]:
-    """Which layers are in another mode than they were in there, in words."""
+def _modes(entry: _Entry) -> list[Difference]:
+    """Return the layers that are in another mode than they were for an entry."""
     others = [layer for layer, training in entry.traced.modes if layer.training is not training]
     words = dict.fromkeys(
         f"{type(x).__name__} is in {'training' if x.training else 'evaluation'}" for x in others
     )
-    return tuple(words)
+    return [Difference(1, text, "mode", "layers") for text in words]
+
+
+def _weight(differences: Sequence[Difference]) -> int:
+    return sum(difference.weight for difference in differences)
 
 
 def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
@@ -271,22 +430,21 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
-def _ordered(function: Callable[..., Any]) -> list[str]:
-    """The parameters that may be given by position and by name."""
-    kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in _parameters(function)]
+def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the parameters that may be given by position and by name."""
+    kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
     return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
 
 
 def _statics(
-    function: Callable[..., Any], places: Sequence[int], names: Sequence[str]
-) -> frozenset[_Place]:
-    """Where static arguments may be: each by its position and by its name, as far as it has both.
+    parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
+) -> frozenset[Place]:
+    """Return the places of static arguments: each by position and by name, if it has both.
 
     Raises `ArgumentError` for a name that the function does not have.
     """
-    found: set[_Place] = {*places, *names}
-    parameters = _parameters(function)
-    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    found: set[Place] = {*places, *names}
+    ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
     if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         known = [p.name for p in parameters]
         for name in names:
@@ -300,202 +458,3 @@ def _statics(
             found |= {place % len(ordered), ordered[place]}
     found |= {i for i, name in enumerate(ordered) if name in names}
     return frozenset(found)
-
-
-@final
-class _Call:
-    """The arguments of a call: what it is compiled for, and the arrays in it, one after another.
-
-    `found` are these as they were given. The call is of arrays by position alone if it `is_plain`.
-    """
-
-    __slots__ = ("_jit", "_values", "_written", "found", "is_plain", "key", "leaves")
-
-    def __init__(self, jit: Jit, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        self._jit = jit
-        self._written = jit.function
-        values: dict[_Place, Any] = {**dict(enumerate(args))}
-        # The same arguments by position and by name are one kind of call.
-        for number, name in enumerate(jit.ordered[len(args) :] if kwargs else (), len(args)):
-            if name not in kwargs:
-                break
-            values[number] = kwargs[name]
-        moved = jit.ordered[len(args) : len(values)]
-        values.update((name, value) for name, value in kwargs.items() if name not in moved)
-        self._values = values
-        self.found: list[Any] = []
-        arguments: list[tuple[_Place, _Static | tree.Structure]] = []
-        for place, value in self._values.items():
-            if place in jit.statics:
-                arguments.append((place, _Static(type(value), value)))
-            else:
-                leaves, structure = tree.flatten(value)
-                self.found += leaves
-                arguments.append((place, structure))
-        floats = _float_dtype(self.found)
-        self.leaves = [self._array(arguments, i, x, floats) for i, x in enumerate(self.found)]
-        kind = stand_in(family_of(self.found))
-        types = self._types(arguments)
-        self.key = _Key(tuple(arguments), types, get_default_dtype(), kind)
-        self.is_plain = not kwargs and all(type(x) is np.ndarray for x in args)
-        try:
-            hash(self.key)
-        except TypeError:
-            raise self._unhashable() from None
-
-    def _array(
-        self,
-        arguments: Sequence[tuple[_Place, _Static | tree.Structure]],
-        number: int,
-        leaf: Any,
-        floats: DType,
-    ) -> Any:
-        """A leaf as an array or a tensor; Python's floats get the dtype `floats`."""
-        if isinstance(leaf, Handle) or (type(leaf) is np.ndarray and leaf.dtype in NAME_OF_DTYPE):
-            return leaf
-        try:
-            if is_array(leaf):
-                return array_of(leaf, floats if type(leaf) is float else None)
-        except PrimgraphError as error:
-            error.message = f"jit: {self._paths(arguments)[number]}: {error.message}"
-            raise
-        raise ArgumentError(
-            f"jit: {self._paths(arguments)[number]} is {type(leaf).__name__} {leaf!r:.60}, and no "
-            "array",
-            hint="name arguments that are no arrays in static_argnames",
-        )
-
-    def _types(
-        self, arguments: Sequence[tuple[_Place, _Static | tree.Structure]]
-    ) -> tuple[tuple[Shape, DType], ...]:
-        """What the arrays are compiled for: their shapes, or those with sizes; and dtypes."""
-        types = [(x.shape, x.dtype) for x in self.leaves]
-        sizes = self._jit.sizes
-        if sizes and not any(isinstance(x, Handle) for x in self.leaves):
-            paths = self._paths(arguments)
-            unknown = [name for name in sizes if name not in paths]
-            if unknown:
-                raise ArgumentError(
-                    f"jit: there is no array {unknown[0]!r:.60} to have sizes",
-                    hint=f"arrays of this call are {', '.join(paths)}",
-                )
-            types = [(sizes.get(p, t[0]), t[1]) for p, t in zip(paths, types, strict=True)]
-        return tuple(types)
-
-    def _unhashable(self) -> ArgumentError:
-        """What is wrong where a key cannot be hashed."""
-        for place, value in self._values.items():
-            try:
-                hash(value if place in self._jit.statics else tree.structure(value))
-            except TypeError:
-                return ArgumentError(
-                    f"jit: {self._root(place)} is static, and {type(value).__name__} "
-                    f"{value!r:.60} cannot be hashed",
-                    hint="give a tuple for a list, or let it be traced",
-                )
-        return ArgumentError("jit: an argument cannot be hashed")
-
-    def _root(self, place: _Place) -> str:
-        """What a message calls the argument at that place."""
-        if isinstance(place, str):
-            return place
-        return parameter_names(self._jit.function, place + 1)[place]
-
-    def _paths(self, arguments: Sequence[tuple[_Place, _Static | tree.Structure]]) -> list[str]:
-        """What a message calls each array."""
-        return [
-            path
-            for place, part in arguments
-            if isinstance(part, tree.Structure)
-            for path in tree.paths_of(part, self._root(place))
-        ]
-
-    def compiled(self, math: str, target: str | None) -> _Entry:
-        """The function, compiled for this call."""
-        structures = [(p, s) for p, s in self.key.arguments if isinstance(s, tree.Structure)]
-        hints = [n for p, s in structures for n in dotted(s, self._root(p).replace(" ", "_"))]
-        types = [TensorType(shape, dtype) for shape, dtype in self.key.types]
-        title = getattr(self._jit.function, "__name__", "f")
-        kind = self.key.kind
-        if kind is Variable and self._jit.rebind:
-            rooms = importlib.import_module("primgraph.numpy.rebound")
-            self._written, kind = rooms.traceable(self._jit.function, self._jit.through)
-        found = traced("jit", self._called, types, hints, title, kind)
-        kernel = compile(found.graph, math=math, target=target)
-        # Sizes are not used where tensors are.
-        steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
-        return _Entry(found, kernel, steps)
-
-    def _called(self, variables: Sequence[Variable]) -> Any:
-        """What the function gives for variables in the place of arrays."""
-        waiting = iter(variables)
-        args: list[Any] = []
-        named: dict[str, Any] = {}
-        for place, part in self.key.arguments:
-            value = self._values[place]
-            if isinstance(part, tree.Structure):
-                value = tree.unflatten(part, [next(waiting) for _ in range(tree.count(part))])
-            if isinstance(place, str):
-                named[place] = value
-            else:
-                args.append(value)
-        return applied(self._written, *args, **named)
-
-    def reasons(self, known: Sequence[_Key]) -> tuple[str, ...]:
-        """What is new in this call, beside the most similar one of those that are known."""
-        found: list[tuple[int, str]] | None = None
-        for key in known:
-            differences = [*self._differences(key)]
-            if found is None or _weight(differences) <= _weight(found):
-                found = differences
-        return ("the first call",) if found is None else tuple([text for _, text in found])
-
-    def _differences(self, other: _Key) -> Iterator[tuple[int, str]]:
-        """What this call has that another one has not, in words, and how much that is."""
-        before = dict(other.arguments)
-        types, types_before = _types_by_place(self.key), _types_by_place(other)
-        for place, part in self.key.arguments:
-            root, known = self._root(place), before.pop(place, None)
-            if known is None:
-                yield 2, f"{root} is given"
-            elif isinstance(part, _Static) and isinstance(known, _Static):
-                if part != known:
-                    yield 1, f"{root} is {_text(part)}, and was {_text(known)}"
-            elif part != known:
-                yield 2, f"{root} is {_text(part)}, and was {_text(known)}"
-            else:
-                paths = tree.paths_of(part, root) if isinstance(part, tree.Structure) else []
-                rows = zip(paths, types[place], types_before[place], strict=True)
-                for path, new, old in rows:
-                    if new != old:
-                        weight = (new[0] != old[0]) + (new[1] != old[1])
-                        yield weight, f"{path} is {TensorType(*new)}, and was {TensorType(*old)}"
-        yield from ((2, f"{self._root(place)} is not given") for place in before)
-        if self.key.default != other.default:
-            yield 1, f"the default dtype is {self.key.default}, and was {other.default}"
-        if self.key.kind is not other.kind:
-            modules = self.key.kind.__module__, other.kind.__module__
-            yield 1, "tensors are of {}, and were of {}".format(*modules)
-
-
-def _weight(differences: Sequence[tuple[int, str]]) -> int:
-    return sum(weight for weight, _ in differences)
-
-
-def _count(part: _Static | tree.Structure) -> int:
-    return 0 if isinstance(part, _Static) else tree.count(part)
-
-
-def _types_by_place(key: _Key) -> dict[_Place, list[tuple[tuple[int, ...], DType]]]:
-    types = iter(key.types)
-    return {place: [next(types) for _ in range(_count(part))] for place, part in key.arguments}
-
-
-def _text(part: _Static | tree.Structure) -> str:
-    return f"{part.value!r:.60}" if isinstance(part, _Static) else str(part)
-
-
-def _float_dtype(leaves: Iterable[Any]) -> DType:
-    """The dtype of Python's floats: the widest of a float array, or else the default one."""
-    found = {x.dtype for x in leaves if isinstance(x, Handle | np.ndarray) and x.dtype.kind == "f"}
-    return np.result_type(*found) if found else get_default_dtype()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Hashable, Iterable
+from decimal import Decimal
 from itertools import count
 from types import NoneType
 from typing import Any, TypeAlias, final
@@ -19,8 +22,6 @@ from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 Params: TypeAlias = tuple[tuple[str, Any], ...]
 
 _INTEGERS = frozenset({int})
-# What equals only what is the same, and nothing of other kinds.
-_PLAIN = frozenset({int, str, Dim})
 
 # Arrays up to this size are copied to be hashed, which is quicker for them.
 _COPIED = 2**14
@@ -79,6 +80,10 @@ class Array:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.data,)
+
+
+# Classes whose objects equal only objects of the same class, bit by bit.
+_PLAIN = frozenset({int, str, NoneType, Dim, Array})
 
 
 class Nested:
@@ -165,16 +170,63 @@ def freeze_all(params: Iterable[tuple[str, Any]]) -> Params:
 
 
 def bits(value: Any) -> Hashable:
-    """A key that is equal only for equal bits: 1, 1.0 and True differ, and 0.0 and -0.0."""
+    """Return a key that equals another one only for the same classes and bits.
+
+    `1`, `1.0` and `True` differ, `0.0` and `-0.0` too, at every depth of tuples, frozen sets,
+    slices, ranges, and dataclasses that are equal field by field; a NaN equals a NaN. Objects of
+    other classes are compared by their own equality. A tuple in a key whose first item is a class
+    never stands for a tuple, so that no two values share a key.
+    """
     kind = type(value)
+    if kind in _PLAIN:
+        return value  # type: ignore[no-any-return]
     if kind is tuple:
         return tuple([v if type(v) in _PLAIN else bits(v) for v in value])
     if kind is float:
-        return ("float", value if value and value == value else value.hex())
+        return (float, value if value and value == value else value.hex())
     if kind is bool:
-        return ("bool", value)
-    if kind is complex:
-        return ("complex", value.real.hex(), value.imag.hex())
+        return (bool, value)
+    return (kind, _content(kind, value))
+
+
+def _content(kind: type[Any], value: Any) -> Hashable:
+    """Return the key of a value among those of its class."""
     if isinstance(value, np.dtype):
-        return ("dtype", NAME_OF_DTYPE[value])
+        return NAME_OF_DTYPE.get(value, value)
+    if isinstance(value, np.generic):
+        item = value.item()
+        return (value.dtype.str, repr(value) if isinstance(item, np.generic) else bits(item))
+    if isinstance(value, float):
+        return float.hex(value)
+    if isinstance(value, complex):
+        return (value.real.hex(), value.imag.hex())
+    if isinstance(value, tuple):
+        return tuple([bits(v) for v in value])
+    if isinstance(value, frozenset):
+        return frozenset(Counter(map(bits, value)).items())
+    if kind is slice or kind is range:
+        return bits((value.start, value.stop, value.step))
+    if kind is Decimal:
+        return bits(value.as_tuple())
+    if _compares_fields(kind):
+        fields = tuple([getattr(value, f.name) for f in dataclasses.fields(value) if f.compare])
+        if _is_hashable(fields):
+            return bits(fields)
     return value if isinstance(value, Hashable) else repr(value)
+
+
+def _compares_fields(kind: type[Any]) -> bool:
+    """Return whether objects of a class are equal by the `__eq__` that `dataclass` generates."""
+    if not dataclasses.is_dataclass(kind):
+        return False
+    # The decorator leaves a method of the user's alone, and compiles its own from a string.
+    code = getattr(kind.__eq__, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

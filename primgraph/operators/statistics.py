@@ -103,7 +103,7 @@ def _root_of_squares(
     the subgradient of least norm.
     """
     x = abs(x) if x.type.is_complex else x
-    squares = stop_gradient(sum(square(x), axes))
+    squares = emit(steady, stop_gradient(sum(square(x), axes)))
     root = emit(root_of_squares, x, squares, axes=axes, divisor=divisor)
     return kept(root, x, axes, keepdims)
 
