@@ -221,7 +221,12 @@ stats.binom.logpmf({k}, 4, unit({a})); stats.binom.cdf({k}, 4, unit({a}))
 stats.dirichlet.logpdf([0.2, 0.3, 0.5], positive({v}[:3]))
 stats.multivariate_normal.logpdf({q}[0], {q}[1], spd({q}))
 stats.multivariate_normal.pdf({q}, {q}[0], spd({q})); stats.gamma.sf(positive({a}), 2.0)
-stats.expon.cdf(positive({a}))
+stats.expon.cdf(positive({a})); stats.gamma.pdf([0.0, 1.0], 1.2 + positive({v}[0]))
+stats.beta.pdf([0.0, 0.4, 1.0], 1.2 + positive({v}[0]), 1.5 + positive({v}[0]))
+stats.chi2.pdf([0.0, 1.0], 2.4 + positive({v}[0])); stats.lognorm.sf([0.0, 1.5], positive({v}[0]))
+stats.lognorm.cdf([0.0, 1.5], positive({v}[0]), scale=positive({v}[1]))
+stats.norm.cdf([-np.inf, 0.3, np.inf], {v}[0], positive({v}[1]))
+stats.dirichlet.pdf([0.0, 0.4, 0.6], 1.2 + positive({v}[:3]))
 """
 
 _OWN = """
