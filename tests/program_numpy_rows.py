@@ -87,6 +87,11 @@ np.rint({a}) * {a}; np.trunc({a}) + {a}; math.pi * {a} + math.sqrt(2.0); np.angl
 np.abs({a} + 1j); np.real(np.exp(1j * {a})); np.positive({a}); np.isclose({a}, 0.1) + {a}
 np.sign({a}) * {a} ** 2; np.ldexp({a}, 2); np.float64(2) * {a}; np.polyval([1.0, -0.5, 0.2], {a})
 np.power({a}, 3); {a} ** 2 - {a} / (1 + {a} ** 2); np.add({a}, 1, dtype=float)
+np.fmod(np.where({a} > 0, -128, 7).astype(np.int8), np.int8(-3)) + {a}
+np.ldexp(1e30 * {a}, -2000) + np.ldexp({a}, -140) + {a}; np.abs(np.sign(1e30 * ({a} + 1j)))
+np.real(np.reciprocal({a} + 2j)); np.angle(np.sign({a}).astype(np.int8)) + {a}
+np.nan_to_num(np.where({a} > 0, np.nan, {a})); np.nansum(np.where({a} > 0, np.nan, {a}))
+np.nanmean(np.append(np.where({v} > 0, np.nan, {v}), {v}[0])); np.round({a}, 20) + {a}
 """
 
 _BINARY = """
@@ -225,7 +230,12 @@ stats.binom.logpmf({k}, 4, unit({a})); stats.binom.cdf({k}, 4, unit({a}))
 stats.dirichlet.logpdf([0.2, 0.3, 0.5], positive({v}[:3]))
 stats.multivariate_normal.logpdf({q}[0], {q}[1], spd({q}))
 stats.multivariate_normal.pdf({q}, {q}[0], spd({q})); stats.gamma.sf(positive({a}), 2.0)
-stats.expon.cdf(positive({a}))
+stats.expon.cdf(positive({a})); stats.gamma.pdf([0.0, 1.0], 1.2 + positive({v}[0]))
+stats.beta.pdf([0.0, 0.4, 1.0], 1.2 + positive({v}[0]), 1.5 + positive({v}[0]))
+stats.chi2.pdf([0.0, 1.0], 2.4 + positive({v}[0])); stats.lognorm.sf([0.0, 1.5], positive({v}[0]))
+stats.lognorm.cdf([0.0, 1.5], positive({v}[0]), scale=positive({v}[1]))
+stats.norm.cdf([-np.inf, 0.3, np.inf], {v}[0], positive({v}[1]))
+stats.dirichlet.pdf([0.0, 0.4, 0.6], 1.2 + positive({v}[:3]))
 """
 
 _OWN = """

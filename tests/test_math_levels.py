@@ -54,6 +54,35 @@ def test_levels_of_a_kernel():
         pg.Executor(math="quick")
 
 
+AROUND_NAN = {
+    "nanmedian": lambda x: pg.nanmedian(x, axis=1),
+    "nanquantile": lambda x: pg.nanquantile(x, [0.3, 0.8], axis=1),
+    "nanmean": lambda x: pg.nanmean(x, axis=1),
+    "nansum": lambda x: pg.nansum(x, axis=1),
+    "nanprod": lambda x: pg.nanprod(x, axis=1),
+    "nanmax": lambda x: pg.nanmax(x, axis=1),
+    "nanstd": lambda x: pg.nanstd(x, axis=1),
+    "nancumsum": lambda x: pg.nancumsum(x, axis=1),
+    "nan_to_num": pg.nan_to_num,
+    "fmax": lambda x: pg.fmax(x, 0.5),
+    "isnan": pg.isnan,
+    "x != x": lambda x: pg.where(x != x, 0.0, x),
+    "not x == x": lambda x: pg.where(pg.logical_not(x == x), 0.0, x),
+}
+
+
+@pytest.mark.parametrize("level", ["finite", "fast"])
+def test_functions_that_leave_out_nan_do_so_at_every_level(level):
+    x = np.array([[1.0, np.nan, 3.0], [np.nan, 2.0, 2.0], [0.5, -1.0, 4.0]])
+    slope = pg.grad(lambda x: pg.sum(pg.nanmean(x, axis=1) ** 2))
+    graph = pg.trace(lambda x: [slope(x), *[f(x) for f in AROUND_NAN.values()]], x)
+    wanted = pg.compile(graph)(x)
+    for target in ("numpy", "c"):
+        found = pg.compile(graph, math=level, target=target)(x)
+        for name, one, other in zip(("slope", *AROUND_NAN), found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14, err_msg=f"{target} {name}")
+
+
 def test_executors_of_two_levels_share_a_program():
     with pg.Program() as program:
         x = pg.data("x", (2,))

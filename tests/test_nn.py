@@ -502,6 +502,17 @@ def losses_at(function, xs):
     return RUN(program, {"v": x}, [loss, slope])
 
 
+def test_huber_loss_is_smooth_where_arrays_are_equal() -> None:
+    """Its second derivative at 0 is 1, as around it; beyond `delta` it is 0."""
+    x = np.array([0.0, 1e-9, -0.5, 3.0])
+    for loss in (
+        lambda v: pg.huber_loss(v, 0.0, 2.0, "sum"),
+        lambda v: pg.mse_loss(v, 0.0, "sum") / 2,
+    ):
+        found = np.diag(pg.hessian(loss)(x))
+        np.testing.assert_array_equal(found[:3], np.ones(3))
+
+
 def test_losses_at_their_edges():
     values, slopes = losses_at(lambda v: pg.huber_loss(v, 0.0, 2.0, "none"), [0.0, 2, -2, 5])
     assert (values.tolist(), slopes.tolist()) == ([0, 2, 2, 8], [0, 2, -2, 2])

@@ -143,6 +143,67 @@ def test_slopes_beyond_the_support_are_zero() -> None:
             assert found[1] == 0.0
 
 
+EDGES: dict[str, Any] = {
+    "gamma.pdf": lambda s: stats.gamma.pdf(np.array([0.0, 1.0]), s),
+    "gamma.pdf, scaled": lambda s: stats.gamma.pdf(np.array([0.0, 1.0]), s, 0.0, s),
+    "chi2.pdf": lambda s: stats.chi2.pdf(np.array([0.0, 1.0]), 2.0 * s),
+    "beta.pdf": lambda s: stats.beta.pdf(np.array([0.0, 0.3, 1.0]), s, s),
+    "binom.pmf": lambda s: stats.binom.pmf(np.array([0.0, 1.0, 3.0]), 3.0, s - 1.7),
+    "poisson.pmf": lambda s: stats.poisson.pmf(np.array([0.0, 1.0, 2.0]), s - 1.7),
+    "bernoulli.pmf": lambda s: stats.bernoulli.pmf(np.array([0.0, 1.0]), s - 1.7),
+    "lognorm.cdf": lambda s: stats.lognorm.cdf(np.array([0.0, 1.5]), s),
+    "lognorm.sf": lambda s: stats.lognorm.sf(np.array([0.0, 1.5]), s),
+    "lognorm.logsf": lambda s: stats.lognorm.logsf(np.array([0.0, 1.5]), s),
+    "lognorm.ppf": lambda s: stats.lognorm.ppf(np.array([0.0, 0.3]), s),
+    "norm.pdf": lambda s: stats.norm.pdf(np.array([-INF, 0.3, INF]), s, s),
+    "norm.cdf": lambda s: stats.norm.cdf(np.array([-INF, 0.3, INF]), s, s),
+    "norm.logsf": lambda s: stats.norm.logsf(np.array([-INF, 0.3]), s, s),
+    "t.cdf": lambda s: stats.t.cdf(np.array([-INF, 0.3, INF]), s, 0.0, s),
+    "gamma.cdf": lambda s: stats.gamma.cdf(np.array([0.0, 0.3, INF]), s, 0.0, s),
+    "dirichlet.pdf": lambda s: stats.dirichlet.pdf(np.array([0.0, 0.4, 0.6]), pg.stack([s, s, s])),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_slopes_at_the_edge_of_the_support_by_a_shared_parameter(name: str) -> None:
+    density = EDGES[name]
+    one_sided = name.endswith("pmf")
+    h = 1e-6
+    ends = [np.asarray(density(pg.tensor(1.7 + e)).numpy()) for e in (h, 0.0 if one_sided else -h)]
+    wanted = (ends[0] - ends[1]) / (h if one_sided else 2.0 * h)
+    found = pg.jvp(density, np.float64(1.7), np.float64(1.0))[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    reverse = pg.grad(lambda s: pg.sum(density(s)))(1.7)
+    np.testing.assert_allclose(reverse, np.sum(wanted), rtol=1e-4, atol=1e-5)
+
+
+def test_slopes_of_densities_at_the_edge_by_the_variable() -> None:
+    for a, slope in ((1.0, -1.0), (1.5, INF), (2.0, 1.0), (3.0, 0.0)):
+        assert pg.grad(lambda x, a=a: stats.gamma.pdf(x, a))(0.0) == slope
+    for b, slope in ((1.0, 2.0), (1.5, -INF), (2.0, -6.0), (3.0, 0.0)):
+        found = pg.grad(lambda x, b=b: stats.beta.pdf(x, 2.0, b))(1.0)
+        np.testing.assert_allclose(found, slope, rtol=1e-14)
+    assert pg.grad(lambda a: stats.gamma.pdf(0.0, a))(1.0) == -INF
+    assert pg.grad(lambda q: stats.lognorm.ppf(q, 0.7))(0.0) == INF
+    # Second derivatives of the distribution functions are slopes of the densities.
+    for modes in ((pg.grad, pg.grad), (pg.jacfwd, pg.grad)):
+        second = modes[0](modes[1](lambda x: stats.gamma.cdf(x, 2.0)))
+        np.testing.assert_allclose(second(0.0), 1.0, rtol=1e-14)
+    mixed = pg.hessian(lambda p: stats.beta.cdf(p[0], p[1], p[2]))(np.array([1.0, 2.5, 3.0]))
+    assert not np.any(mixed)
+
+
+def test_slopes_where_two_exponentials_meet() -> None:
+    for method, slope in (("cdf", 0.5), ("sf", -0.5), ("logcdf", 1.0), ("logsf", -1.0)):
+        own = getattr(stats.laplace, method)
+        assert pg.grad(own)(0.0) == slope
+        assert pg.grad(lambda m, f=own: f(0.4, m))(0.4) == -slope
+        assert pg.jvp(own, np.float64(0.0), np.float64(1.0))[1] == slope
+        second = pg.grad(pg.grad(own))(0.0)
+        low, high = sorted(float(pg.grad(pg.grad(own))(e)) for e in (-1e-9, 1e-9))
+        assert low - 1e-8 <= second <= high + 1e-8
+
+
 def test_parameters_by_name_in_programs_and_by_batches() -> None:
     def likelihood(a: Any, scale: Any, x: Any) -> Any:
         return pg.sum(stats.gamma.logpdf(x, a, scale=scale))

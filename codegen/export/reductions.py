@@ -134,6 +134,9 @@ def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
         wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
         return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.within(ATOM)});"]
     sign = ">" if kind == "max" else "<"
+    if dtype.kind == "f":
+        # Of zeros of both signs the last one counts, as in NumPy.
+        sign += "="
     x = text.within(ATOM)
     # A NaN wins, and stays.
     test = f"{x} {sign} {target}" + (f" || {x} != {x}" if dtype.kind == "f" else "")

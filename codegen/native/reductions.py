@@ -47,8 +47,8 @@ def combined(kind: str, target: str, text: str) -> str:
         case "prod":
             return f"{target} *= {text};"
         case _:
-            sign = ">" if kind == "max" else "<"
-            # A NaN wins, and stays.
+            # Of zeros of both signs the last one counts, as in NumPy. A NaN wins, and stays.
+            sign = ">=" if kind == "max" else "<="
             return f"if ({text} {sign} {target} || {text} != {text}) {target} = {text};"
 
 

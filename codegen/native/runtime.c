@@ -59,7 +59,8 @@ OCTET(float, int32_t, f32)
 
 #define UNROLLED _Pragma("GCC unroll 4")
 
-/* Extrema do so octet by octet, and four of these at a time: compilers choose them one by one. */
+/* Extrema do so octet by octet, and four of these at a time: compilers choose them one by one. Of
+   zeros of both signs it is the last one, as in NumPy. */
 #define EXTREMUM(kind, type, name, first, beyond, combine)                             \
     static inline name##_octet kind##_octet_##name(name##_octet x, name##_octet y) {   \
         const name##_choice over = (y beyond x) | (y != y);                            \
@@ -83,7 +84,10 @@ OCTET(float, int32_t, f32)
         for (int k = 0; k < 8; k += 2) a[k] = combine(a[k], a[k + 1]);                 \
         a[0] = combine(a[0], a[2]);                                                    \
         a[4] = combine(a[4], a[6]);                                                    \
-        return combine(a[0], a[4]);                                                    \
+        a[0] = combine(a[0], a[4]);                                                    \
+        for (i = n; a[0] == 0 && i-- > 0;)                                             \
+            if (in[i * by] == 0) return in[i * by];                                    \
+        return a[0];                                                                   \
     }
 
 #define REDUCTIONS(type, name)                                                         \

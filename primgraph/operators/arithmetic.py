@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -15,7 +17,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
 from primgraph.operators.handle import ArrayLike, Handle
-from primgraph.operators.logic import beside_nan, logical_or, not_equal, where
+from primgraph.operators.logic import beside_nan, isinf, logical_and, logical_or, not_equal, where
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
@@ -195,10 +197,36 @@ def _modulus(z: Variable) -> Variable:
 
 
 def _unit(z: Variable) -> Variable:
-    """`z / abs(z)`, and 0 for 0."""
-    size = emit(parts.modulus, z)
+    """`z / abs(z)`, and 0 for 0; without over- or underflow of the absolute value.
+
+    Of an infinite part it is the unit in its direction, of two NaN, as in NumPy.
+    """
+    x, y = emit(parts.real, z), emit(parts.imag, z)
+    half = int(np.finfo(z.dtype).maxexp) // 2
+    infinite = logical_or(isinf(x), isinf(y))
+    x, y = (where(infinite, where(isinf(v), emit(p.sign, v), 0.0), v) for v in (x, y))
+    # A power of two, by which nothing is rounded.
+    larger = emit(p.maximum, emit(p.abs_, x), emit(p.abs_, y))
+    scale = where(larger > 2.0**half, 2.0**-half, where(larger < 2.0**-half, 2.0**half, 1.0))
+    scale = converted(scale, x.dtype)
+    x, y = multiply(x, scale), multiply(y, scale)
+    size = emit(parts.modulus, emit(parts.complex_, x, y))
+    both = where(logical_and(infinite, size > 1.0), math.nan, size)
     none = emit(logic.equal, size, wrap(zeros_like(size.value)))
-    return where(none, 0.0, divide(z, where(none, 1.0, size)))
+    return emit(
+        parts.complex_, *[where(none, 0.0, divide(v, where(none, 1.0, both))) for v in (x, y)]
+    )
+
+
+def _reciprocal_of_complex(z: Variable) -> Variable:
+    """`1 / z` by the quotient of both parts (R. L. Smith, Algorithm 116, 1962), as NumPy has it."""
+    x, y = emit(parts.real, z), emit(parts.imag, z)
+    wide = emit(p.abs_, y) <= emit(p.abs_, x)
+    big, small = where(wide, x, y), where(wide, y, x)
+    ratio = divide(small, big)
+    size = add(big, multiply(small, ratio))
+    one, other = divide(1.0, size), divide(ratio, size)
+    return emit(parts.complex_, where(wide, one, other), negative(where(wide, other, one)))
 
 
 negative = _unary("negative", np.negative, p.neg, "`-x`.")
@@ -227,11 +255,13 @@ ceil = _unary(
 def round(x: ArrayLike, decimals: int = 0) -> Variable:
     """`x` rounded to `decimals` places, halves to even, as `np.round` does.
 
-    Integers stay as they are. The derivative is zero. Raises `DTypeError` for integers that
-    are to be rounded to tens, hundreds and so on.
+    Where the power of ten itself overflows and NumPy has NaN, numbers are rounded all the same:
+    to `x` for many decimals, to 0 for tens beyond the largest number. Integers stay as they are.
+    The derivative is zero. Raises `DTypeError` for integers that are to be rounded to tens,
+    hundreds and so on, `ArgumentError` for decimals that are no integer.
     """
-    if type(decimals) is not int or not -300 <= decimals <= 300:
-        raise ArgumentError(f"decimals is an integer between -300 and 300, not {decimals!r}")
+    if type(decimals) is not int:
+        raise ArgumentError(f"decimals is an integer, not {decimals!r}")
     kind = type_of(x).dtype.kind
     if kind == "c":
         value = lift(x)
@@ -244,9 +274,16 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
     value = lift(x, ufunc_dtypes(np.rint, x)[-1])
     if decimals == 0:
         return emit(p.round_, value)
-    if decimals > 0:
-        return divide(emit(p.round_, value * 10.0**decimals), 10.0**decimals)
-    return emit(p.round_, value / 10.0**-decimals) * 10.0**-decimals
+    # 10**400 as a product of powers that do not overflow.
+    most = int(np.log10(float(np.finfo(value.dtype).max)))
+    places = min(builtins.abs(decimals), 3 * most)
+    powers = [10.0 ** min(most, places - k) for k in range(0, places, most)]
+    if decimals < 0:
+        found = emit(p.round_, reduce(divide, powers, value))
+        return reduce(multiply, reversed(powers), found)
+    scaled = reduce(multiply, powers, value)
+    found = reduce(divide, reversed(powers), emit(p.round_, scaled))
+    return found if len(powers) == 1 else where(isinf(scaled), emit(p.stop_gradient, value), found)
 
 
 @public
@@ -263,7 +300,9 @@ def reciprocal(x: ArrayLike) -> Variable:
     What it is for the integer 0 depends on the machine, as in NumPy.
     """
     dtype = ufunc_dtypes(np.reciprocal, x)[-1]
-    if dtype.kind in "fc":
+    if dtype.kind == "c":
+        return _reciprocal_of_complex(lift(x, dtype))
+    if dtype.kind == "f":
         return divide(1.0, lift(x, dtype))
     return converted(divide(1.0, lift(x, FLOAT64)), dtype)
 

@@ -87,7 +87,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Variable:
     if value.type.is_complex:
         turned = arctan2(emit(parts.imag, value), emit(parts.real, value))
         return multiply(turned, 180.0 / math.pi) if deg else turned
-    value = value if value.type.is_float else converted(value, FLOAT64)
+    value = converted(value, ufunc_dtypes(np.arctan2, 0, value)[-1])
     turned = where(signbit(value), 180.0 if deg else math.pi, 0.0)
     return where(isnan(value), math.nan, converted(turned, value.dtype))
 

@@ -111,10 +111,11 @@ def huber_loss(
     limit = require_number("delta", delta)
     if not limit > 0.0:
         raise ArgumentError(f"huber_loss needs a positive delta, not {delta}")
-    distance = abs(subtract(x, target))
-    losses = where(
-        less_equal(distance, limit), 0.5 * square(distance), limit * (distance - 0.5 * limit)
-    )
+    apart = subtract(x, target)
+    distance = abs(apart)
+    # The square of the distance has no second derivative at 0, where the slope of `abs` is 0.
+    squared = square(distance if apart.type.is_complex else apart)
+    losses = where(less_equal(distance, limit), 0.5 * squared, limit * (distance - 0.5 * limit))
     return _combined("huber_loss", losses, reduction)
 
 

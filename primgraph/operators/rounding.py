@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from primgraph.ir.types import BOOL, FLOAT64
+from primgraph.ir.types import BOOL, FLOAT32, FLOAT64, INT64
 from primgraph.operators.arithmetic import (
     abs,
     ceil,
+    clip,
     floor,
     floor_divide,
     logaddexp,
@@ -33,6 +34,7 @@ from primgraph.operators.logic import (
     less,
     logical_and,
     logical_or,
+    not_equal,
     where,
 )
 from primgraph.operators.promotion import (
@@ -127,6 +129,11 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
     x, y = _both("fmod", np.fmod, x1, x2)
     if x.dtype.kind in "ub":
         return remainder(x, y)
+    if x.dtype.kind == "i":
+        # The least integer has no absolute value.
+        left = remainder(x, y)
+        turned = logical_and(not_equal(left, 0), not_equal(less(x, 0), less(left, 0)))
+        return where(turned, left - y, left)
     left = remainder(_size_of(x), abs(y))
     return where(less(x, 0), -left, left)
 
@@ -247,11 +254,31 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1 * 2**x2`, with integers as `x2`."""
+    """`x1 * 2**x2`, with integers as `x2`, rounded once.
+
+    The factor is multiplied in three powers of two, of which none over- or underflows unless the
+    result does.
+    """
+    dtype = floating(x1)
     if floating(x1, x2).kind == "c":
         ufunc_dtypes(np.ldexp, x1, x2)
-    x, exponent = promoted(x1, converted(lift(x2), floating(x1)), dtype=floating(x1), name="ldexp")
-    return x * exp2(exponent)
+    if lift(x2).dtype.kind == "f":
+        x, exponent = promoted(x1, converted(lift(x2), dtype), dtype=dtype, name="ldexp")
+        return x * exp2(exponent)
+    wide = dtype if dtype.itemsize > 2 else FLOAT32
+    info = np.finfo(wide)
+    least, most = int(info.minexp), int(info.maxexp) - 1
+    # Down in steps that leave room for all digits, so that only the last one rounds.
+    step = least + int(info.nmant) + 1
+    limit = 3 * most
+    given = converted(lift(x2), INT64) if lift(x2).dtype != np.uint64 else minimum(x2, limit)
+    left = clip(converted(given, INT64), -limit, limit)
+    x, left = promoted(converted(lift(x1, dtype), wide), converted(left, wide), name="ldexp")
+    for _ in range(2):
+        power_of = where(less(left, least), float(step), minimum(left, float(most)))
+        x, left = x * exp2(power_of), left - power_of
+    found = x * exp2(clip(left, float(least), float(most)))
+    return converted(found, dtype)
 
 
 @public

@@ -19,7 +19,7 @@ from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.signature import checked
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.logic import equal, greater, less, require_order, select
+from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import broadcast, with_batch_axis
 
@@ -403,8 +403,8 @@ erfc = elementwise(
 
 def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
     """`d` where x is the greater, half of it at a tie, NaN beside a NaN."""
-    half, one, nan = (filled(w, x.type) for w in (0.5, 1, math.nan))
-    weight = select(equal(x, y), half, select(equal(z, z), one, nan))
+    half, one = (filled(w, x.type) for w in (0.5, 1))
+    weight = select(equal(x, y), half, unless_nan(one, z))
     return select(greater(y, x), zeros_like(d), d * weight)
 
 

@@ -27,7 +27,7 @@ from primgraph.ir.types import (
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.control import scan
 from primgraph.primitives.elementwise import QUOTIENT, cast
-from primgraph.primitives.logic import equal, greater, less, require_order, select
+from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
 from primgraph.primitives.shapes import (
     broadcast,
     concat,
@@ -174,7 +174,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
         lost = beaten(x, broadcast(z, shape=x.shape, new_axes=axes))
         one = filled(1, x.type.with_dtype(accumulator(x.dtype)))
         count = reduce_sum(select(lost, zeros_like(one), one), axes=axes)
-        number = select(equal(z, z), cast(count, dtype=x.dtype), filled(math.nan, z.type))
+        number = unless_nan(cast(count, dtype=x.dtype), z)
         return reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
 
     return op

@@ -20,7 +20,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Rule, primitive
 from primgraph.ir.types import INT64, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p
+from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p, power
 from primgraph.primitives.logic import equal, greater, logical_and, select
 from primgraph.primitives.shapes import with_batch_axis
 
@@ -101,6 +101,23 @@ beta: Primitive[Value] = elementwise(
     ),
 )  # fmt: skip
 
+
+def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
+    """Return where `x**e` vanishes, as x is 0 and e is positive, and the power there, else 1.
+
+    There the product of `exp(e * log(x))` with a slope is `0 * inf`; the power has its slopes.
+    """
+    vanishes = logical_and(equal(x, zeros_like(x)), greater(e, zeros_like(e)))
+    return vanishes, power(select(vanishes, x, filled(1, x.type)), e)
+
+
+def _gamma_density(a: Value, x: Value) -> tuple[Value, Value]:
+    """Return the density `x**(a-1) * exp(-x) / gamma(a)`, and `x`, or 1 where x = 0 makes it 0."""
+    vanishes, front = _vanishing(x, a - 1.0)
+    inner = select(vanishes, filled(1, x.type), x)
+    return front * exp(xlogy(a - 1.0, inner) - x - gammaln(a)), inner
+
+
 # Incomplete gamma and beta functions. With t distributed as they say, and its logarithm measured
 # from its mean, they are integrals of a power `k` of that below x, or above it if `upper`.
 
@@ -126,9 +143,9 @@ def _gammainc_jvp_of_shape(z: Value, a: Value, x: Value, d: Value, *, k: int, up
 @gammainc.jvp(1)
 def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool) -> Value:
     """The density at x, times the power of the logarithm."""
-    density = exp(xlogy(a - 1.0, x) - x - gammaln(a))
+    density, inner = _gamma_density(a, x)
     if k:
-        density = density * _to_power(log(x) - polygamma(a, n=0), k)
+        density = density * _to_power(log(inner) - polygamma(a, n=0), k)
     return -(d * density) if upper else d * density
 
 
@@ -180,12 +197,16 @@ def _betainc_jvp(
     z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
 ) -> Value:
     """The density at x, times the powers of logarithms."""
-    density = exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+    at_zero, front = _vanishing(x, a - 1.0)
+    at_one, back = _vanishing(1.0 - x, b - 1.0)
+    inner = select(at_zero, filled(1, x.type), x)
+    rest = select(at_one, zeros_like(x), -x)
+    density = exp(xlogy(a - 1.0, inner) + xlog1py(b - 1.0, rest) - betaln(a, b)) * (front * back)
     mean = polygamma(a + b, n=0)
     if j:
-        density = density * _to_power(log(x) - polygamma(a, n=0) + mean, j)
+        density = density * _to_power(log(inner) - polygamma(a, n=0) + mean, j)
     if k:
-        density = density * _to_power(log1p(-x) - polygamma(b, n=0) + mean, k)
+        density = density * _to_power(log1p(rest) - polygamma(b, n=0) + mean, k)
     return -(d * density) if upper else d * density
 
 
@@ -274,7 +295,7 @@ def _as_gamma_of_jvp_of_value(y: Value, z: Value, a: Value, d: Value) -> None:
 @as_gamma_of.jvp(1)
 def _as_gamma_of_jvp(y: Value, z: Value, a: Value, d: Value) -> Value:
     """`d/da P(a, y) + density(y) dy = 0`."""
-    density = exp(xlogy(a - 1.0, y) - y - gammaln(a))
+    density, _ = _gamma_density(a, y)
     return -d * (gammainc(a, y, k=1, upper=False) / density)
 
 

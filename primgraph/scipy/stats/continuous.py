@@ -6,7 +6,7 @@ import math
 
 from primgraph.operators.arithmetic import abs, maximum, square
 from primgraph.operators.elementary import exp, expm1, log, log1p, sqrt
-from primgraph.operators.logic import greater, isinf, less, logical_and, where
+from primgraph.operators.logic import equal, greater, isinf, less, logical_and, where
 from primgraph.operators.special import (
     betainc,
     betaincc,
@@ -17,11 +17,9 @@ from primgraph.operators.special import (
     log_ndtr,
     ndtr,
     ndtri,
-    xlog1py,
-    xlogy,
 )
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, log1mexp
+from primgraph.scipy.stats.distribution import Distribution, Power, Rule, log1mexp
 
 _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _EVERYWHERE = (-math.inf, math.inf)
@@ -73,7 +71,9 @@ expon = Distribution(
 
 
 def _laplace_below(y: Variable) -> Variable:
-    return where(y < 0.0, 0.5 * exp(-abs(y)), 1.0 - 0.5 * exp(-abs(y)))
+    """Two exponentials. At 0, where they meet smoothly, the line that both touch."""
+    tail = 0.5 * exp(-abs(y))
+    return where(y < 0.0, tail, where(equal(y, 0.0), 0.5 + 0.5 * y, 1.0 - tail))
 
 
 def _log_laplace_below(y: Variable) -> Variable:
@@ -100,14 +100,31 @@ def _log_of_lognorm(y: Variable, s: Variable) -> Variable:
     return where(is_zero, -math.inf, found)
 
 
+def _of_logarithm(rule: Rule, sign: float, at_zero: float) -> Rule:
+    """Return `rule(sign * log(y) / s)`, and its limit at 0, where all its slopes are 0."""
+
+    def of_logarithm(y: Variable, s: Variable) -> Variable:
+        is_zero = y <= 0.0
+        return where(is_zero, at_zero, rule(sign * log(where(is_zero, 1.0, y)) / s))
+
+    return of_logarithm
+
+
+def _lognorm_quantile(q: Variable, s: Variable) -> Variable:
+    """`exp(s * ndtri(q))`, whose slope by q is infinite at 0, and by s is 0."""
+    is_zero = equal(q, 0.0)
+    found = exp(s * ndtri(where(is_zero, 0.5, q)))
+    return where(is_zero, sqrt(where(is_zero, q, 1.0)), found)
+
+
 lognorm = Distribution(
     "lognorm",
     logdensity=_log_of_lognorm,
-    below=lambda y, s: ndtr(log(y) / s),
-    above=lambda y, s: ndtr(-log(y) / s),
-    log_below=lambda y, s: log_ndtr(log(y) / s),
-    log_above=lambda y, s: log_ndtr(-log(y) / s),
-    quantile=lambda q, s: exp(s * ndtri(q)),
+    below=_of_logarithm(ndtr, 1.0, 0.0),
+    above=_of_logarithm(ndtr, -1.0, 1.0),
+    log_below=_of_logarithm(log_ndtr, 1.0, -math.inf),
+    log_above=_of_logarithm(log_ndtr, -1.0, 0.0),
+    quantile=_lognorm_quantile,
     support=lambda s: _POSITIVE,
     valid=_is_positive,
 )
@@ -115,7 +132,8 @@ lognorm = Distribution(
 
 gamma = Distribution(
     "gamma",
-    logdensity=lambda y, a: xlogy(a - 1.0, y) - y - gammaln(a),
+    logdensity=lambda y, a: -y - gammaln(a),
+    powers=lambda y, a: [Power(a - 1.0, y)],
     below=lambda y, a: gammainc(a, y),
     above=lambda y, a: gammaincc(a, y),
     support=lambda a: _POSITIVE,
@@ -125,9 +143,8 @@ gamma = Distribution(
 
 chi2 = Distribution(
     "chi2",
-    logdensity=lambda y, df: (
-        xlogy(0.5 * df - 1.0, y) - 0.5 * y - gammaln(0.5 * df) - 0.5 * math.log(2.0) * df
-    ),
+    logdensity=lambda y, df: -0.5 * y - gammaln(0.5 * df) - 0.5 * math.log(2.0) * df,
+    powers=lambda y, df: [Power(0.5 * df - 1.0, y)],
     below=lambda y, df: gammainc(0.5 * df, 0.5 * y),
     above=lambda y, df: gammaincc(0.5 * df, 0.5 * y),
     support=lambda df: _POSITIVE,
@@ -137,7 +154,8 @@ chi2 = Distribution(
 
 beta = Distribution(
     "beta",
-    logdensity=lambda y, a, b: xlogy(a - 1.0, y) + xlog1py(b - 1.0, -y) - betaln(a, b),
+    logdensity=lambda y, a, b: -betaln(a, b) + 0.0 * y,
+    powers=lambda y, a, b: [Power(a - 1.0, y), Power(b - 1.0, -y, plus_one=True)],
     below=lambda y, a, b: betainc(a, b, y),
     above=lambda y, a, b: betaincc(a, b, y),
     support=lambda a, b: (0.0, 1.0),

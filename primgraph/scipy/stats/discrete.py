@@ -29,11 +29,9 @@ from primgraph.operators.special import (
     gammainc,
     gammaincc,
     gammaln,
-    xlog1py,
-    xlogy,
 )
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Distribution, Frozen, on_arrays
+from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, on_arrays
 
 
 def _is_probability(p: Variable) -> Variable:
@@ -42,7 +40,8 @@ def _is_probability(p: Variable) -> Variable:
 
 bernoulli = Distribution(
     "bernoulli",
-    logdensity=lambda k, p: xlogy(k, p) + xlog1py(1.0 - k, -p),
+    logdensity=lambda k, p: 0.0 * (k + p),
+    powers=lambda k, p: [Power(k, p), Power(1.0 - k, -p, plus_one=True)],
     below=lambda k, p: 1.0 - p + 0.0 * k,
     above=lambda k, p: p + 0.0 * k,
     support=lambda p: (0.0, 1.0),
@@ -53,9 +52,8 @@ bernoulli = Distribution(
 
 binom = Distribution(
     "binom",
-    logdensity=lambda k, n, p: (
-        xlogy(k, p) + xlog1py(n - k, -p) - betaln(n - k + 1.0, k + 1.0) - log(n + 1.0)
-    ),
+    logdensity=lambda k, n, p: -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0) + 0.0 * p,
+    powers=lambda k, n, p: [Power(k, p), Power(n - k, -p, plus_one=True)],
     below=lambda k, n, p: betaincc(k + 1.0, n - k, p),
     above=lambda k, n, p: betainc(k + 1.0, n - k, p),
     support=lambda n, p: (0.0, n),
@@ -66,7 +64,8 @@ binom = Distribution(
 
 poisson = Distribution(
     "poisson",
-    logdensity=lambda k, mu: xlogy(k, mu) - gammaln(k + 1.0) - mu,
+    logdensity=lambda k, mu: -gammaln(k + 1.0) - mu,
+    powers=lambda k, mu: [Power(k, mu)],
     below=lambda k, mu: gammaincc(k + 1.0, mu),
     above=lambda k, mu: gammainc(k + 1.0, mu),
     support=lambda mu: (0.0, math.inf),

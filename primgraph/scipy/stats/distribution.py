@@ -6,21 +6,57 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.operators.arithmetic import add, divide, floor, subtract
+from primgraph.operators.arithmetic import add, divide, floor, multiply, power, subtract
 from primgraph.operators.call import of_namespace
 from primgraph.operators.elementary import exp, expm1, log, log1p
-from primgraph.operators.logic import equal, greater, less, logical_and, not_equal, where
+from primgraph.operators.logic import equal, greater, isinf, less, logical_and, not_equal, where
 from primgraph.operators.promotion import fractional, lift
+from primgraph.operators.special import xlog1py, xlogy
 from primgraph.operators.variable import Variable, handles
 
 Rule = Callable[..., Variable]
 """A function of a number on the standard scale, and of the parameters of shape."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A factor `base**exponent` of a density, or `(1 + base)**exponent` if `plus_one`.
+
+    The logarithm of the density has an infinite slope where the factor is zero. The density does
+    not: there it is computed by the power itself.
+    """
+
+    exponent: Variable
+    base: Variable
+    plus_one: bool = False
+
+    def logarithm(self, base: Variable | None = None) -> Variable:
+        """Return the logarithm of the factor, or of that of another base."""
+        product = xlog1py if self.plus_one else xlogy
+        return product(self.exponent, self.base if base is None else base)
+
+    def split(self, unscaled: Variable, scale: Variable | None) -> tuple[Variable, ...]:
+        """Return where the factor is zero, that zero, else 1, and the logarithm of the rest.
+
+        The zero is a power of the base times `scale`, which has a slope by the scale that is 0 and
+        not a product of 0 and infinity; the rest divides by it.
+        """
+        base = self.base + 1.0 if self.plus_one else self.base
+        vanishes = logical_and(equal(base, 0.0), greater(self.exponent, 0.0))
+        rest = self.logarithm(where(vanishes, 0.0 if self.plus_one else 1.0, self.base))
+        if scale is not None:
+            rest = subtract(rest, where(vanishes, self.exponent, 0.0) * log(scale))
+        if self.plus_one:
+            unscaled = add(unscaled, 1.0 if scale is None else scale)
+        return vanishes, power(where(vanishes, unscaled, 1.0), self.exponent), rest
 
 
 def original(name: str) -> Any:
@@ -47,6 +83,9 @@ class Distribution:
     Its methods take what they are asked at, the parameters of shape, `loc`, and for real numbers
     `scale`, which are broadcast. Where parameters are out of range they give NaN. Called with
     parameters it gives the distribution that has these.
+
+    `logdensity` is the logarithm of the density on the standard scale, without the `powers` that it
+    has as factors.
     """
 
     def __init__(
@@ -54,6 +93,7 @@ class Distribution:
         name: str,
         *,
         logdensity: Rule,
+        powers: Callable[..., Sequence[Power]] | None = None,
         below: Rule | None = None,
         above: Rule | None = None,
         log_below: Rule | None = None,
@@ -67,7 +107,7 @@ class Distribution:
         self.name, self.shapes = name, tuple(parameters)
         self._rules = {"density": logdensity, "cdf": below, "sf": above, "logcdf": log_below,
                        "logsf": log_above, "ppf": quantile}  # fmt: skip
-        self._support, self._valid = support, valid
+        self._powers, self._support, self._valid = powers, support, valid
         self._is_discrete = is_discrete
         density = "pmf" if is_discrete else "pdf"
         self._methods: Mapping[str, Callable[..., Variable]] = {
@@ -133,17 +173,23 @@ class Distribution:
         inner = y
         if self._is_discrete:
             inner = y = floor(y)
+        endless = [sign for bound, sign in ((first, -1.0), (last, 1.0)) if _is_infinite(bound)]
         found_low = None if _is_infinite(first) else less(y, first)
         found_high = None if _is_infinite(last) else self._beyond(y, last)
         if found_high is not None:
             inner = where(found_high, subtract(last, 1.0) if self._is_discrete else 0.5, inner)
         if found_low is not None:
             inner = where(found_low, first if self._is_discrete else 0.5, inner)
+        if endless:
+            # At infinity only the limit is known to be finite, not what leads there.
+            inner = where(isinf(inner), 0.5, inner)
         found = rule(inner, *shapes)
         if found_high is not None:
             found = where(found_high, high, found)
         if found_low is not None:
             found = where(found_low, low, found)
+        for sign in endless:
+            found = where(equal(y, sign * math.inf), high if sign > 0.0 else low, found)
         return _with_nan_of(scale, found)
 
     def _beyond(self, y: Variable, last: Any) -> Variable:
@@ -151,28 +197,71 @@ class Distribution:
 
     def _logdensity(self, *at: Any) -> Variable:
         y, shapes, scale = self._brought(*at)
-        first, last = self._support(*shapes)
-        inner, outside = y, None
-        for bound, is_beyond in ((first, less), (last, greater)):
-            if not _is_infinite(bound):
-                beyond = is_beyond(y, bound)
-                # Within the support all is finite, so that no slope of what is not chosen is NaN.
-                inner = where(beyond, bound if self._is_discrete else 0.5, inner)
-                outside = beyond if outside is None else where(outside, True, beyond)
-        if self._is_discrete:
-            between = logical_and(not_equal(y, floor(y)), equal(y, y))
-            inner = where(between, first, inner)
-            outside = between if outside is None else where(outside, True, between)
+        inner, outside = self._within(y, shapes)
+        factors = [] if self._powers is None else self._powers(inner, *shapes)
+        powers = [factor.logarithm() for factor in factors]
+        return self._summed(powers, inner, shapes, outside, scale)
+
+    def _density(self, *at: Any) -> Variable:
+        y, shapes, scale = self._brought(*at)
+        # At infinity SciPy has NaN for a density with powers, and the limit for others.
+        inner, outside = self._within(y, shapes, is_bounded=self._powers is None)
+        parts = []
+        if self._powers is not None:
+            unscaled = self._powers(subtract(at[0], at[1 + len(shapes)]), *shapes)
+            factors = zip(self._powers(inner, *shapes), unscaled, strict=True)
+            divisor = None if self._is_discrete else scale
+            parts = [factor.split(other.base, divisor) for factor, other in factors]
+        logarithms = [rest for _, _, rest in parts]
+        density = exp(self._summed(logarithms, inner, shapes, outside, scale))
+        for vanishes, front, _ in parts:
+            density = where(vanishes, multiply(density, front), density)
+        return density
+
+    def _summed(
+        self,
+        powers: Sequence[Variable],
+        inner: Variable,
+        shapes: Sequence[Variable],
+        outside: Variable | None,
+        scale: Variable,
+    ) -> Variable:
+        """Return the logarithm of the density, of which `powers` are parts; -inf outside."""
         rule = self._rules["density"]
         assert rule is not None
         found = rule(inner, *shapes)
+        for logarithm in powers:
+            found = add(found, logarithm)
         found = found if self._is_discrete else subtract(found, log(scale))
         if outside is not None:
             found = where(outside, -math.inf, found)
         return _with_nan_of(scale, found)
 
-    def _density(self, *at: Any) -> Variable:
-        return exp(self._logdensity(*at))
+    def _within(
+        self, y: Variable, shapes: Sequence[Variable], is_bounded: bool = False
+    ) -> tuple[Variable, Variable | None]:
+        """Return `y`, or a number of the support where it lies outside, and where that is.
+
+        If `is_bounded`, infinities lie outside.
+        """
+        first, last = self._support(*shapes)
+        inner, outside = y, None
+        for bound, is_beyond in ((first, less), (last, greater)):
+            if not _is_infinite(bound):
+                beyond = is_beyond(y, bound)
+            elif is_bounded:
+                beyond = equal(y, bound)
+            else:
+                continue
+            # Within the support all is finite, so that no slope of what is not chosen is NaN.
+            inside = first if self._is_discrete else 0.5
+            inner = where(beyond, inside, inner)
+            outside = beyond if outside is None else where(outside, True, beyond)
+        if self._is_discrete:
+            between = logical_and(not_equal(y, floor(y)), equal(y, y))
+            inner = where(between, first, inner)
+            outside = between if outside is None else where(outside, True, between)
+        return inner, outside
 
     def _cdf(self, *at: Any) -> Variable:
         rule = self._rules["cdf"]

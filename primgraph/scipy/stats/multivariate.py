@@ -18,13 +18,13 @@ from primgraph.operators.linalg import matmul
 from primgraph.operators.logic import greater, where
 from primgraph.operators.matrices import diagonal
 from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.reductions import max, sum
+from primgraph.operators.reductions import any, max, prod, sum
 from primgraph.operators.shaping import expand_dims
-from primgraph.operators.special import gammaln, xlogy
+from primgraph.operators.special import gammaln
 from primgraph.operators.spectra import eigh
 from primgraph.operators.systems import cholesky, solve_triangular
 from primgraph.operators.variable import Variable
-from primgraph.scipy.stats.distribution import Frozen, on_arrays, original
+from primgraph.scipy.stats.distribution import Frozen, Power, on_arrays, original
 
 _LOG_TAU = math.log(2.0 * math.pi)
 
@@ -146,7 +146,8 @@ class MultivariateNormal(_OfVectors):
     }
 
 
-def _dirichlet_logpdf(x: Any, alpha: Any) -> Variable:
+def _dirichlet(x: Any, alpha: Any) -> tuple[Variable, Power]:
+    """Return the logarithm of the density without its powers, and these."""
     dtype = fractional(x, alpha)
     value, powers = lift(x, dtype), lift(alpha, dtype)
     if powers.ndim != 1:
@@ -160,7 +161,19 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Variable:
     less_one = powers - 1.0
     for _ in range(value.ndim - 1):
         less_one = expand_dims(less_one, -1)
-    return constant + sum(xlogy(less_one, value), 0)
+    return constant, Power(less_one, value)
+
+
+def _dirichlet_logpdf(x: Any, alpha: Any) -> Variable:
+    constant, powers = _dirichlet(x, alpha)
+    return constant + sum(powers.logarithm(), 0)
+
+
+def _dirichlet_pdf(x: Any, alpha: Any) -> Variable:
+    constant, powers = _dirichlet(x, alpha)
+    vanishes, front, rest = powers.split(powers.base, None)
+    density = exp(constant + sum(rest, 0))
+    return where(any(vanishes, 0), density * prod(front, 0), density)
 
 
 @final
@@ -173,7 +186,7 @@ class Dirichlet(_OfVectors):
     name = "dirichlet"
     own: ClassVar[dict[str, Any]] = {
         "logpdf": of_namespace(_dirichlet_logpdf),
-        "pdf": of_namespace(lambda *args, **kwargs: exp(_dirichlet_logpdf(*args, **kwargs))),
+        "pdf": of_namespace(_dirichlet_pdf),
     }
 
 
