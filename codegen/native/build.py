@@ -40,7 +40,7 @@ _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
 # Of one in which they may everywhere.
-LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast")
+LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast", "-DLOOSE")
 # GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
 # again, unless statements outside loops are taken one by one.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
