@@ -35,7 +35,7 @@ pytestmark = [
 on_x86 = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="these are instructions of x86-64"
 )
-PROCESSORS = ("native", "x86-64-v3", "x86-64-v4")
+PROCESSORS = ("x86-64-v3", "x86-64-v4")
 # Of products and sums side by side, which are never written so, and of any.
 ALTERNATING = re.compile(r"\bvfm(?:addsub|subadd)\w+")
 FUSED = re.compile(r"\bvfn?m(?:add|sub)\w+")
