@@ -50,7 +50,7 @@ def _complex_quotient(p: Components, a: Components) -> Components:
 
 
 def _bilinear(rng: np.random.Generator, width: int) -> Rule:
-    """Sums of two or three products, of random components and signs."""
+    """Return a map to sums of two or three products, of random components and signs."""
     rows = [rng.integers(width, size=(int(rng.integers(2, 4)), 2)).tolist() for _ in range(width)]
     signs = rng.random((width, 3)) < 0.5
 
@@ -69,7 +69,7 @@ def _bilinear(rng: np.random.Generator, width: int) -> Rule:
 
 
 def _rule(rng: np.random.Generator) -> tuple[Rule, int]:
-    """A rule, and how many components it takes and gives."""
+    """Return a rule, and how many components it takes and gives."""
     kind = int(rng.integers(6))
     if kind == 5:
         width = int(rng.choice([2, 3, 4, 8]))
@@ -80,7 +80,7 @@ def _rule(rng: np.random.Generator) -> tuple[Rule, int]:
 
 
 def pair_program(seed: int) -> tuple[Graph, list[np.ndarray]]:
-    """The graph of that seed, without operators, and its feeds."""
+    """Return the graph of that seed, without operators, and its feeds."""
     rng = np.random.default_rng((seed, 91))
     rule, width = _rule(rng)
     dtype = np.dtype("f4" if rng.random() < 0.3 else "f8")

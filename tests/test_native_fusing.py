@@ -1,8 +1,8 @@
 """At `math="exact"` C rounds products and sums apart, whatever instructions a processor has.
 
-GCC from 12 on makes `vfmaddsub` of products that are added and subtracted side by side, though
-`-ffp-contract=off` is given. The instructions of kernels are looked at for processors that this
-machine is not, too.
+GCC from 12 on vectorises products that are added and subtracted side by side into `vfmaddsub`,
+although `-ffp-contract=off` is given. Kernels are assembled for AVX2 and AVX-512, which need not be
+there.
 """
 
 import platform
@@ -44,7 +44,7 @@ rng = np.random.default_rng(11)
 
 
 def run(function, *arrays):
-    """The results of a kernel in C, and of one in NumPy."""
+    """Return the results of a kernel in C, and of one in NumPy."""
     graph = pg.trace(function, *arrays)
     native = pg.compile(graph, target="c")
     found = native(*arrays)
@@ -90,7 +90,7 @@ def test_random_pairs_have_the_bits_of_the_interpreter():
 
 
 def assembled(text, flags, processor, folder):
-    """The instructions that a compiler makes of C."""
+    """Return the assembly that a compiler makes of C."""
     path = folder / "kernel.c"
     path.write_text(text)
     chosen = build.compiler()
@@ -103,7 +103,7 @@ def kernel(graphs):
 
 
 def of_primitives():
-    """One sample of every primitive in float64, and of some in float32."""
+    """Return samples of all primitives that C has, most of them in float64."""
     cases = [case.values[0] for case in CASES]
     found = [
         graph

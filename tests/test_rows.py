@@ -301,7 +301,7 @@ def sides_where_plain(
 
 
 def rounds_somewhere(row: Row) -> bool:
-    """Whether the sides differ at any of many ordinary numbers.
+    """Return whether the sides differ at any of many ordinary numbers.
 
     NumPy has functions of its own for some processors, so that nothing is known of a few numbers.
     """

@@ -195,8 +195,8 @@ static inline T pg_times_T(T x, T y) { return x * y; }
 static inline T pg_times_T(T x, T y) { return (T)((U)x * (U)y); }
 
 /* = f */
-/* Hide that x is a product. Of products that are added and subtracted side by side GCC from 12 on
- * makes vfmaddsub, also where -ffp-contract=off forbids it. */
+/* Hide that x is a product. GCC from 12 on vectorises products that are added and subtracted side
+ * by side into vfmaddsub, although -ffp-contract=off forbids it. */
 static inline T pg_rounded_T(T x) {
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(LOOSE)
     return __builtin_assoc_barrier(x);
