@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from native_checks import faults
 from plan_checks import SHARED
+from program_complex import complex_program
+from program_pairs import pair_program
 from random_programs import Program, random_draft, random_program
 
 from primgraph.codegen.native.regions import LIMITS
@@ -20,11 +22,14 @@ from primgraph.transforms import clean_up, lower
 
 # Programs in one file: the compiler takes longer to begin than for one of them.
 TOGETHER = 10
+# Of so many seeds one makes a program of complex numbers, too.
+_COMPLEX = 5
 
 
 def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """Which programs of these seeds native code computes otherwise than the interpreter.
 
+    Each seed has a program of stacked pairs as well, and one in five a program of complex numbers.
     Each is there with both of its sets of feeds, one in four with sizes, but for those whose sizes
     are against what the program assumes. Programs are compiled
     together; where that fails, each is alone. Every other time they are in blocks of two rows.
@@ -43,6 +48,14 @@ def native_faults(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
             graph = clean_up(lower(program.graph))
             others = {n: size(f"{n}{len(graphs)}") for n in sizes}
             graphs.append(at_sizes(graph, others) if sizes else graph)
+            feeds.append([np.array(x, order="C") for x in given])
+            owners.append(seed)
+        drawn = [pair_program(seed)]
+        if seed % _COMPLEX == 0:
+            whole, given = complex_program(seed)
+            drawn.append((clean_up(lower(whole)), given))
+        for graph, given in drawn:
+            graphs.append(graph)
             feeds.append([np.array(x, order="C") for x in given])
             owners.append(seed)
     with np.errstate(all="ignore"):

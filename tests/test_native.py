@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import platform
 import shutil
 import subprocess
 import sys
@@ -380,6 +381,24 @@ def test_a_compiler_may_have_options_and_has_to_leave_a_file(tmp_path, own_cache
     idle.chmod(0o755)
     done = run_with(CC=str(idle), PRIMGRAPH_CACHE=str(folder))
     assert "CompileError" in done.stderr
+
+
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="these are options for such processors"
+)
+@pytest.mark.parametrize(
+    ("options", "macro"), [("-march=x86-64", "__AVX__"), ("-mno-avx512f", "__AVX512F__")]
+)
+def test_options_of_the_compiler_choose_the_processor(options, macro, monkeypatch):
+    path, *_ = build.compiler().command
+    given = build.Compiler((path, options), build.compiler().version)
+    monkeypatch.setattr(build, "compiler", lambda: given)
+    graph = pg.trace(lambda x: pg.sin(x) * 2, np.ones(3))
+    text = source(nests(schedule(clean_up(lower(graph)))), "kernel").text
+    refused = f"#ifdef {macro}\n#error it has that\n#endif\n"
+    assert build.library(refused + text).is_file()
+    with pytest.raises(pg.CompileError, match="it has that"):
+        build.library(refused.replace("ifdef", "ifndef") + text)
 
 
 def test_a_damaged_file_is_made_again(tmp_path, own_cache):

@@ -89,6 +89,20 @@ def test_a_page_has_no_code_that_is_not_run(page):
     assert above <= {"python", "sh"}, "a text block stands right below the code that prints it"
 
 
+# Code that pages show has numbers in full; what is computed is printed with fewer digits.
+SHOWING_CODE = {"docs/tutorial/source.md"}
+
+
+@in_checkout
+@each_page
+def test_pages_print_rounded_numbers(page):
+    """NumPy promises no last digits: they depend on the processor."""
+    if page.relative_to(ROOT).as_posix() in SHOWING_CODE:
+        return
+    texts = [text for kind, text in blocks_of(page) if kind == "text"]
+    assert not [n for text in texts for n in re.findall(r"\d+\.\d+", text) if len(n) > 15]
+
+
 @in_checkout
 @each_page
 def test_links_lead_to_files(page):

@@ -289,13 +289,30 @@ def different(case: Case) -> int:
     return int(np.sum(~same_bits(before, after)))
 
 
-def sides_where_plain(case: Case) -> tuple[np.ndarray, np.ndarray]:
+def sides_where_plain(
+    case: Case, feeds: list[np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """What both sides compute where nothing special occurs, zeros without a sign."""
-    feeds = grid([plain(d) for d in case.types])
+    feeds = grid([plain(d) for d in case.types]) if feeds is None else feeds
     sides = case.graphs(feeds[0].shape)
     fine = settled(sides[0], feeds) & settled(sides[1], feeds)
     left, right = (unsigned(interpret(g, *feeds)[0][fine]) for g in sides)
     return left, right
+
+
+def rounds_somewhere(row: Row) -> bool:
+    """Return whether the sides differ at any of many ordinary numbers.
+
+    NumPy has functions of its own for some processors, so that nothing is known of a few numbers.
+    """
+    rng = np.random.default_rng(5)
+    for case in cases(row):
+        drawn = [rng.uniform(0.05, 1.0, 2000) * rng.choice([-1, 1, 2], 2000) for _ in case.types]
+        feeds = [x.astype(d) for x, d in zip(drawn, case.types, strict=True)]
+        left, right = sides_where_plain(case, feeds)
+        if left.dtype.kind in "fc" and not np.all(same_bits(left, right)):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("row", RULES, ids=lambda row: f"{row.level}: {row}")
@@ -332,7 +349,7 @@ def check(row: Row) -> None:
     if row.level != "exact" and not is_symmetry(row):
         assert anywhere, "it is exact"
     if row.level == "fast" and not is_symmetry(row) and str(row.left) not in UNTOLD:
-        assert where_plain, "it is finite"
+        assert where_plain or rounds_somewhere(row), "it is finite"
 
 
 # The language of rows.

@@ -18,6 +18,8 @@ Points = tuple[np.ndarray, ...]
 class Accuracy(NamedTuple):
     """A function, what it is by mpmath, points of a generator, and units in the last place.
 
+    NumPy's loops differ from processor to processor. Errors found with AVX2 and with the baseline
+    of x86-64 are smaller by a quarter at the least.
     Smaller results than `least` may be as wrong as that.
     """
 
@@ -76,7 +78,7 @@ def normal_log(x: Any) -> Any:
 ROWS: dict[str, Accuracy] = {
     "gammaln": Accuracy(pg.special.gammaln, mpmath.loggamma, scales((-10, 10)), 4),
     "gammaln, near its zeros": Accuracy(
-        pg.special.gammaln, mpmath.loggamma, uniform((0.8, 2.2)), 6
+        pg.special.gammaln, mpmath.loggamma, uniform((0.8, 2.2)), 8
     ),
     "gamma": Accuracy(pg.special.gamma, mpmath.gamma, uniform((0.0, 171.0)), 8),
     "digamma": Accuracy(pg.special.digamma, mpmath.digamma, scales((-5, 8)), 4),
@@ -86,7 +88,7 @@ ROWS: dict[str, Accuracy] = {
     "polygamma": Accuracy(
         lambda x: pg.special.polygamma(3, x), lambda x: mpmath.psi(3, x), scales((-2, 3)), 8
     ),
-    "betaln": Accuracy(pg.special.betaln, log_beta, scales((-3, 4), (-3, 4)), 20, 0.1),
+    "betaln": Accuracy(pg.special.betaln, log_beta, scales((-3, 4), (-3, 4)), 32, 0.1),
     "beta": Accuracy(pg.special.beta, mpmath.beta, uniform((0.0, 80.0), (0.0, 80.0)), 20),
     "erf": Accuracy(pg.erf, mpmath.erf, uniform((-6.5, 6.5)), 2),
     "erfc": Accuracy(pg.erfc, mpmath.erfc, uniform((-6.5, 26.0)), 3),
@@ -124,10 +126,14 @@ def test_special_functions_are_as_exact_as_the_reference_tells() -> None:
         assert largest_error(row, 0, 12) <= row.units, name
 
 
+# What is left of a bound for processors on which nothing was measured.
+MARGIN = 1.25
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
 def test_special_functions_are_exact_on_many_points(name: str) -> None:
-    assert largest_error(ROWS[name], 1, 400) <= ROWS[name].units
+    assert MARGIN * largest_error(ROWS[name], 1, 400) <= ROWS[name].units
 
 
 def test_series_and_fractions_meet_the_quadrature_where_they_end() -> None:

@@ -141,6 +141,8 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         "helpers": "\n\n".join(filter(None, [*helpers(body), parts])),
         "own": own,
         "blas": "cblas_" in body,
+        # Arrays without elements are null pointers.
+        "null_pointers": "NULL" in words,
         "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
     }
     return rendered("export.h.j2", values), rendered("export.c.j2", values)

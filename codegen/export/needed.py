@@ -55,7 +55,11 @@ def _of_control(item: Control) -> set[int]:
     found = set(item.operands[:begin])
     given = item.operands[begin:]
     if op is scan:
-        found.update(given[p["consts"] : p["consts"] + p["carries"]])
+        carried = given[p["consts"] : p["consts"] + p["carries"]]
+        if is_zero(p["length"]):
+            # No trip is made: the first carries are the last.
+            return set(carried)
+        found.update(carried)
     elif op is while_loop:
         found.update(given[p["consts"] :])
     for plan, constants in zip(item.bodies, item.constants, strict=True):

@@ -18,7 +18,7 @@ from primgraph.codegen.native.extents import extent, is_zero
 from primgraph.codegen.native.items import PLAIN, Nest, Node, Operand
 from primgraph.codegen.native.reductions import accumulated, begun, reduced
 from primgraph.codegen.native.runs import call
-from primgraph.codegen.native.spellings import moved_type, spelling
+from primgraph.codegen.native.spellings import PRODUCTS, moved_type, spelling, type_name
 from primgraph.codegen.native.strips import Strips
 from primgraph.codegen.native.walk import IDENTITY, Walk
 
@@ -221,6 +221,9 @@ def _spelled(node: Node, args: Sequence[str]) -> str:
     assert spelled is not None
     text = spelled(args, node.step)
     assert text is not None
+    dtype = node.step.results[0].dtype
+    if dtype.kind == "f" and node.step.op in PRODUCTS and "*" in text:
+        return f"pg_rounded_{type_name(dtype)}({text})"
     return text
 
 

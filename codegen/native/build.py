@@ -2,7 +2,8 @@
 
 A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. What it makes is kept in
 the user's cache folder under the hash of the source, of the compiler and its version, of the flags
-and of the processor.
+and of the processor. Code is for the processor of this machine, unless `$CC` has options that name
+another one, such as `gcc -march=x86-64`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
 # Of one in which they may everywhere.
-LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast")
+LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast", "-DLOOSE")
 # GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
 # again, unless statements outside loops are taken one by one.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
@@ -88,6 +89,11 @@ class Compiler(NamedTuple):
     @property
     def name(self) -> str:
         return " ".join(self.command)
+
+    @property
+    def processor(self) -> tuple[str, ...]:
+        """The options that choose a processor: of several the last one counts."""
+        return tuple([option for option in self.command[1:] if option.startswith("-m")])
 
 
 @once
@@ -274,7 +280,7 @@ def _made(
         folder = cache.usable_folder()
         made = folder / f"{key}{ending}"
         if not cache.is_good(made):
-            command = [*chosen.command, *spelled(flags), *kind]
+            command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:

@@ -194,6 +194,17 @@ static inline T pg_times_T(T x, T y) { return x * y; }
 /* = iu */
 static inline T pg_times_T(T x, T y) { return (T)((U)x * (U)y); }
 
+/* = f */
+/* Hide that x is a product. GCC from 12 on vectorises products that are added and subtracted side
+ * by side into vfmaddsub, although -ffp-contract=off forbids it. */
+static inline T pg_rounded_T(T x) {
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && !defined(LOOSE)
+    return __builtin_assoc_barrier(x);
+#else
+    return x;
+#endif
+}
+
 /* = c */
 /* Products with a rounding less where processors have that, as NumPy's then are. */
 static inline T pg_mul_T(T x, T y) {
@@ -201,8 +212,8 @@ static inline T pg_mul_T(T x, T y) {
     const T z = {fma_F(x.first, y.first, -(x.second * y.second)),
                  fma_F(x.first, y.second, x.second * y.first)};
 #else
-    const T z = {x.first * y.first - x.second * y.second,
-                 x.first * y.second + x.second * y.first};
+    const T z = {pg_rounded_R(x.first * y.first) - pg_rounded_R(x.second * y.second),
+                 pg_rounded_R(x.first * y.second) + pg_rounded_R(x.second * y.first)};
 #endif
     return z;
 }
@@ -216,11 +227,13 @@ static inline T pg_div_T(T x, T y) {
         return z;
     }
     if (a >= b) {
-        const R q = y.second / y.first, s = (R)1 / (y.first + y.second * q);
-        const T z = {(x.first + x.second * q) * s, (x.second - x.first * q) * s};
+        const R q = y.second / y.first, s = (R)1 / (y.first + pg_rounded_R(y.second * q));
+        const R first = pg_rounded_R(x.first * q), second = pg_rounded_R(x.second * q);
+        const T z = {(x.first + second) * s, (x.second - first) * s};
         return z;
     }
-    const R q = y.first / y.second, s = (R)1 / (y.second + y.first * q);
-    const T z = {(x.first * q + x.second) * s, (x.second * q - x.first) * s};
+    const R q = y.first / y.second, s = (R)1 / (y.second + pg_rounded_R(y.first * q));
+    const R first = pg_rounded_R(x.first * q), second = pg_rounded_R(x.second * q);
+    const T z = {(first + x.second) * s, (second - x.first) * s};
     return z;
 }

@@ -166,7 +166,8 @@ def _overlay(
     least = below.last + 1
     if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
         below.laid = None
-    if below.laid is not None:
+    # A part without elements may begin behind the last one.
+    if below.laid is not None and 0 not in shape:
         here = np.ndarray(shape, bool, below.laid, offset, tuple(strides))
         # Parts that have no element in common may be laid in any order.
         least = least if here.any() else below.least

@@ -254,6 +254,9 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
 
+# The primitives whose last operation may be a product: compilers may fuse it with a sum.
+PRODUCTS = frozenset({e.mul, e.integer_pow})
+
 # Complex numbers, as pairs of their parts.
 
 
