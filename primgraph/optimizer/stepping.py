@@ -146,7 +146,7 @@ class Stepped:
                 self.states[target].show(node)
             else:
                 node.tracked = changed[target].requires_grad
-                changed[target].show(node)
+                changed[target].store(node)
 
 
 def _tensors(parameters: Iterable[Any]) -> list[Tensor]:

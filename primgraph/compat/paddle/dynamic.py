@@ -10,6 +10,7 @@ from primgraph.compat.paddle.framework import CPUPlace, dtype_or_default, paddle
 from primgraph.eager.node import given
 from primgraph.eager.recording import no_grad as nothing_recorded
 from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.eager.views import Sharing
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
 from primgraph.operators.promotion import array_of
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 @final
-class Tensor(_Tensor):
+class Tensor(Sharing, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays."""
 
     __slots__ = ()

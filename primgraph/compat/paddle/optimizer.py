@@ -100,8 +100,9 @@ class SGD(Optimizer):
 @final
 @checked_methods(late=True)
 class Adam(Optimizer):
-    """Adam, with `epsilon` and step counts as Paddle has them; `grad_clip` is one of primgraph's `clip_by` functions.
+    """Adam, with `epsilon` and step counts as Paddle has them.
 
+    `grad_clip` is one of primgraph's `clip_by` functions.
     All gradients are dense, and all updates are of one kernel: `lazy_mode` and `use_multi_tensor`
     make no difference.
     """

@@ -12,6 +12,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.torch import framework
+from primgraph.eager.views import share_computed
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
@@ -283,12 +284,13 @@ def vdot(input: Any, other: Any) -> Any:
 
 def view_as_real(input: Any) -> Any:
     """Real and imaginary parts along a new last axis."""
-    return pg.stack([pg.real(input), pg.imag(input)], -1)
+    return share_computed(pg.stack([pg.real(input), pg.imag(input)], -1), input, view_as_real)
 
 
 def view_as_complex(input: Any) -> Any:
     """Complex numbers of the parts along the last axis."""
-    return pg.complex(input[..., 0], input[..., 1])
+    found = pg.complex(input[..., 0], input[..., 1])
+    return share_computed(found, input, view_as_complex)
 
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:

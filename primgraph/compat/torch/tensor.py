@@ -14,6 +14,7 @@ from primgraph.eager.adoption import stand_ins
 from primgraph.eager.in_place import change
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.eager.views import Sharing, View, show_elements, show_view
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
 from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
 from primgraph.operators import astype
@@ -174,8 +175,9 @@ class Manners(Handle):
         return self
 
     def contiguous(self) -> Self:
-        """Itself."""
-        return self
+        """Return itself, or a copy of a view whose elements lie in another order."""
+        alias = self._alias if isinstance(self, _Tensor) else None
+        return self.clone() if isinstance(alias, View) and not alias.is_contiguous else self
 
 
 for _name in functions.__all__:
@@ -189,7 +191,7 @@ class Variable(Manners, _Variable):
     __slots__ = ()
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, Sharing, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it."""
 
     __slots__ = ()
@@ -225,17 +227,17 @@ class Tensor(Manners, _Tensor):
 
     @property
     def data(self) -> _Tensor:
-        """The same elements without what they were computed from; setting it sets the elements."""
+        """The same elements, shared, without what they were computed from.
+
+        What is changed in place there is changed here. Setting it shares other elements.
+        """
         return self.detach()
 
     @data.setter
     def data(self, value: _Tensor) -> None:
-        node = value.detach().node
-        if self.requires_grad:
-            node.tracked = self.is_leaf
-        self.show(node)
+        show_elements(self, value)
 
-    # In place: the tensor shows another value from now on.
+    # In place: the tensor, and all that shares its elements, shows another value from now on.
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Self:
         """`x += alpha * other`."""
@@ -288,7 +290,7 @@ class Tensor(Manners, _Tensor):
                 "a leaf Variable that requires grad is being used in an in-place operation.",
                 hint="give what depends on it a name of its own: y = x.reshape(...)",
             )
-        self.show(value.node)
+        show_view(self, value)
         return self
 
     def __repr__(self) -> str:
