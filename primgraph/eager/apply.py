@@ -76,6 +76,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         for name, argument in kwargs.items():
             key += (name, _entered(function, argument, (), inputs))
             family = _family(argument, family)
+    if family is not Tensor:
+        others = family.operands(function, args)
+        if others is not None:
+            return apply(function, others, kwargs)
     known = tuple(key)
     call = _calls.get(known)
     if call is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -72,6 +72,11 @@ class Differentiable(Handle):
     family: ClassVar[type[Tensor]]
     # Whether a change in place of a view changes what it is a view of.
     writes_through: ClassVar[bool] = False
+
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return other arguments for an operator on tensors of this family; None for the same."""
+        return None
 
     def __init__(self, node: Node) -> None:
         # What shares its elements, in families in which views do.

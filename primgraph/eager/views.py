@@ -136,7 +136,8 @@ class View:
     def is_copy(self) -> bool:
         """Whether the elements are others, as those of some reshapes of transposes are."""
         whole = self._unset()
-        return whole.size > 0 and not np.may_share_memory(self._of(whole), whole)
+        part = self._of(whole)
+        return part is not None and part.size > 0 and not np.may_share_memory(part, whole)
 
     @property
     def is_stale(self) -> bool:
@@ -152,18 +153,20 @@ class View:
             view = view.outer
         return found[::-1]
 
-    def _of(self, whole: Array) -> Array:
-        """This view of an array of the elements."""
+    def _of(self, whole: Array) -> Array | None:
+        """This view of an array of the elements; None for what is computed from them."""
         found = whole
         for view in self._way():
-            if view.part is not None:
-                found = view.part(found)
+            if view.part is None:
+                return None
+            found = view.part(found)
         return found
 
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie in memory in their order."""
-        return bool(self._of(self._unset()).flags.c_contiguous)
+        part = self._of(self._unset())
+        return part is None or bool(part.flags.c_contiguous)
 
     def _unset(self) -> Array:
         """An array of the shape of the storage, of which nobody reads an element."""
@@ -204,14 +207,14 @@ class View:
         Raises `ArgumentError` for elements that are computed, and for those that several places of
         the view share, `NotDifferentiable` for a view of a leaf that requires a gradient.
         """
-        if any(view.part is None for view in self._way()):
+        places = np.full(self.storage.node.type.shape, -1)
+        part = self._of(places)
+        if part is None:
             raise ArgumentError(
                 "this is computed from the elements of another tensor, and cannot be changed in "
                 "place: it would be the other tensor that changes",
                 hint="compute the new elements, and write them to the other tensor",
             )
-        places = np.full(self.storage.node.type.shape, -1)
-        part = self._of(places)
         extents = zip(part.strides, part.shape, strict=True)
         if any(step == 0 and n > 1 for step, n in extents):
             raise ArgumentError(

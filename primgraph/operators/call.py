@@ -28,7 +28,7 @@ from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.types import TensorType
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
-from primgraph.operators.variable import Variable, handles, in_manner, manner, mannered
+from primgraph.operators.variable import Variable, handles, in_manner, kind_of, manner, mannered
 from primgraph.source import caller
 
 P = ParamSpec("P")
@@ -123,6 +123,8 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
             kind = manner()
+            if kind is Variable:
+                kind = kind_of(operands)
             if kind is Variable or users:
                 result = _recorded(recorder, function, *args, **kwargs)
             else:
@@ -159,6 +161,7 @@ def _in_manner(
     kwargs: dict[str, Any],
 ) -> Any:
     """The same, in handles of the class `kind`: `function` has to do with plain ones alone."""
+    args = tuple(kind.operands(function, args) or args)
     with mannered(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
         result = _recorded(recorder, function, *in_manner(Variable, args), **plain)

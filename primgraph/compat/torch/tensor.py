@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from primgraph.compat.promotion import promoted
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.conjugates import turned, turned_node
+from primgraph.compat.torch.indices import as_masks, in_two_steps
 from primgraph.eager.adoption import stand_ins
 from primgraph.eager.in_place import change
 from primgraph.eager.node import Node, given
@@ -122,6 +125,19 @@ class Manners(Handle):
         """Whether the elements are floats."""
         return self.dtype.kind == "f"
 
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return arguments in the dtypes to which torch promotes them; None for the same."""
+        return promoted(function, args, framework.get_default_dtype(), is_ranked=True)
+
+    def __getitem__(self, index: Any) -> Self:
+        known = as_masks(index)
+        steps = in_two_steps(known)
+        if steps is None:
+            return super().__getitem__(known)
+        first, second = steps
+        return super().__getitem__(first)[second]
+
     # Conversions.
 
     def _astype(self, dtype: DType) -> Self:
@@ -202,6 +218,25 @@ class Tensor(Manners, Sharing, _Tensor):
         if isinstance(data, int):
             data = np.zeros((data, *sizes))
         super().__init__(made(data, framework.get_default_dtype(), False))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        known = as_masks(index)
+        steps = in_two_steps(known)
+        if steps is None:
+            super().__setitem__(known, value)
+        else:
+            first, second = steps
+            self[first][second] = value
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """Return the elements as an array that cannot be written to.
+
+        In torch the two share memory: a write to the array, which would have to change the tensor,
+        is an error. `x.numpy().copy()` is an array of the caller's own.
+        """
+        array = self._array().view()
+        array.flags.writeable = False
+        return array
 
     def backward(
         self,
