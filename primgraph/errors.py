@@ -15,8 +15,11 @@ from primgraph.source import Source, caller
 WRITTEN = "written here:"
 
 
-class PrimgraphError(Exception):
+class PrimgraphError(RuntimeError):
     """Base of all errors that primgraph raises.
+
+    All are RuntimeErrors, as torch, OneFlow and MegEngine raise them, and what Python and NumPy
+    raise as well: a ValueError, TypeError, IndexError or other.
 
     `message` is complete on its own. `origin` holds the lines that say where the user wrote
     what went wrong, `hint` what to do about it. The parts are joined by `str`. `place` is the
@@ -56,8 +59,8 @@ class BuildError(PrimgraphError):
     """A program or graph was put together wrongly."""
 
 
-class ArgumentError(BuildError, TypeError):
-    """An argument has a type that the function does not take."""
+class ArgumentError(BuildError, TypeError, ValueError):
+    """An argument has a type, or a value, that the function does not take."""
 
 
 class UnknownValueError(ArgumentError):
@@ -94,6 +97,10 @@ class BoundsError(BuildError, IndexError):
 
 class ShapeError(PrimgraphError, ValueError):
     """Shapes do not fit."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis is none of the array; NumPy's class of that name is an IndexError, too."""
 
 
 class NotScalarError(ShapeError, RuntimeError):

@@ -14,6 +14,7 @@ import primgraph.compat.megengine as mge
 import primgraph.compat.megengine.functional as F
 import primgraph.compat.megengine.module as M
 import primgraph.compat.oneflow as flow
+import primgraph.compat.paddle as paddle
 import primgraph.compat.torch as torch
 from primgraph.compat.megengine.autodiff import GradManager
 from primgraph.compat.torch import nn
@@ -60,6 +61,72 @@ def test_a_network_of_torch_learns(room: Any, name: str) -> None:
     assert losses[-1] < losses[0] / 2
     net.eval()
     assert_array_equal(net(x).numpy(), net(x).numpy())
+
+
+def stepped_by_adam(begin: list[float], counts_apart: bool, decay: float) -> list[float]:
+    """Six steps of two parameters, of which the second has a gradient from the fourth on."""
+    w, m, v, counts = np.array(begin), np.zeros(2), np.zeros(2), np.zeros(2)
+    for i in range(6):
+        moving = np.array([True, i >= 3])
+        counts += moving if counts_apart else 1
+        g = np.array([2e-6, 3e-7]) * w
+        w = np.where(moving, w * (1 - 0.1 * decay), w)
+        m = np.where(moving, 0.9 * m + 0.1 * g, m)
+        v = np.where(moving, 0.999 * v + 0.001 * g * g, v)
+        t = np.maximum(counts, 1)
+        change = 0.1 / (1 - 0.9**t) * m / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        w = np.where(moving, w - change, w)
+    return w.tolist()
+
+
+def paddle_adam(parameters: Any) -> Any:
+    return paddle.optimizer.Adam(0.1, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("make", "counts_apart", "decay"),
+    [
+        (lambda p: torch.optim.Adam(p, lr=0.1), True, 0.0),
+        (lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.1), True, 0.1),
+        (lambda p: mge.optimizer.Adam(p, lr=0.1), True, 0.0),
+        (lambda p: mge.optimizer.AdamW(p, lr=0.1, weight_decay=0.1), True, 0.1),
+        (paddle_adam, True, 0.0),
+        (lambda p: flow.optim.Adam(p, lr=0.1), False, 0.0),
+        (lambda p: flow.optim.AdamW(p, lr=0.1, weight_decay=0.1), False, 0.1),
+    ],
+    ids=["torch", "torch_w", "megengine", "megengine_w", "paddle", "oneflow", "oneflow_w"],
+)
+def test_adam_with_small_gradients_and_steps_without_one(
+    make: Callable[[Any], Any], counts_apart: bool, decay: float
+) -> None:
+    begin = [0.5, 2.0]
+    first, second = (pg.tensor(w, requires_grad=True) for w in begin)
+    optimizer = make([first, second])
+    for i in range(6):
+        optimizer.clear_grad()
+        first.grad = second.grad = None
+        loss = 1e-6 * first * first
+        if i >= 3:
+            loss = loss + 1.5e-7 * second * second
+        loss.backward()
+        optimizer.step()
+    expected = stepped_by_adam(begin, counts_apart, decay)
+    assert_allclose([first.item(), second.item()], expected, rtol=1e-12)
+
+
+def test_adam_of_torch_counts_apart_in_a_program_too() -> None:
+    net = Network()
+    net.eval()
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    for _ in range(2):
+        net.scale.grad = torch.ones(3)
+        optimizer.step()
+    with pg.Program() as program:
+        loss = pg.mean(net(pg.data("x", X.shape, "float32")) ** 2)
+        optimizer.minimize(loss)
+    pg.Executor().run(program, {"x": X}, [loss])
+    counts = [a.item() for n, a in optimizer.state_dict().items() if n.endswith(".step")]
+    assert sorted(counts) == [1] * (len(net.parameters()) - 1) + [3]
 
 
 def test_modules_have_torchs_parts() -> None:

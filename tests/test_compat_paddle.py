@@ -282,7 +282,7 @@ def test_modes_decide_what_is_made_from_nothing():
     paddle.enable_static()
     assert not paddle.in_dynamic_mode()
     built = [make() for make in makers]
-    assert {type(x) for x in built} == {paddle.static.Variable}
+    assert all(isinstance(x, paddle.static.Variable) for x in built)
     assert [x.type for x in built] == [x.type for x in made]
     paddle.disable_static()
     assert isinstance(paddle.tanh(paddle.static.data("x", ())), paddle.static.Variable)

@@ -16,6 +16,7 @@ from primgraph.eager.recording import is_tracked
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, key_of, together, traced
 from primgraph.eager.tensor import Tensor
+from primgraph.eager.views import makes_views, share_step
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import appliers
@@ -75,6 +76,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         for name, argument in kwargs.items():
             key += (name, _entered(function, argument, (), inputs))
             family = _family(argument, family)
+    if family is not Tensor:
+        others = family.operands(function, args)
+        if others is not None:
+            return apply(function, others, kwargs)
     known = tuple(key)
     call = _calls.get(known)
     if call is None:
@@ -97,12 +102,26 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         found = family(Node(step.type, step, nodes, tracked, place))
         if not tracked:
             postpone(found)
+        if family.writes_through and makes_views(function):
+            _shared([found], function, args, call)
         return found
     results = [family(_made(s, nodes, place)) for s in call.steps]
     for result in results:
         if not result.node.tracked:
             postpone(result)
+    if family.writes_through and makes_views(function):
+        _shared(results, function, args, call)
     return together(call, results)
+
+
+def _shared(
+    results: Sequence[Tensor], function: Callable[..., Any], args: Sequence[Any], call: Call
+) -> None:
+    """Let results that are views share the elements of the first argument."""
+    source = args[0] if args else None
+    if isinstance(source, Tensor):
+        for result, step in zip(results, call.steps, strict=True):
+            share_step(result, source, function, step)
 
 
 def _by_known_integers(

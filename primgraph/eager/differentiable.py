@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -22,6 +22,7 @@ from primgraph.operators.late import functions
 
 if TYPE_CHECKING:
     from primgraph.eager.tensor import Tensor
+    from primgraph.eager.views import Storage, View
 
 _numbers = count()
 
@@ -66,11 +67,20 @@ class Differentiable(Handle):
     Gradients are of its `family`.
     """
 
-    __slots__ = ("__weakref__", "_backward", "node")
+    __slots__ = ("__weakref__", "_alias", "_backward", "node")
 
     family: ClassVar[type[Tensor]]
+    # Whether a change in place of a view changes what it is a view of.
+    writes_through: ClassVar[bool] = False
+
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return other arguments for an operator on tensors of this family; None for the same."""
+        return None
 
     def __init__(self, node: Node) -> None:
+        # What shares its elements, in families in which views do.
+        self._alias: Storage | View | None = None
         self.node = node
         # What concerns `backward`; most tensors have nothing of it.
         self._backward: _Backward | None = None
@@ -89,6 +99,13 @@ class Differentiable(Handle):
             before.former = itself
         self.node = node
         node.holder = itself
+
+    def store(self, node: Node) -> None:
+        """Show other elements from now on, as all do that share them."""
+        if self._alias is None:
+            self.show(node)
+        else:
+            self._alias.store(self, node)  # type: ignore[arg-type]
 
     @property
     def requires_grad(self) -> bool:
@@ -226,7 +243,7 @@ class Differentiable(Handle):
         elif recording.is_on.get() and (gradient.tracked or own.gradient.node.tracked):
             own.gradient = self.family(sum_of(own.gradient.node, gradient))
         else:
-            own.gradient.show(sum_of(own.gradient.node, gradient))
+            own.gradient.store(sum_of(own.gradient.node, gradient))
         along(own.gradient)
         for hook in tuple(own.after.values()):
             hook(self)
@@ -267,6 +284,8 @@ class Differentiable(Handle):
         found = self._given("assign", self)
         if isinstance(found, Differentiable):
             found.node.base = None
+            if found._alias is not None:
+                found._alias.leave(found)  # type: ignore[arg-type]
         return found
 
     def copy(self, order: str = "C") -> Self:

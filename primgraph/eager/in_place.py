@@ -1,6 +1,6 @@
 """Operations in place: the tensor shows another value, and what it was computed into keeps its own.
 
-Views do not write through, of which a warning tells.
+Views do not write through, of which a warning tells, but in families where they do.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from primgraph.eager.indexing import (
     require_fit,
 )
 from primgraph.eager.run import along, origin_of, source_of
+from primgraph.eager.views import with_history
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -57,8 +58,12 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
             hint="change it within pg.no_grad()",
         )
     _tell_of_base(tensor, augmented)
-    before = tensor.node
-    tensor.show(leaf(value.node, True) if is_trained else value.node)
+    node, before = value.node, tensor.node
+    if is_trained:
+        node = leaf(node, True)
+    elif tensor.writes_through and not recording.is_on.get():
+        node = with_history(before, node)
+    tensor.store(node)
     if tensor.has_hooks and not is_trained:
         tensor._leave_hooks(before)
     along(tensor)
@@ -115,7 +120,7 @@ def _fitting(tensor: Tensor, value: Any) -> Any:
 def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
     """Warn where this is a view of a tensor that is still there: it stays as it is."""
     base = None if tensor.node.base is None else tensor.node.base()
-    if base is None or base is tensor or (augmented and _is_stored_back()):
+    if tensor.writes_through or base is None or base is tensor or (augmented and _is_stored_back()):
         return
     place = caller()
     taken = source_of(tensor.node)

@@ -17,6 +17,7 @@ from primgraph.eager.in_place import change, set_elements
 from primgraph.eager.indexing import elements_at
 from primgraph.eager.node import given
 from primgraph.eager.run import compute, source_of
+from primgraph.eager.views import share_all, share_part
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.ir.sheet import facts
 from primgraph.ir.types import NAME_OF_DTYPE
@@ -106,7 +107,16 @@ class Tensor(Differentiable):
         return change(self, self ^ other, augmented=True)
 
     def __getitem__(self, index: Any) -> Self:
-        return elements_at(self, index)
+        found = elements_at(self, index)
+        if self.writes_through and isinstance(found, Tensor):
+            share_part(found, self, index)
+        return found
+
+    def detach(self) -> Tensor:
+        found = super().detach()
+        if self.writes_through and isinstance(found, Tensor):
+            share_all(found, self)
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         set_elements(self, index, value)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.errors import ArgumentError, AxisError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.assumptions import at_least, equal
 from primgraph.ir.dims import Dim, names_in, parse_extent, size
 from primgraph.ir.fixed import Fixed
@@ -258,7 +258,7 @@ def as_axis(axis: Any, ndim: int) -> int:
     except TypeError:
         raise ArgumentError(f"an axis is an integer, not {axis!r}") from None
     if not -ndim <= number < ndim:
-        raise ShapeError(f"axis {number} is out of bounds for an array of {ndim} dimensions")
+        raise AxisError(f"axis {number} is out of bounds for an array of {ndim} dimensions")
     return number % ndim
 
 

@@ -30,7 +30,7 @@ from primgraph.ir.tracking import is_on, tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
-from primgraph.operators.variable import Variable, handles, in_manner, manner, mannered
+from primgraph.operators.variable import Variable, handles, in_manner, kind_of, manner, mannered
 from primgraph.source import caller
 
 P = ParamSpec("P")
@@ -173,11 +173,11 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
             if recorder.in_call:
-                return cast("R", _applied(recorder, function, args, kwargs, users))
+                return cast("R", _applied(recorder, operands, function, args, kwargs, users))
             recorder.begin_call()
             try:
                 recorder.in_call = not users
-                result = _applied(recorder, function, args, kwargs, users)
+                result = _applied(recorder, operands, function, args, kwargs, users)
             finally:
                 recorder.in_call = False
             return cast("R", handed_out(result))
@@ -197,6 +197,7 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
 
 def _applied(
     recorder: Recorder,
+    operands: Sequence[Variable],
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -204,6 +205,8 @@ def _applied(
 ) -> Any:
     """What `function` gives, in handles of the class that counts here."""
     kind = manner()
+    if kind is Variable:
+        kind = kind_of(operands)
     if kind is Variable or users:
         return _recorded(recorder, function, *args, **kwargs)
     return _in_manner(kind, recorder, function, args, kwargs)
@@ -230,6 +233,7 @@ def _in_manner(
     kwargs: dict[str, Any],
 ) -> Any:
     """The same, in handles of the class `kind`: `function` has to do with plain ones alone."""
+    args = tuple(kind.operands(function, args) or args)
     with mannered(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
         result = _recorded(recorder, function, *in_manner(Variable, args), **plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -91,6 +91,11 @@ class Variable(Handle):
     def detach(self) -> Variable:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
         return self._given("stop_gradient", self)
+
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return other arguments for a function where handles are of this class; None for these."""
+        return None
 
     @classmethod
     def returned(
@@ -196,6 +201,14 @@ def mannered(kind: type[Variable]) -> Iterator[None]:
 def handle_of(recorder: Recorder, value: Value) -> Variable:
     """A handle for a function of the user's, in the manner that counts here."""
     return _manner.get()(recorder, value)
+
+
+def kind_of(operands: Iterable[Any]) -> type[Variable]:
+    """Return the class of the first operand that has other manners than `Variable`."""
+    for operand in operands:
+        if type(operand) is not Variable and isinstance(operand, Variable):
+            return type(operand)
+    return Variable
 
 
 def in_manner(kind: type[Variable], found: Any) -> Any:

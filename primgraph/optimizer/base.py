@@ -52,10 +52,10 @@ class Step:
     def state(self, name: str, type: TensorType, value: float) -> Variable:
         return self._state(name, name, type, value)
 
-    def slot(self, parameter: Variable, name: str) -> Variable:
+    def slot(self, parameter: Variable, name: str, type: TensorType | None = None) -> Variable:
         owner = None if self.stepped is None else self.stepped.name_of(tensor_there(parameter))
         own = None if owner is None else f"{owner}.{name}"
-        return self._state(f"{parameter.name}.{name}", own, parameter.type, 0.0)
+        return self._state(f"{parameter.name}.{name}", own, type or parameter.type, 0.0)
 
     def _state(self, name: str, own: str | None, type: TensorType, value: float) -> Variable:
         """The state of that name, which has the elements of the optimizer's `own` one."""
@@ -368,9 +368,9 @@ class Optimizer(ABC):
         finally:
             self._ledger = None
 
-    def slot(self, parameter: Variable, name: str) -> Variable:
-        """A state of the parameter's type, zeros at first."""
-        return self._current().slot(parameter, name)
+    def slot(self, parameter: Variable, name: str, type: TensorType | None = None) -> Variable:
+        """Return a state that goes with the parameter, zeros at first; by default of its type."""
+        return self._current().slot(parameter, name, type)
 
     def keep(self, state: Variable, new: Variable) -> None:
         """Store `new` as `state` at the end of each step."""

@@ -69,14 +69,19 @@ class Adam(Optimizer):
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
     ) -> Variable:
+        mean, root = self._moments(parameter, gradient)
+        # In float64 whatever the parameter is: at first 1 - beta2**t is small beside 1.
+        corrected = rate * sqrt(1.0 - self.beta2**count) / (1.0 - self.beta1**count)
+        return times(corrected, mean) / (root + self.epsilon)
+
+    def _moments(self, parameter: Variable, gradient: Variable) -> tuple[Variable, Variable]:
+        """Update both moments; return the new first one and the root of the second."""
         mean, square = self.slot(parameter, "moment1"), self.slot(parameter, "moment2")
         new_mean = self.beta1 * mean + (1.0 - self.beta1) * gradient
         new_square = self.beta2 * square + (1.0 - self.beta2) * (gradient * gradient)
         self.keep(mean, new_mean)
         self.keep(square, new_square)
-        # In float64 whatever the parameter is: at first 1 - beta2**t is small beside 1.
-        corrected = rate * sqrt(1.0 - self.beta2**count) / (1.0 - self.beta1**count)
-        return times(corrected, new_mean) / (sqrt(new_square) + self.epsilon)
+        return new_mean, sqrt(new_square)
 
 
 @final

@@ -28,8 +28,8 @@ class Ledger(Protocol):
     def state(self, name: str, type: TensorType, value: float) -> Variable:
         """The state of that name, which holds `value` at every place at first."""
 
-    def slot(self, parameter: Variable, name: str) -> Variable:
-        """A state of the type of `parameter`, which goes with it; zeros at first."""
+    def slot(self, parameter: Variable, name: str, type: TensorType | None = None) -> Variable:
+        """Return a state that goes with `parameter`, by default of its type; zeros at first."""
 
     def keep(self, state: Variable, new: Variable) -> None:
         """Let `state` be `new` after the step."""
@@ -73,8 +73,8 @@ class Draft:
             self._reads[name] = (self._input(name, type), value)
         return self._reads[name][0]
 
-    def slot(self, parameter: Variable, name: str) -> Variable:
-        return self.state(f"{parameter.name}.{name}", parameter.type, 0.0)
+    def slot(self, parameter: Variable, name: str, type: TensorType | None = None) -> Variable:
+        return self.state(f"{parameter.name}.{name}", type or parameter.type, 0.0)
 
     def keep(self, state: Variable, new: Variable) -> None:
         if new.type != state.type:
@@ -146,7 +146,7 @@ class Stepped:
                 self.states[target].show(node)
             else:
                 node.tracked = changed[target].requires_grad
-                changed[target].show(node)
+                changed[target].store(node)
 
 
 def _tensors(parameters: Iterable[Any]) -> list[Tensor]:

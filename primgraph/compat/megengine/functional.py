@@ -189,7 +189,6 @@ sign = _of(pg.sign, "sign")
 silu = _of(pg.silu, "silu")
 sin = _of(pg.sin, "sin")
 sinh = _of(pg.sinh, "sinh")
-softmax = _of(pg.softmax, "softmax")
 softplus = _of(pg.softplus, "softplus")
 sqrt = _of(pg.sqrt, "sqrt")
 square = _of(pg.square, "square")
@@ -330,6 +329,13 @@ def one_hot(inp: Any, num_classes: int) -> Any:
 def linear(inp: Any, weight: Any, bias: Any = None) -> Any:
     """`inp @ weight.T + bias`: the weight is of shape (out_features, in_features)."""
     return pg.linear(inp, pg.transpose(weight), bias)
+
+
+def softmax(inp: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`exp(inp) / sum(exp(inp))` along `axis`: by default 0 with 0, 1 or 3 axes, or else 1."""
+    if axis is None:
+        axis = 0 if inp.ndim in (0, 1, 3) else 1
+    return pg.softmax(inp, axis)
 
 
 def dropout(inp: Any, drop_prob: float, training: bool = True) -> Any:

@@ -11,7 +11,7 @@ from primgraph.compat.megengine.tensor import Parameter
 from primgraph.eager.seeds import reserved
 from primgraph.initializers import Xavier
 from primgraph.ir.types import FLOAT32
-from primgraph.nn import GELU, Layer, ReLU, Sequential, Sigmoid, SiLU, Softmax, Tanh
+from primgraph.nn import GELU, Layer, ReLU, Sequential, Sigmoid, SiLU, Tanh
 
 __all__ = [
     "GELU",
@@ -59,6 +59,18 @@ class Dropout(Module):
     def forward(self, inputs: Any) -> Any:
         """`inputs` with some elements zero in training, as they are in evaluation."""
         return functional.dropout(inputs, self.drop_prob, self.training)
+
+
+class Softmax(Module):
+    """`functional.softmax` along `axis`, or the axis that it takes without one."""
+
+    def __init__(self, axis: int | None = None) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, inputs: Any) -> Any:
+        """Numbers that add up to one along the axis."""
+        return functional.softmax(inputs, self.axis)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Self, final
 
 from primgraph import optimizer as pg
+from primgraph.compat import adam as compat
 
 __all__ = ["SGD", "Adam", "AdamW"]
 
@@ -48,7 +49,7 @@ class SGD(_Optimizer):
 
 @final
 class Adam(_Optimizer):
-    """`pg.optimizer.Adam`."""
+    """Adam, with `eps` and step counts as MegEngine has them."""
 
     def __init__(
         self,
@@ -58,12 +59,13 @@ class Adam(_Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(pg.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay))
+        options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
+        super().__init__(compat.Adam(lr, *betas, eps, **options))
 
 
 @final
 class AdamW(_Optimizer):
-    """`pg.optimizer.AdamW`."""
+    """Adam with decay of the weights themselves."""
 
     def __init__(
         self,
@@ -73,9 +75,8 @@ class AdamW(_Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
     ) -> None:
-        first, second = betas
         options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
-        super().__init__(pg.AdamW(lr, beta1=first, beta2=second, epsilon=eps, **options))
+        super().__init__(compat.AdamW(lr, *betas, eps, **options))
 
 
 def __dir__() -> list[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import prod as product
 from typing import Any, Self, final
 
 import numpy as np
 
+from primgraph.compat.promotion import promoted
 from primgraph.eager.node import Node, given
 from primgraph.eager.recording import no_grad
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.ir.types import FLOAT32, as_dtype
+from primgraph.ir.types import FLOAT32, as_axis, as_dtype
+from primgraph.operators.handle import Axes
 from primgraph.operators.promotion import array_of
 
 # What Python's numbers are, by kind.
@@ -23,6 +27,26 @@ class Tensor(_Tensor):
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
         super().__init__(data if isinstance(data, Node) else _made(data, dtype))
+
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return arguments in the dtypes to which MegEngine promotes them; None for the same."""
+        return promoted(function, args, FLOAT32)
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
+        """Sum over `axis`, in the dtype of the elements."""
+        return self._given("sum", self, axis, keepdims, dtype=self.dtype)
+
+    def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
+        """Product over `axis`, in the dtype of the elements."""
+        return self._given("prod", self, axis, keepdims, dtype=self.dtype)
+
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Self:
+        """The axes from `start_axis` to `end_axis` as one."""
+        shape = self.shape
+        first, last = as_axis(start_axis, len(shape)), as_axis(end_axis, len(shape))
+        middle = product(shape[first : last + 1])
+        return self._given("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
 
     def reset_zero(self) -> Self:
         """Zeros from now on."""

@@ -13,9 +13,9 @@ differs.
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.compat import torch
-from primgraph.compat.oneflow import autograd
+from primgraph.compat.oneflow import autograd, optim
 from primgraph.compat.oneflow.tensor import Tensor, create
-from primgraph.compat.torch import nn, optim
+from primgraph.compat.torch import nn
 from primgraph.compat.torch.autograd import (
     enable_grad,
     inference_mode,

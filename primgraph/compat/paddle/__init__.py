@@ -22,6 +22,7 @@ taken and has no effect; options that there is nothing for are refused.
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
+from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.framework import (
@@ -34,14 +35,12 @@ from primgraph.compat.paddle.framework import (
     float16,
     float32,
     float64,
-    get_default_dtype,
     in_dynamic_mode,
     int8,
     int16,
     int32,
     int64,
     seed,
-    set_default_dtype,
     uint8,
 )
 from primgraph.compat.paddle.tensor import (

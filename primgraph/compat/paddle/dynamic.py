@@ -6,10 +6,14 @@ from typing import Any, TypeVar, cast, final
 
 import numpy as np
 
-from primgraph.compat.paddle.framework import CPUPlace, dtype_or_default, paddles
+from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.framework import CPUPlace, paddles
+from primgraph.compat.paddle.methods import Methods, Variable
+from primgraph.eager.adoption import stand_ins
 from primgraph.eager.node import given
 from primgraph.eager.recording import no_grad as nothing_recorded
 from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.eager.views import Sharing
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
 from primgraph.operators.promotion import array_of
@@ -18,7 +22,7 @@ T = TypeVar("T")
 
 
 @final
-class Tensor(_Tensor):
+class Tensor(Methods, Sharing, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays."""
 
     __slots__ = ()
@@ -69,6 +73,9 @@ class Tensor(_Tensor):
         """Other elements from now on."""
         with nothing_recorded():
             self.copy_(value)
+
+
+stand_ins[Tensor] = Variable
 
 
 @paddles

@@ -6,18 +6,19 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from primgraph import initializers
+from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.methods import Variable
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
-from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, OptionError
+from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import checked_late
-from primgraph.ir.types import FLOAT32, DType, as_dtype
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import in_manner
 from primgraph.program.program import create_parameter as _create_parameter
 from primgraph.program.program import current_program
 
@@ -25,7 +26,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Initializer: TypeAlias = initializers.Initializer | Callable[..., Any]
 
-_default_dtype: list[DType] = [FLOAT32]
 _is_static: list[bool] = [False]
 
 
@@ -34,7 +34,7 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
 
     A `name` has no effect, but is a string or None: another argument at its place is none of
     Paddle's. In static mode what is made from nothing belongs to the default program, where no
-    other one is entered.
+    other one is entered. Variables that it returns have Paddle's methods.
     """
     parameters = list(inspect.signature(function).parameters)
     place = parameters.index("name") if "name" in parameters else len(parameters)
@@ -49,9 +49,9 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
                 hint=f"it takes {', '.join(parameters)}",
             )
         if in_dynamic_mode() or innermost.get() is not None:
-            return checked(*args, **kwargs)
+            return cast("R", in_manner(Variable, checked(*args, **kwargs)))
         with current_program():
-            return checked(*args, **kwargs)
+            return cast("R", in_manner(Variable, checked(*args, **kwargs)))
 
     return call
 
@@ -101,30 +101,6 @@ def disable_static(place: Any = None) -> None:
 def in_dynamic_mode() -> bool:
     """Whether what is made from nothing, outside of programs, are tensors."""
     return not _is_static[0]
-
-
-def get_default_dtype() -> str:
-    """The name of the dtype of what is declared without one: float32, as Paddle has it.
-
-    It is apart from primgraph's own default dtype, which stays what it is.
-    """
-    return _default_dtype[0].name
-
-
-def set_default_dtype(d: Any) -> None:
-    """Set the dtype of what is declared through this package without one.
-
-    Raises `DTypeError` for anything but a float dtype.
-    """
-    found = as_dtype(d)
-    if found.kind != "f":
-        raise DTypeError(f"the default dtype is a float dtype, not {found}")
-    _default_dtype[0] = found
-
-
-def dtype_or_default(dtype: Any) -> DType:
-    """The dtype that `dtype` names; the default one for None."""
-    return _default_dtype[0] if dtype is None else as_dtype(dtype)
 
 
 @paddles
@@ -202,7 +178,7 @@ def create_parameter(
     attr: Any = None,
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
-) -> Variable:
+) -> Any:
     """`pg.create_parameter` with the name and initializer of `attr`, if it has any."""
     given, rule = named_and_initialized(attr, default_initializer)
     made = _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)

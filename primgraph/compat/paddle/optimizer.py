@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias, final
 
 from primgraph import optimizer as pg
+from primgraph.compat import adam as compat
 from primgraph.compat.paddle.framework import refused
 from primgraph.compat.paddle.static import variables_named
 from primgraph.eager.tensor import Tensor
@@ -99,8 +100,9 @@ class SGD(Optimizer):
 @final
 @checked_methods(late=True)
 class Adam(Optimizer):
-    """`pg.optimizer.Adam`; `grad_clip` is one of primgraph's `clip_by` functions.
+    """Adam, with `epsilon` and step counts as Paddle has them.
 
+    `grad_clip` is one of primgraph's `clip_by` functions.
     All gradients are dense, and all updates are of one kernel: `lazy_mode` and `use_multi_tensor`
     make no difference.
     """
@@ -126,4 +128,5 @@ class Adam(Optimizer):
             "weight_decay": weight_decay or 0.0,
             "grad_clip": grad_clip,
         }
-        super().__init__(pg.Adam(learning_rate, beta1, beta2, epsilon, **options), parameters)
+        rule = compat.Adam(learning_rate, beta1, beta2, epsilon, **options)
+        super().__init__(rule, parameters)

@@ -11,11 +11,11 @@ import numpy as np
 
 from primgraph.autodiff.grad import grad
 from primgraph.autodiff.request import Seeds
+from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     as_paddle_raises,
     create_parameter,
-    dtype_or_default,
     paddles,
     refused,
 )

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.dynamic import as_paddles
-from primgraph.compat.paddle.framework import dtype_or_default, new_key, paddles, refused
+from primgraph.compat.paddle.framework import new_key, paddles, refused
+from primgraph.compat.paddle.methods import Methods
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import ArrayLike, Axes, Handle
@@ -406,3 +408,22 @@ def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
 def zeros_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
     return pg.zeros_like(x, dtype)
+
+
+for _name in (
+    "gather",
+    "index_select",
+    "matmul",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "pow",
+    "reshape",
+    "scale",
+    "split",
+    "strided_slice",
+    "sum",
+    "transpose",
+):
+    setattr(Methods, _name, globals()[_name])

@@ -7,9 +7,9 @@ under other names: tensors are a subclass of `pg.Tensor` with torch's methods, a
 with them are such tensors again. These differences remain:
 
 - Tensors are in the processor's memory; `device` is checked, and changes nothing.
-- What an operation in place changes is one handle. What was computed from the old elements keeps
-  them, so that gradients are right where torch raises; views do not write through.
-- Integers and floats that meet are promoted as NumPy promotes them.
+- What an operation in place changes is a tensor and its views. What was computed from the old
+  elements keeps them, so that gradients are right where torch raises.
+- `numpy()` gives an array that cannot be written to; `from_numpy` copies.
 - Conventions of derivatives are primgraph's: ties are split evenly, guards of `where` hold. But
   gradients by complex tensors are torch's, `df/dx + i df/dy`: in `.grad`, hooks, functions of one's
   own, and what `autograd` and `func` give.

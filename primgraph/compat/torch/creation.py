@@ -11,7 +11,8 @@ from primgraph.compat.torch.framework import checked_device, dtype_or_default
 from primgraph.compat.torch.tensor import Tensor, made
 from primgraph.eager.seeds import reserved
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.ir.types import as_dtype
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import as_dtype, as_shape
 
 T = TypeVar("T", bound=Tensor)
 
@@ -129,6 +130,8 @@ class Creators(Generic[T]):
         if high is None:
             high = given.pop()
         first = given.pop() if given else low
+        if first >= high:
+            raise ArgumentError(f"randint draws from {first} up to but without {high}: from none")
         return self._of(self._draw().integers(first, high, size), dtype, None, False)
 
     def randperm(self, n: int) -> T:
@@ -227,7 +230,7 @@ def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
         sizes = [size]
     if len(sizes) == 1 and isinstance(sizes[0], list | tuple):
         sizes = sizes[0]
-    return tuple(int(n) for n in sizes)
+    return as_shape([int(n) for n in sizes])
 
 
 create = Creators(Tensor)

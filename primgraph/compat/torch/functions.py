@@ -12,7 +12,8 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.torch import framework
-from primgraph.errors import ArgumentError, ShapeError
+from primgraph.eager.views import share_computed
+from primgraph.errors import ArgumentError, BoundsError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
 
@@ -207,7 +208,7 @@ atan = arctan = _unary(pg.arctan, "atan")
 atanh = arctanh = _unary(pg.arctanh, "atanh")
 angle = _unary(pg.angle, "angle")
 ceil = _unary(pg.ceil, "ceil")
-conj = conj_physical = resolve_conj = _unary(pg.conj, "conj")
+conj = conj_physical = _unary(pg.conj, "conj")
 imag = _unary(pg.imag, "imag")
 real = _unary(pg.real, "real")
 cos = _unary(pg.cos, "cos")
@@ -266,6 +267,11 @@ def complex(real: Any, imag: Any) -> Any:
     return pg.complex(real, imag)
 
 
+def resolve_conj(input: Any) -> Any:
+    """Return `input`: what is conjugated here is computed, and not noted for later."""
+    return input
+
+
 def polar(abs: Any, angle: Any) -> Any:
     """Complex numbers of their sizes and angles."""
     return pg.complex(pg.multiply(abs, pg.cos(angle)), pg.multiply(abs, pg.sin(angle)))
@@ -283,12 +289,15 @@ def vdot(input: Any, other: Any) -> Any:
 
 def view_as_real(input: Any) -> Any:
     """Real and imaginary parts along a new last axis."""
-    return pg.stack([pg.real(input), pg.imag(input)], -1)
+    return share_computed(pg.stack([pg.real(input), pg.imag(input)], -1), input, view_as_real)
 
 
 def view_as_complex(input: Any) -> Any:
-    """Complex numbers of the parts along the last axis."""
-    return pg.complex(input[..., 0], input[..., 1])
+    """Complex numbers of the parts along the last axis, which has two elements."""
+    if not input.shape or input.shape[-1] != 2:
+        raise ShapeError(f"view_as_complex takes pairs along the last axis, not {input.type}")
+    found = pg.complex(input[..., 0], input[..., 1])
+    return share_computed(found, input, view_as_complex)
 
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
@@ -339,8 +348,8 @@ def where(condition: Any, input: Any, other: Any) -> Any:
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """`value` where the mask holds, `input` elsewhere."""
-    return pg.where(mask, value, input)
+    """`value` where the mask holds, `input` elsewhere, in the dtype of `input`."""
+    return pg.where(mask, pg.astype(value, input.dtype), input)
 
 
 # Reductions and scans.
@@ -445,7 +454,8 @@ def norm(input: Any, p: Any = "fro", dim: Dims = None, keepdim: bool = False) ->
     order = None if p in ("fro", None, 2) else p
     if dim is not None or order is None:
         return pg.norm(input, order, dim, keepdim)
-    return pg.norm(pg.flatten(input), order, None, keepdim)
+    found = pg.norm(pg.flatten(input), order)
+    return pg.reshape(found, (1,) * input.ndim) if keepdim else found
 
 
 def cumsum(input: Any, dim: int) -> Any:
@@ -532,7 +542,9 @@ swapaxes = transpose
 
 
 def t(input: Any) -> Any:
-    """A matrix with its axes exchanged."""
+    """A matrix with its axes exchanged; a vector as it is. Raises `ShapeError` for more axes."""
+    if input.ndim > 2:
+        raise ShapeError(f"t takes a matrix, not an array of {input.ndim} axes")
     return pg.transpose(input)
 
 
@@ -589,13 +601,20 @@ def roll(input: Any, shifts: Any, dims: Dims = None) -> Any:
     return pg.roll(input, shifts, dims)
 
 
+def _require_matrix(name: str, input: Any) -> None:
+    if input.ndim < 2:
+        raise ShapeError(f"{name} takes an array of two axes or more, not {input.ndim}")
+
+
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """Zeros above a diagonal."""
+    """Zeros above a diagonal. Raises `ShapeError` for a vector."""
+    _require_matrix("tril", input)
     return pg.tril(input, diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """Zeros below a diagonal."""
+    """Zeros below a diagonal. Raises `ShapeError` for a vector."""
+    _require_matrix("triu", input)
     return pg.triu(input, diagonal)
 
 
@@ -639,6 +658,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """So many parts along `dim` of one size, the last one of the rest."""
+    if chunks < 1:
+        raise ArgumentError(f"chunk makes one part or more, not {chunks}")
     return split(input, -(-input.shape[as_axis(dim, input.ndim)] // chunks), dim)
 
 
@@ -686,8 +707,18 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
-    """So many slices from one position on along `dim`."""
-    lead = [builtins.slice(None)] * as_axis(dim, input.ndim)
+    """So many slices from one position on along `dim`.
+
+    Raises `BoundsError` for slices that are not there.
+    """
+    axis = as_axis(dim, input.ndim)
+    extent = input.shape[axis]
+    start += extent if start < 0 else 0
+    if not 0 <= start <= start + length <= extent:
+        raise BoundsError(
+            f"narrow: {length} slices from {start} on are not among {extent} along axis {dim}"
+        )
+    lead = [builtins.slice(None)] * axis
     return input[(*lead, builtins.slice(start, start + length))]
 
 

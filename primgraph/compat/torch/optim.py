@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from primgraph import optimizer as pg
+from primgraph.compat import adam as compat
 
 __all__ = ["SGD", "Adam", "AdamW"]
 
@@ -31,8 +32,8 @@ def Adam(
     eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> pg.Optimizer:
-    """`pg.optimizer.Adam`."""
-    return pg.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
+    """Adam, with `eps` and step counts as torch has them."""
+    return compat.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
 
 
 def AdamW(
@@ -42,11 +43,8 @@ def AdamW(
     eps: float = 1e-8,
     weight_decay: float = 0.01,
 ) -> pg.Optimizer:
-    """`pg.optimizer.AdamW`."""
-    first, second = betas
-    return pg.AdamW(
-        lr, beta1=first, beta2=second, epsilon=eps, parameters=params, weight_decay=weight_decay
-    )
+    """Adam with decay of the weights themselves."""
+    return compat.AdamW(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
 
 
 def __dir__() -> list[str]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from primgraph.compat.promotion import promoted
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.conjugates import turned, turned_node
+from primgraph.compat.torch.indices import as_masks, in_two_steps
 from primgraph.eager.adoption import stand_ins
 from primgraph.eager.in_place import change
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.eager.views import Sharing, View, show_elements, show_view
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
 from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
 from primgraph.operators import astype
@@ -121,6 +125,19 @@ class Manners(Handle):
         """Whether the elements are floats."""
         return self.dtype.kind == "f"
 
+    @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return arguments in the dtypes to which torch promotes them; None for the same."""
+        return promoted(function, args, framework.get_default_dtype(), is_ranked=True)
+
+    def __getitem__(self, index: Any) -> Self:
+        known = as_masks(index)
+        steps = in_two_steps(known)
+        if steps is None:
+            return super().__getitem__(known)
+        first, second = steps
+        return super().__getitem__(first)[second]
+
     # Conversions.
 
     def _astype(self, dtype: DType) -> Self:
@@ -174,8 +191,9 @@ class Manners(Handle):
         return self
 
     def contiguous(self) -> Self:
-        """Itself."""
-        return self
+        """Return itself, or a copy of a view whose elements lie in another order."""
+        alias = self._alias if isinstance(self, _Tensor) else None
+        return self.clone() if isinstance(alias, View) and not alias.is_contiguous else self
 
 
 for _name in functions.__all__:
@@ -189,7 +207,7 @@ class Variable(Manners, _Variable):
     __slots__ = ()
 
 
-class Tensor(Manners, _Tensor):
+class Tensor(Manners, Sharing, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it."""
 
     __slots__ = ()
@@ -200,6 +218,25 @@ class Tensor(Manners, _Tensor):
         if isinstance(data, int):
             data = np.zeros((data, *sizes))
         super().__init__(made(data, framework.get_default_dtype(), False))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        known = as_masks(index)
+        steps = in_two_steps(known)
+        if steps is None:
+            super().__setitem__(known, value)
+        else:
+            first, second = steps
+            self[first][second] = value
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """Return the elements as an array that cannot be written to.
+
+        In torch the two share memory: a write to the array, which would have to change the tensor,
+        is an error. `x.numpy().copy()` is an array of the caller's own.
+        """
+        array = self._array().view()
+        array.flags.writeable = False
+        return array
 
     def backward(
         self,
@@ -225,17 +262,17 @@ class Tensor(Manners, _Tensor):
 
     @property
     def data(self) -> _Tensor:
-        """The same elements without what they were computed from; setting it sets the elements."""
+        """The same elements, shared, without what they were computed from.
+
+        What is changed in place there is changed here. Setting it shares other elements.
+        """
         return self.detach()
 
     @data.setter
     def data(self, value: _Tensor) -> None:
-        node = value.detach().node
-        if self.requires_grad:
-            node.tracked = self.is_leaf
-        self.show(node)
+        show_elements(self, value)
 
-    # In place: the tensor shows another value from now on.
+    # In place: the tensor, and all that shares its elements, shows another value from now on.
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Self:
         """`x += alpha * other`."""
@@ -288,7 +325,7 @@ class Tensor(Manners, _Tensor):
                 "a leaf Variable that requires grad is being used in an in-place operation.",
                 hint="give what depends on it a name of its own: y = x.reshape(...)",
             )
-        self.show(value.node)
+        show_view(self, value)
         return self
 
     def __repr__(self) -> str:

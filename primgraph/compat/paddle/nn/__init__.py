@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import nn as pg
-from primgraph.compat.paddle.framework import (
-    Initializer,
-    dtype_or_default,
-    named_and_initialized,
-)
+from primgraph.compat.paddle.defaults import dtype_or_default
+from primgraph.compat.paddle.framework import Initializer, named_and_initialized
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.errors import ArgumentError
 from primgraph.nn import LayerDict, LayerList, ParameterList, Sequential

@@ -137,6 +137,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Any:
     """More elements before and after: pairs of numbers, the first pair for the last axis."""
+    if len(pad) % 2:
+        raise ArgumentError(f"pad takes pairs of numbers, not {len(pad)} numbers")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [*zip(pad[::2], pad[1::2], strict=True)][::-1]
     return pg.pad(input, pairs, mode, constant_values=value)
 

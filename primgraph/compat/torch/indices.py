@@ -1,0 +1,58 @@
+"""Indices as torch reads them: integers are taken before arrays, and bytes are masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.operators.handle import Handle
+
+
+def as_masks(index: Any) -> Any:
+    """Return `index` with booleans for arrays of bytes."""
+    if isinstance(index, tuple):
+        return tuple(map(as_masks, index))
+    if isinstance(index, Handle | np.ndarray) and index.dtype == np.uint8 and index.ndim:
+        return index.astype("bool")
+    return index
+
+
+def in_two_steps(index: Any) -> tuple[Any, Any] | None:
+    """Return an index without arrays, and that of the arrays in what it gives.
+
+    None if they are the same as one index. NumPy broadcasts an integer with the arrays, so that
+    the axes of arrays come first where it stands apart from them.
+    """
+    entries = index if isinstance(index, tuple) else (index,)
+    if not (any(map(_is_integer, entries)) and any(map(_is_array, entries))):
+        return None
+    first: list[Any] = []
+    second: list[Any] = []
+    for entry in entries:
+        if _is_array(entry):
+            first += [slice(None)] * _consumed(entry)
+            second.append(entry)
+        else:
+            first.append(entry)
+            if not _is_integer(entry):
+                second.append(Ellipsis if entry is Ellipsis else slice(None))
+    return tuple(first), tuple(second)
+
+
+def _is_integer(entry: Any) -> bool:
+    if isinstance(entry, bool | np.bool_):
+        return False
+    dtype = getattr(entry, "dtype", None)
+    single = dtype is not None and dtype.kind in "iu" and np.ndim(entry) == 0
+    return isinstance(entry, int) or single
+
+
+def _is_array(entry: Any) -> bool:
+    return isinstance(entry, list) or (isinstance(entry, Handle | np.ndarray) and entry.ndim > 0)
+
+
+def _consumed(entry: Any) -> int:
+    """Return the number of axes that an array stands for: a mask for as many as it has."""
+    array = np.asarray(entry) if isinstance(entry, list) else entry
+    return int(array.ndim) if array.dtype.kind == "b" else 1
