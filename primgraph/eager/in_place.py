@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from primgraph.atomic import call_all
 from primgraph.eager import recording
 from primgraph.eager.differentiable import TensorWarning, leaf
 from primgraph.eager.elements import made_at
@@ -58,10 +59,11 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
         )
     _tell_of_base(tensor, augmented)
     before = tensor.node
-    tensor.show(leaf(value.node, True) if is_trained else value.node)
+    calls = tensor.showing(leaf(value.node, True) if is_trained else value.node)
     if tensor.has_hooks and not is_trained:
-        tensor._leave_hooks(before)
+        calls += tensor.leaving_hooks(before)
     along(tensor)
+    call_all(calls)
     return tensor
 
 

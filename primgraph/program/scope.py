@@ -12,8 +12,8 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from operator import itemgetter
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar, final
@@ -21,6 +21,7 @@ from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.errors import FeedError, near_matches
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import checked_methods
@@ -368,6 +369,26 @@ class Scope:
         alive = ((r, r()) for r in list(self._readings))
         gone = [r for r, reading in alive if reading is None or reading.thread != here]
         self._readings.difference_update(gone)
+
+
+@storing
+def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()) -> None:
+    """Hold `new`, arrays that nobody else has, in several scopes, and make `calls`, all at once."""
+    with ExitStack() as turns:
+        for scope in sorted(new, key=id):
+            # What guests have brought before is older.
+            scope.read()
+            turns.enter_context(scope.turn())
+        stored = []
+        for scope, arrays in new.items():
+            before = scope.latest()
+            after = before.followed_by(Changes(tuple(arrays), ()), [*arrays.values()])
+            stored.append((scope, before, after))
+        call_all([*calls, *[(old.later.setdefault, NEXT, after) for _, old, after in stored]])
+        for scope, before, after in stored:
+            # Whoever stores without waiting for a turn may have come first.
+            if before.later[NEXT] is not after:
+                scope.put(new[scope])
 
 
 def copied(name: str, value: Any, type: TensorType | None = None) -> Array:
