@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any, final
 
@@ -18,6 +17,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.functional.world import World, is_array, world_of
 from primgraph.ir.signature import applied
 from primgraph.ir.types import complex_dtype
+from primgraph.locks import cached_property
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 

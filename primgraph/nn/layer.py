@@ -365,7 +365,8 @@ class Layer:
         homes: dict[Scope, dict[str, np.ndarray[Any, Any]]] = {}
         calls: list[Call] = []
         # A parameter that has several names is changed once.
-        for parameter, array in {known[n].identity: (known[n], a) for n, a in arrays.items()}.values():
+        changed = {known[n].identity: (known[n], array) for n, array in arrays.items()}
+        for parameter, array in changed.values():
             home = parameter.home
             if home is None:
                 calls += parameter.holding(array)

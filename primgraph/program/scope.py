@@ -26,6 +26,7 @@ from primgraph.errors import FeedError, near_matches
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
+from primgraph.locks import make_lock
 from primgraph.program.sharing import NEXT, Desk, Guest
 from primgraph.tables import quantity
 
@@ -188,7 +189,7 @@ class Scope:
     def __init__(self) -> None:
         # Whoever stores holds it. It can be taken again by the thread that has it, which may be
         # interrupted by a signal, so it is no more than a courtesy: `store` relies on nothing.
-        self._turn = threading.RLock()
+        self._turn = make_lock()
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
@@ -230,7 +231,7 @@ class Scope:
         lock = self._turn
         while not lock.acquire(timeout=_PATIENCE):
             if lock is self._turn and not any(map(_stores, sys._current_frames())):
-                self._turn = threading.RLock()
+                self._turn = make_lock()
             lock = self._turn
         lock.release()
         return lock
@@ -363,8 +364,7 @@ class Scope:
         self.put({name: copied(name, value, type)})
 
     def after_fork(self) -> None:
-        """In a child process nobody stores or reads but the thread that has forked."""
-        self._turn = threading.RLock()
+        """In a child process nobody reads but the thread that has forked."""
         here = threading.get_ident()
         alive = ((r, r()) for r in list(self._readings))
         gone = [r for r, reading in alive if reading is None or reading.thread != here]
