@@ -1,9 +1,9 @@
-"""Interrupt changes of tensors, as Ctrl-C does, and check that each is made as a whole or not at all.
+"""Interrupt changes of tensors, as Ctrl-C does: each is made as a whole or not at all.
 
     python tests/interrupts.py --count 10000 --seed 0
 
-Every case of `CASES` is interrupted by a timer at random times. The exit status is 1 if a change was
-torn, if a case could not go on afterwards, or if anything but `KeyboardInterrupt` was raised.
+Every case of `CASES` is interrupted by a timer at random times. The exit status is 1 if a change
+was torn, if a case could not go on afterwards, or if anything but `KeyboardInterrupt` was raised.
 """
 
 from __future__ import annotations
