@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Never, final
 from weakref import ref
 
-from primgraph.atomic import Call, call_all
+from primgraph.atomic import Call, Exit, call_all
 from primgraph.eager import recording
 from primgraph.eager.accumulation import accumulate
 from primgraph.eager.backward import listed, seeds_of
@@ -163,8 +164,10 @@ class GradManager:
         self.record()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def _undoing(self) -> Callable[[], None]:
+        return partial(_release_new, [self], [self._is_recording])
+
+    __exit__ = Exit(release, _undoing)
 
     def __or__(self, other: GradManager | Group) -> Group:
         return Group([self]) | other
@@ -187,8 +190,13 @@ class Group:
         _enter(self._managers)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _leave(self) -> None:
         _release(self._managers)
+
+    def _undoing(self) -> Callable[[], None]:
+        return partial(_release_new, self._managers, [m._is_recording for m in self._managers])
+
+    __exit__ = Exit(_leave, _undoing)
 
 
 def _enter(managers: Sequence[GradManager]) -> None:
@@ -202,6 +210,11 @@ def _enter(managers: Sequence[GradManager]) -> None:
         # Who is interrupted at the end of this does not know that anything is recorded.
         _release(managers)
         raise
+
+
+def _release_new(managers: Sequence[GradManager], before: Sequence[bool]) -> None:
+    """Release those that record and did not before."""
+    _release([m for m, was in zip(managers, before, strict=True) if not was])
 
 
 def _starting(listed: Sequence[_Attached]) -> list[Call]:
