@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
@@ -36,12 +35,13 @@ from primgraph.codegen.scalar.function import scalar_function, scalar_trips
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Equation, Graph
+from primgraph.locks import make_lock
 from primgraph.primitives.control import scan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 # Held by who writes code that others may ask for, too.
-_writing = threading.RLock()
+_writing = make_lock()
 
 _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 

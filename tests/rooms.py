@@ -28,7 +28,13 @@ PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
 # `primgraph` itself stand here by name.
 FLOORS = (
     ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
-    ("primgraph.errors", "primgraph.frames", "primgraph.source"),
+    (
+        "primgraph.atomic",
+        "primgraph.errors",
+        "primgraph.frames",
+        "primgraph.locks",
+        "primgraph.source",
+    ),
     ("primgraph.approximations", "primgraph.ir", "primgraph.sparsity"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
     (

@@ -1,13 +1,19 @@
 """Training and ensembles over chunks, on two worker processes and in this process."""
 
+import io
+import json
 import subprocess
 import sys
 import textwrap
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.distributed import training
+from primgraph.distributed.engine import engine_of
 
 pytest.importorskip("distributed", reason="dask and distributed are not installed")
 pytest.importorskip("dask.array", reason="dask is not installed")
@@ -156,6 +162,99 @@ def test_what_is_no_checkpoint_is_an_error_and_stays(tmp_path):
     options["checkpoint"] = tmp_path / "nowhere" / "run.npz"
     with pytest.raises(pg.OptionError, match=r"the folder of the checkpoint .* does not exist"):
         pg.fit(program, loss, SAMPLES, 1, **options)
+
+
+def rewritten(whole, change, method=zipfile.ZIP_STORED):
+    """A checkpoint whose members, a dict of arrays by name, `change` has changed."""
+    with np.load(io.BytesIO(whole)) as found:
+        arrays = {name: found[name] for name in found.files}
+    about = json.loads(arrays["about"].tobytes())
+    change(about, arrays)
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", method) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, array)
+    return memory.getvalue()
+
+
+# Values that entries of a checkpoint are given, most of them of other types.
+ODD = (None, True, 1.0, -1, 2, 10**30, "3", "0x1p9999", [], ["x"], [1], {}, float("nan"))
+
+
+def mutated(whole, rng):
+    """A checkpoint with another entry, another array, or other bytes."""
+    kind = rng.integers(4)
+    if kind == 0:
+        content = bytearray(whole)
+        for _ in range(rng.integers(1, 6)):
+            content[rng.integers(len(content))] = rng.integers(256)
+        return bytes(content)
+
+    def change(about, arrays):
+        names = sorted(arrays if kind == 3 else about)
+        name = names[rng.integers(len(names))]
+        if kind == 3 and name != "about":
+            array = arrays.pop(name)
+            others = [array[None], array.astype("complex64"), array.astype(str), array + 1]
+            if (pick := rng.integers(5)) < 4:
+                arrays[name] = others[pick]
+        elif rng.random() < 0.1:
+            about.pop(name, None)
+        else:
+            about[name] = ODD[rng.integers(len(ODD))]
+
+    return rewritten(whole, change)
+
+
+def test_mutated_checkpoints_are_refused_or_restored(tmp_path):
+    program, loss = network(pg.optimizer.SGD(0.1))
+    file = tmp_path / "run.npz"
+    trainer = training._Trainer(engine_of("threads"), program, loss, SAMPLES, 3, None)
+    place = trainer.restored(file)
+    for path in (None, file):
+        trainer.finish_epoch(place, path, 2)
+    place.losses.append(trainer.step(trainer.steps(2)[0]))
+    place.steps += 1
+    trainer.save(file, place)
+    whole = file.read_bytes()
+    refused = 0
+    for seed in range(300):
+        file.write_bytes(mutated(whole, np.random.default_rng(seed)))
+        before = states(program)
+        try:
+            found = trainer.restored(file)
+        except (pg.LoadError, pg.OptionError):
+            refused += 1
+            assert states(program) == before, "a refused checkpoint has changed states"
+            continue
+        assert (found.steps, trainer.count, len(found.losses), len(found.history)) == (1, 7, 1, 2)
+        if seed % 10 == 0:
+            trainer.finish_epoch(found, None, 1)
+    assert 200 < refused < 300
+
+
+def test_a_checkpoint_is_not_inflated(tmp_path):
+    program, loss = network(pg.optimizer.SGD(0.1))
+    file = tmp_path / "run.npz"
+    options = {"client": "threads", "checkpoint": file}
+    pg.fit(program, loss, SAMPLES, 1, **options)
+    whole = file.read_bytes()
+    zeros = np.zeros(2**24)
+    for name in ("about", "state w"):
+        bomb = rewritten(whole, lambda _, a, n=name: a.update({n: zeros}), zipfile.ZIP_DEFLATED)
+        if name == "about":
+            bomb = rewritten(whole, lambda about, _: about.update(pad=" " * 2**24), 8)
+        file.write_bytes(bomb)
+        assert len(bomb) < 2**20
+        tracemalloc.start()
+        try:
+            with pytest.raises(pg.LoadError, match="is no checkpoint of fit"):
+                pg.fit(program, loss, SAMPLES, 2, **options)
+            assert tracemalloc.get_traced_memory()[1] < 2**23
+        finally:
+            tracemalloc.stop()
 
 
 def test_training_refuses_what_it_cannot_do(client):

@@ -9,8 +9,9 @@ import select
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Sequence
+
+from primgraph.locks import make_lock
 
 
 def run(
@@ -52,7 +53,7 @@ def run(
 
 
 # Held while a process starts, in which none may split off: the start would wait for its end.
-_starting = threading.Lock()
+_starting = make_lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_starting.acquire,

@@ -14,11 +14,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, final
+
+from primgraph.locks import make_lock
 
 # How builds of OpenBLAS decorate the names of their functions.
 DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
@@ -33,7 +34,7 @@ class _Setting:
     def __init__(self, get: Callable[[], int], put: Callable[[int], None]) -> None:
         self.get, self.put = get, put
         # A finaliser may call a kernel in the middle of these lines, in the same thread.
-        self.lock = threading.RLock()
+        self.lock = make_lock()
         self.holders: set[object] = set()
         self.before = 1
 
@@ -83,7 +84,7 @@ def _setting() -> _Setting | None:
         return _found_setting()
 
 
-_looking = threading.Lock()
+_looking = make_lock()
 
 
 @cache
@@ -136,16 +137,12 @@ def library_at(path: str) -> ctypes.CDLL | None:
 
 def _after_fork() -> None:
     """In a child process nobody of those holds the setting who did in the parent."""
-    global _looking
-    _looking = threading.Lock()
     setting = _found_setting() if _found_setting.cache_info().currsize else None
-    if setting is not None:
-        setting.lock = threading.RLock()
-        if setting.holders:
-            setting.holders.clear()
-            # That takes a lock of OpenBLAS, which a product in another thread may have held.
-            if setting.get() != setting.before:
-                setting.put(setting.before)
+    if setting is not None and setting.holders:
+        setting.holders.clear()
+        # That takes a lock of OpenBLAS, which a product in another thread may have held.
+        if setting.get() != setting.before:
+            setting.put(setting.before)
 
 
 if hasattr(os, "register_at_fork"):

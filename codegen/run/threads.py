@@ -18,6 +18,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.signature import checked_late
+from primgraph.locks import make_lock
 
 # The things that one thread has for each block of a loop, those for all loops of a kernel, and a
 # loop that goes through them.
@@ -147,7 +148,7 @@ class _Job:
     ) -> None:
         self.loop, self.outside, self.number = loop, outside, number
         self.space, self.spares = space, spares
-        self.changed = threading.Condition(threading.RLock())
+        self.changed = threading.Condition(make_lock())
         # The first block that nobody has taken, and the first that is not finished.
         self.next = self.finished = 0
         # The first block that is not to be done: none, or the first one that has failed.
@@ -246,7 +247,7 @@ class _Crew:
     def __init__(self) -> None:
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self.threads: list[threading.Thread] = []
-        self.lock = threading.RLock()
+        self.lock = make_lock()
         self.dismissed = False
 
     def call(self, job: _Job, count: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from typing import Any, final
@@ -23,6 +22,7 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import DType, TensorType
+from primgraph.locks import cached_property
 from primgraph.operators.creation import eye, iota, one_hot
 from primgraph.operators.joining import sliced
 from primgraph.operators.logic import equal, where

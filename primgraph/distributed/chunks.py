@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeAlias, final
@@ -18,6 +17,7 @@ from primgraph.distributed.engine import Engine, dask_module
 from primgraph.distributed.tasks import Chunk, File, Piece, Rows, look, partition
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.locks import cached_property
 from primgraph.operators.promotion import array_of
 from primgraph.program.program import Program
 from primgraph.tables import quantity

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +32,7 @@ from primgraph.ir.form import put_together
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.promotion import array_of
+from primgraph.program.archives import archived
 from primgraph.program.compile import optimized, style_for
 from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
@@ -195,13 +194,9 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
     stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
     if block.file is None:
         return stacked
-    memory = io.BytesIO()
-    # As `np.savez` does, whose own arguments are no names of results.
-    with zipfile.ZipFile(memory, "w") as archive:
-        for name, array in stacked.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-    write_atomically(Path(block.file), lambda file: file.write(memory.getvalue()))
+    # `np.savez` has arguments of its own, which are no names of results.
+    content = archived(stacked)
+    write_atomically(Path(block.file), lambda file: file.write(content))
     return {name: array[:0] for name, array in stacked.items()}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import threading
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.errors import LoadError, RunError
+from primgraph.locks import make_lock
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -107,7 +107,7 @@ class _Opener(pickle.Unpickler):
 
 _parcels: dict[str, Parcel] = {}
 _kernels: dict[str, Kernel] = {}
-_lock = threading.Lock()
+_lock = make_lock()
 
 
 def keep(parcel: Parcel) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -25,6 +24,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType, declared_shape
+from primgraph.locks import cached_property
 from primgraph.operators import reshape, zeros_like
 from primgraph.operators import sum as sum_
 from primgraph.operators.promotion import array_of

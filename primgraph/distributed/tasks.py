@@ -21,6 +21,7 @@ from primgraph.frames import is_interruption
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
+from primgraph.locks import make_lock
 from primgraph.operators.promotion import array_of
 from primgraph.program.finite import check_finite
 
@@ -101,7 +102,7 @@ class Spent:
     loading: float = 0.0
     kernels: float = 0.0
     computing: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    lock: Any = field(default_factory=make_lock, repr=False)
 
 
 spent = Spent()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
+import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -18,15 +19,21 @@ from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels
 from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
-from primgraph.distributed.tasks import UNREADABLE, write_atomically
+from primgraph.distributed.tasks import write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
 from primgraph.ir.signature import applied
 from primgraph.operators.variable import Variable
+from primgraph.program.archives import DAMAGE, Members, archived, parsed
 from primgraph.program.compile import compiled
 from primgraph.program.program import Program
 from primgraph.training.progress import progress as shown
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+T = TypeVar("T")
+
+# The members of a checkpoint: what is told of the training, and states by name.
+_STATE = "state "
+_MEMBER = re.compile(rf"about\.npy|{_STATE}.+\.npy", re.DOTALL)
 
 
 @final
@@ -179,11 +186,10 @@ class _Trainer:
             "losses": [x.hex() for x in place.losses],
             "history": [x.hex() for x in place.history],
         }
-        arrays: Any = {f"state {name}": a for name, a in self.program.state_dict().items()}
+        arrays = {f"{_STATE}{name}": a for name, a in self.program.state_dict().items()}
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        memory = io.BytesIO()
-        np.savez(memory, about=text, **arrays)
-        write_atomically(path, lambda file: file.write(memory.getvalue()))
+        content = archived({"about": text, **arrays})
+        write_atomically(path, lambda file: file.write(content))
 
     def restored(self, path: Path) -> _Place:
         """Where training stopped, if there is a checkpoint; the program's states are of then."""
@@ -192,19 +198,49 @@ class _Trainer:
                 raise OptionError(f"the folder of the checkpoint {path} does not exist")
             return _Place()
         try:
-            with path.open("rb") as file, np.load(file) as found:
-                about = json.loads(found["about"].tobytes())
-                states = {n[6:]: found[n] for n in found.files if n.startswith("state ")}
-            digest, steps, count = (about[n] for n in ("digest", "steps", "count"))
-            losses, history = ([float.fromhex(x) for x in about[n]] for n in ("losses", "history"))
-        except UNREADABLE as error:
-            raise LoadError(f"{path} is no checkpoint of fit: {error}") from None
-        if digest != self.digest:
-            raise OptionError(
-                f"the checkpoint {path} is of another training: the program, the chunks or the "
-                "steps differ",
-                hint="name another file, or remove this one",
-            )
-        self.program.set_state_dict(states)
+            with zipfile.ZipFile(path) as archive:
+                members = Members(archive, _MEMBER, (zipfile.ZIP_STORED,))
+                about = parsed(members.raw("about.npy"))
+                if _of(about, "digest", str) == self.digest:
+                    place = self._place(about)
+                    self._restore(members)
+                    return place
+        except (OSError, *DAMAGE) as error:
+            fault = getattr(error, "message", f"{type(error).__name__}: {error}")
+            raise LoadError(f"{path} is no checkpoint of fit: {fault:.200}") from None
+        raise OptionError(
+            f"the checkpoint {path} is of another training: the program, the chunks or the "
+            "steps differ",
+            hint="name another file, or remove this one",
+        )
+
+    def _place(self, about: dict[str, Any]) -> _Place:
+        """The place in training that a checkpoint tells, which has to be one that there is."""
+        losses, history = (
+            [float.fromhex(loss) for loss in _of(about, name, list)]
+            for name in ("losses", "history")
+        )
+        steps, most = _of(about, "steps", int), len(self.steps(len(history)))
+        if not 0 <= steps < most or len(losses) != steps:
+            raise LoadError(f"there are {len(losses)} losses of {steps} steps of {most}")
+        count = _of(about, "count", int)
+        if count != most * len(history) + steps:
+            raise LoadError(f"it counts {count} steps, of {len(history)} epochs and {steps}")
         self.count = count
         return _Place(steps, losses, history)
+
+    def _restore(self, members: Members) -> None:
+        """Let the program's states be those of a checkpoint, which has all of them and no more."""
+        types = {f"{_STATE}{s.name}.npy": (s.name, s.type) for s in self.program.states.values()}
+        if members.unread != types.keys():
+            raise LoadError("it has not the states that the program has")
+        found = {name: members.array(member, type) for member, (name, type) in types.items()}
+        self.program.set_state_dict(found)
+
+
+def _of(about: dict[str, Any], name: str, kind: type[T]) -> T:
+    """The entry of that name, which is of that type."""
+    found = about.get(name)
+    if type(found) is not kind:
+        raise LoadError(f"{name} is {found!r:.60}, and no {kind.__name__}")
+    return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from primgraph.eager.accumulation import accumulate
 from primgraph.eager.adoption import adopting
 from primgraph.eager.differentiable import Differentiable
 from primgraph.eager.elements import elements_of
@@ -65,12 +66,15 @@ def backward(
     way = recorded(nodes, inputs=[t.node for t in members or ()])
     wanted = _accumulating(way, members)
     found = through_hooks(way, nodes, wanted, known, tracked=create_graph)
+    received = []
     for node, gradient in zip(wanted, found, strict=True):
         holder = receiver_of(node)
         if holder is not None and gradient is not None:
-            holder.accumulate(gradient)
+            received.append((holder, gradient))
+    spent: Sequence[Node] = ()
     if not (create_graph if retain_graph is None else retain_graph):
-        spend(way if members is None else used_up(way, wanted))
+        spent = way if members is None else used_up(way, wanted)
+    accumulate(received, spent)
 
 
 def _some(inputs: Tensors) -> list[Tensor]:

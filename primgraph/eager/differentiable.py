@@ -9,11 +9,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 from weakref import ref
 
-from primgraph.eager import recording
+from primgraph.atomic import Call, call_all
 from primgraph.eager.adoption import adopting
 from primgraph.eager.node import Node, given
-from primgraph.eager.reverse import sum_of, unheld
-from primgraph.eager.run import along, postpone
+from primgraph.eager.reverse import unheld
+from primgraph.eager.run import postpone
 from primgraph.eager.steps import constant, same
 from primgraph.errors import WRITTEN, ArgumentError, DTypeError, NotDifferentiable, ShapeError
 from primgraph.ir.types import TensorType
@@ -92,20 +92,25 @@ class Differentiable(Handle):
 
     def show(self, node: Node) -> None:
         """Show another value from now on. Gradients by what it was are its own, too."""
+        call_all(self.showing(node))
+
+    def showing(self, node: Node) -> list[Call]:
+        """The calls that let this tensor show `node`, for `call_all`."""
         before = self.node
         itself: Any = ref(self)
-        before.holder = None
+        calls: list[Call] = [(setattr, before, "holder", None)]
         if before.tracked and before.is_leaf:
-            before.former = itself
-        self.node = node
-        node.holder = itself
+            calls.append((setattr, before, "former", itself))
+        return [*calls, (set_node, self, node), (setattr, node, "holder", itself)]
 
-    def store(self, node: Node) -> None:
-        """Show other elements from now on, as all do that share them."""
+    def storing(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+        """Return the calls that let this tensor, and all that share its elements, show `node`.
+
+        They are for `call_all`. `stored` has what calls before these put into storages.
+        """
         if self._alias is None:
-            self.show(node)
-        else:
-            self._alias.store(self, node)  # type: ignore[arg-type]
+            return self.showing(node)
+        return self._alias.storing(self, node, stored)  # type: ignore[arg-type]
 
     @property
     def requires_grad(self) -> bool:
@@ -150,9 +155,10 @@ class Differentiable(Handle):
             if gradient is self:
                 raise ArgumentError("a tensor cannot be its own gradient")
         if gradient is not None or self._backward is not None:
-            self._own().gradient = gradient
+            self.kept().gradient = gradient
 
-    def _own(self) -> _Backward:
+    def kept(self) -> _Backward:
+        """The gradient, the hooks and what else `backward` keeps, to be changed."""
         known = self._backward
         if known is None:
             known = self._backward = _Backward()
@@ -192,7 +198,7 @@ class Differentiable(Handle):
         if not self.requires_grad:
             raise NotDifferentiable("can't retain_grad on a tensor that has requires_grad=False")
         if not self.is_leaf:
-            self._own().retained = True
+            self.kept().retained = True
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
         """Let `hook` see each gradient by this tensor, and change it: what it gives counts, if not
@@ -204,7 +210,7 @@ class Differentiable(Handle):
             raise NotDifferentiable(
                 "cannot register a hook on a tensor that doesn't require gradient"
             )
-        return _registered(self._own().hooks, hook)
+        return _registered(self.kept().hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Self], None]) -> Hook:
         """Call `hook` with this leaf whenever `backward` has added to its `.grad`.
@@ -213,7 +219,7 @@ class Differentiable(Handle):
         """
         if not (self.requires_grad and self.is_leaf):
             raise NotDifferentiable("post accumulate grad hooks are for leaves that require grad")
-        return _registered(self._own().after, hook)
+        return _registered(self.kept().after, hook)
 
     @property
     def has_hooks(self) -> bool:
@@ -223,7 +229,7 @@ class Differentiable(Handle):
     def hooked(self, gradient: Node) -> Node:
         """What the hooks make of a gradient."""
         found = self.family(unheld(gradient))
-        for hook in tuple(self._own().hooks.values()):
+        for hook in tuple(self.kept().hooks.values()):
             changed = hook(found)
             if changed is None:
                 continue
@@ -235,26 +241,26 @@ class Differentiable(Handle):
             found = changed
         return found.node
 
-    def accumulate(self, gradient: Node) -> None:
-        """Add to `.grad`."""
-        own = self._own()
-        if own.gradient is None:
-            own.gradient = self.family(unheld(gradient))
-        elif recording.is_on.get() and (gradient.tracked or own.gradient.node.tracked):
-            own.gradient = self.family(sum_of(own.gradient.node, gradient))
-        else:
-            own.gradient.store(sum_of(own.gradient.node, gradient))
-        along(own.gradient)
-        for hook in tuple(own.after.values()):
+    def received(self, gradient: Node) -> Node:
+        """The gradient by this tensor, as tensors of its family have it."""
+        return gradient
+
+    def call_after(self) -> None:
+        """Call the hooks that wait for an addition to `.grad`."""
+        for hook in tuple(self.kept().after.values()):
             hook(self)
 
-    def _leave_hooks(self, before: Node) -> None:
-        """Let the hooks be those of the value before, for whose gradient they are."""
-        own = self._own()
-        self._backward = _Backward(own.gradient, own.retained)
-        left = self.family(before)
+    def leaving_hooks(self, before: Node) -> list[Call]:
+        """The calls that leave the hooks to the value before, for whose gradient they are."""
+        own = self.kept()
+        left = self.family(Node(before.type, None, (), False, None))
         left._backward = _Backward(hooks=own.hooks)
-        before.former = lambda: left
+        return [
+            (setattr, self, "_backward", _Backward(own.gradient, own.retained)),
+            (set_node, left, before),
+            (setattr, before, "holder", ref(left)),
+            (setattr, before, "former", lambda: left),
+        ]
 
     def detach(self) -> Tensor:
         """A tensor of the same elements that is a constant for derivatives.
@@ -274,9 +280,10 @@ class Differentiable(Handle):
     def detach_(self) -> Self:
         """Count as a constant for derivatives from now on."""
         if self.node.tracked:
-            self.show(leaf(self.node, False))
+            calls = self.showing(leaf(self.node, False))
             if self._backward is not None:
-                self._backward = _Backward(self._backward.gradient)
+                calls.append((setattr, self, "_backward", _Backward(self._backward.gradient)))
+            call_all(calls)
         return self
 
     def clone(self) -> Self:
@@ -291,6 +298,10 @@ class Differentiable(Handle):
     def copy(self, order: str = "C") -> Self:
         """`clone`, as NumPy calls it: code that was written for NumPy goes on to change it."""
         return self.clone()
+
+
+# Sets the slot itself, also of tensors of classes with a property of that name.
+set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["node"].__set__
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from primgraph.atomic import call_all
 from primgraph.eager import recording
 from primgraph.eager.differentiable import TensorWarning, leaf
 from primgraph.eager.elements import made_at
@@ -63,10 +64,11 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
         node = leaf(node, True)
     elif tensor.writes_through and not recording.is_on.get():
         node = with_history(before, node)
-    tensor.store(node)
+    calls = tensor.storing(node, {})
     if tensor.has_hooks and not is_trained:
-        tensor._leave_hooks(before)
+        calls += tensor.leaving_hooks(before)
     along(tensor)
+    call_all(calls)
     return tensor
 
 

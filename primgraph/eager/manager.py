@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Never, final
 from weakref import ref
 
+from primgraph.atomic import Call, Exit, call_all
 from primgraph.eager import recording
+from primgraph.eager.accumulation import accumulate
 from primgraph.eager.backward import listed, seeds_of
 from primgraph.eager.gradients import path
 from primgraph.eager.node import Node
@@ -86,15 +89,19 @@ class GradManager:
         more = [callbacks] if callable(callbacks) else callbacks
         if not isinstance(more, list | tuple) or not all(map(callable, more)):
             raise ArgumentError(f"callbacks are functions of tensor and gradient, not {more!r:.60}")
+        fresh: dict[int, _Attached] = {}
+        calls: list[Call] = []
         for tensor in given:
             if not tensor.type.is_inexact:
                 raise DTypeError(f"only floats have gradients, and this tensor is {tensor.type}")
             known = self._attached.get(id(tensor))
             if known is None or known.tensor() is not tensor:
-                known = self._attached[id(tensor)] = _Attached(ref(tensor))
-                if self._is_recording:
-                    self._start(known)
-            known.callbacks.extend(more)
+                known = fresh.setdefault(id(tensor), _Attached(ref(tensor)))
+                calls.append((self._attached.__setitem__, id(tensor), known))
+            calls.append((known.callbacks.extend, more))
+        if self._is_recording:
+            calls += _starting([*fresh.values()])
+        call_all(calls)
         return self
 
     def attached_tensors(self) -> list[Tensor]:
@@ -108,15 +115,7 @@ class GradManager:
 
     def release(self) -> None:
         """Drop what was recorded."""
-        if not self._is_recording:
-            return
-        self._is_recording = False
-        for attached in self._attached.values():
-            tensor = attached.tensor()
-            if tensor is not None and tensor.node is attached.root and attached.before is not None:
-                tensor.show(attached.before)
-            attached.root = attached.before = None
-        _recording.set(tuple(g for g in _recording.get() if any(m._is_recording for m in g)))
+        _release([self])
 
     def backward(self, y: Any = (), dy: Any = None) -> Nothing:
         """Add the gradients of `<dy, y>` to `.grad` of the attached tensors; then release.
@@ -148,6 +147,7 @@ class GradManager:
         seeds = seeds_of(nodes, dy, ones=True)
         way = path(nodes, ready=False)
         found = through_hooks(way, nodes, roots, seeds, tracked=outer)
+        received = []
         for one, gradient in zip(attached, found, strict=True):
             tensor = one.tensor()
             if gradient is None or tensor is None:
@@ -155,25 +155,19 @@ class GradManager:
             result = tensor.family(unheld(gradient))
             for callback in one.callbacks:
                 result = callback(tensor, result)
-            node = result.node
+            received.append((tensor, result.node))
             del result
-            with recording.enable_grad():
-                tensor.accumulate(node)
-
-    def _start(self, attached: _Attached) -> None:
-        """Let the tensor stand for itself alone from now on."""
-        tensor = attached.tensor()
-        if tensor is not None:
-            attached.before = tensor.node
-            attached.root = Node(tensor.type, same(tensor.type), (tensor.node,), True, None)
-            tensor.show(attached.root)
+        with recording.enable_grad():
+            accumulate(received)
 
     def __enter__(self) -> GradManager:
         self.record()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def _undoing(self) -> Callable[[], None]:
+        return partial(_release_new, [self], [self._is_recording])
+
+    __exit__ = Exit(release, _undoing)
 
     def __or__(self, other: GradManager | Group) -> Group:
         return Group([self]) | other
@@ -196,16 +190,65 @@ class Group:
         _enter(self._managers)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for manager in self._managers:
-            manager.release()
+    def _leave(self) -> None:
+        _release(self._managers)
+
+    def _undoing(self) -> Callable[[], None]:
+        return partial(_release_new, self._managers, [m._is_recording for m in self._managers])
+
+    __exit__ = Exit(_leave, _undoing)
 
 
 def _enter(managers: Sequence[GradManager]) -> None:
     if any(m._is_recording for m in managers):
         raise BuildError("A grad manager is already recording")
-    _recording.set((*_recording.get(), frozenset(managers)))
-    for manager in managers:
-        manager._is_recording = True
+    calls: list[Call] = [(_recording.set, (*_recording.get(), frozenset(managers)))]
+    calls += [(setattr, manager, "_is_recording", True) for manager in managers]
+    try:
+        call_all([*calls, *_starting([a for m in managers for a in m._attached.values()])])
+    except BaseException:
+        # Who is interrupted at the end of this does not know that anything is recorded.
+        _release(managers)
+        raise
+
+
+def _release_new(managers: Sequence[GradManager], before: Sequence[bool]) -> None:
+    """Release those that record and did not before."""
+    _release([m for m, was in zip(managers, before, strict=True) if not was])
+
+
+def _starting(listed: Sequence[_Attached]) -> list[Call]:
+    """The calls that let attached tensors stand for themselves alone."""
+    calls: list[Call] = []
+    shown: dict[int, tuple[Tensor, Node]] = {}
+    for attached in listed:
+        tensor = attached.tensor()
+        if tensor is None:
+            continue
+        _, before = shown.get(id(tensor), (tensor, tensor.node))
+        root = Node(tensor.type, same(tensor.type), (before,), True, None)
+        shown[id(tensor)] = tensor, root
+        calls += [(setattr, attached, "before", before), (setattr, attached, "root", root)]
+    return calls + [call for tensor, node in shown.values() for call in tensor.showing(node)]
+
+
+def _release(managers: Sequence[GradManager]) -> None:
+    """Drop what these managers have recorded, those that were entered last first."""
+    released = [m for m in managers if m._is_recording]
+    if not released:
+        return
+    calls: list[Call] = [(setattr, manager, "_is_recording", False) for manager in released]
+    shown: dict[int, tuple[Tensor, Node]] = {}
+    for manager in reversed(released):
         for attached in manager._attached.values():
-            manager._start(attached)
+            tensor = attached.tensor()
+            if tensor is not None and attached.before is not None:
+                _, node = shown.get(id(tensor), (tensor, tensor.node))
+                if node is attached.root:
+                    shown[id(tensor)] = tensor, attached.before
+            calls += [(setattr, attached, "root", None), (setattr, attached, "before", None)]
+    for tensor, node in shown.values():
+        calls += tensor.showing(node)
+    still = [m for g in _recording.get() for m in g if m._is_recording and m not in released]
+    left = tuple([g for g in _recording.get() if not g.isdisjoint(still)])
+    call_all([*calls, (_recording.set, left)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 from operator import attrgetter
-from threading import RLock
 from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 from weakref import ref
@@ -13,6 +12,7 @@ from weakref import ref
 import numpy as np
 
 from primgraph.ir.types import TensorType
+from primgraph.locks import make_lock
 
 if TYPE_CHECKING:
     from primgraph.eager.passed import Passed
@@ -25,7 +25,7 @@ numbers = count()
 MANY = 4
 
 # Held by whoever goes through nodes or drops how they were computed: threads may share them.
-lock = RLock()
+lock = make_lock()
 
 
 @final

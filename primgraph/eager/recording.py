@@ -9,6 +9,7 @@ from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
+from primgraph.atomic import Exit, call_all
 from primgraph.errors import ArgumentError
 from primgraph.ir.tracking import is_on as is_on
 
@@ -76,8 +77,18 @@ class _Switch:
         self._before.append(is_on.get())
         is_on.set(self._enabled)
 
-    def __exit__(self, *_: object) -> None:
-        is_on.set(self._before.pop())
+    def _leave(self) -> None:
+        call_all([(is_on.set, self._before[-1]), (self._before.pop,)])
+
+    def _undoing(self) -> Callable[[], None]:
+        return partial(self._back_to, len(self._before), is_on.get())
+
+    def _back_to(self, depth: int, enabled: bool) -> None:
+        """Leave all contexts of this that were entered after so many."""
+        if len(self._before) > depth:
+            call_all([(is_on.set, enabled), (self._before.__delitem__, slice(depth, None))])
+
+    __exit__ = Exit(_leave, _undoing)
 
     def __call__(self, function: F) -> F:
         if isasyncgenfunction(function):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.eager.gradients import gradients, path
-from primgraph.eager.node import Node, forget, given, lock
+from primgraph.eager.node import Node, given, lock
 from primgraph.eager.passed import Passed
 from primgraph.eager.run import along
 from primgraph.eager.steps import same, sum_of_two
@@ -269,23 +270,32 @@ def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     return found
 
 
-def spend(way: Sequence[Node]) -> None:
-    """Let what was recorded go, as soon as it is computed, but for what is derived from it.
+def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
+    """The calls that let what was recorded go, for `call_all`, but for what is derived from it.
 
-    The tensors on the way show other nodes from now on, which forget how they were computed.
+    The tensors on the way show other nodes from then on, without what these were computed from,
+    once they are known; `changed` are the identities of those that show others anyway.
     """
+    calls: list[Call] = []
+    for node in way:
+        if node.is_leaf:
+            continue
+        holder = holder_of(node)
+        calls += [(setattr, node, "spent", True), (setattr, node, "holder", None)]
+        if holder is None or id(holder) in changed:
+            continue
+        if node.array is None:
+            shown = Node(node.type, node.step, node.inputs, True, node.place)
+            # Or else the way would be gone once more when somebody looks at it.
+            along(holder)
+        else:
+            shown = Node(node.type, None, (), True, node.place, node.array)
+        shown.spent = True
+        calls += holder.showing(shown)
+    return calls
+
+
+def spend(way: Iterable[Node]) -> None:
+    """Let what was recorded go; see `spending`."""
     with lock:
-        for node in way:
-            if node.is_leaf:
-                continue
-            node.spent = True
-            holder = holder_of(node)
-            node.holder = None
-            if holder is not None:
-                shown = Node(node.type, node.step, node.inputs, True, node.place, node.array)
-                shown.spent = True
-                holder.show(shown)
-                forget(shown)
-                if node.array is None:
-                    # Or else the way would be gone once more when somebody looks at it.
-                    along(holder)
+        call_all(spending(way, frozenset()))

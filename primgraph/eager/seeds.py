@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
-from threading import Lock
 from typing import final
 
 import numpy as np
@@ -16,6 +15,7 @@ from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor
 from primgraph.ir.signature import checked
 from primgraph.ir.types import INT64, TensorType
+from primgraph.locks import make_lock
 
 
 @final
@@ -47,7 +47,7 @@ class _Seeded:
 
 
 _KEY = TensorType((), INT64)
-_LOCK = Lock()
+_LOCK = make_lock()
 _seeded: list[_Seeded] = [_Seeded(0)]
 
 

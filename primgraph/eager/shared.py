@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.eager.differentiable import Differentiable
 from primgraph.eager.node import Node, given
 from primgraph.eager.run import compute
@@ -43,25 +44,31 @@ class _Standing:
     @property
     def node(self) -> Node:
         for share in self._shares:
-            array = share.news()
-            if array is not None:
+            news = share.news()
+            if news is not None:
                 before: Node = _slot.__get__(self)
-                node = given(array, before.tracked)
+                node = given(news.array, before.tracked)
                 node.holder = before.holder
-                _slot.__set__(self, node)
-                share.agreed = node
+                noted = (setattr, share, "agreed", node)
+                call_all([*news.calls, (_slot.__set__, self, node), noted])
         found: Node = _slot.__get__(self)
         return found
 
     @node.setter
     def node(self, node: Node) -> None:
-        for share in self._shares:
-            # What was stored before is older.
-            share.news()
-        _slot.__set__(self, node)
-        for share in self._shares:
-            desk = share.desk
-            desk.waiting[share.name] = desk.guests[share.name]
+        # What was stored before is older: this reads it.
+        _ = self.node
+        call_all([(_slot.__set__, self, node), *self._bringing()])
+
+    def showing(self, node: Node) -> list[Call]:
+        """The calls that let this tensor, and states, show `node`, for `call_all`."""
+        calls: list[Call] = super().showing(node)  # type: ignore[misc]
+        return [*calls, *self._bringing()]
+
+    def _bringing(self) -> list[Call]:
+        """The calls that note that scopes are to have what the tensor has."""
+        waiting = [(s.desk, s.name) for s in self._shares]
+        return [(desk.waiting.__setitem__, name, desk.guests[name]) for desk, name in waiting]
 
 
 _kinds: dict[type[Tensor], type[Tensor]] = {}

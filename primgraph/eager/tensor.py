@@ -299,7 +299,7 @@ class Tensor(Differentiable):
         found = _restored(self.plain, self._array(), self.node.tracked)
         memo[id(self)] = found
         if self._backward is not None and self._backward.gradient is not None:
-            found._own().gradient = deepcopy(self._backward.gradient, memo)
+            found.kept().gradient = deepcopy(self._backward.gradient, memo)
         return found
 
 

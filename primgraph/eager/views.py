@@ -17,6 +17,7 @@ from weakref import ref
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.eager import recording
 from primgraph.eager.differentiable import Differentiable, leaf
 from primgraph.eager.indexing import elements_at
@@ -85,15 +86,14 @@ class Storage:
     def refresh(self, tensor: Any) -> None:
         """Do nothing: the owner shows its own node."""
 
-    def store(self, tensor: Tensor, node: Node) -> None:
-        """Let the owner, `tensor`, show `node` from now on."""
-        tensor.show(node)
-        self.put(node)
+    def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+        """Return the calls that let the owner, `tensor`, show `node` from now on."""
+        return [*tensor.showing(node), *self.putting(node, stored)]
 
-    def put(self, node: Node) -> None:
-        """Let all views show elements of `node` from now on."""
-        self.node = node
-        self.version += 1
+    def putting(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+        """Return the calls that let all views show elements of `node` from now on."""
+        stored[self] = node
+        return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]
 
     def leave(self, tensor: Tensor) -> None:
         """Let `tensor`, the owner, have elements of its own."""
@@ -194,15 +194,17 @@ class View:
         is_leaf = before.tracked and before.is_leaf
         tensor.show(leaf(node, True) if is_leaf else node)
         if tensor.has_hooks and not is_leaf:
-            tensor._leave_hooks(before)
+            call_all(tensor.leaving_hooks(before))
         return tensor.node
 
     def leave(self, tensor: Tensor) -> None:
         """Let `tensor` have elements of its own."""
         tensor._alias = None
 
-    def store(self, tensor: Tensor, node: Node) -> None:
-        """Put `node` where the elements of `tensor`, which shows this, lie in the storage.
+    def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+        """Return the calls that put `node` where the elements of `tensor`, which shows this, lie.
+
+        The tensor is stale then, and shows its part of the storage when it is read.
 
         Raises `ArgumentError` for elements that are computed, and for those that several places of
         the view share, `NotDifferentiable` for a view of a leaf that requires a gradient.
@@ -227,7 +229,10 @@ class View:
             self._refuse_leaves()
         owner = self.storage.owner()
         family = type(tensor).family
-        whole = family(unheld(self.storage.node)) if owner is None else owner
+        if owner is not None and self.storage not in stored:
+            whole = owner
+        else:
+            whole = family(unheld(stored.get(self.storage, self.storage.node)))
         part[...] = np.arange(part.size).reshape(part.shape)
         with nullcontext() if is_recorded else recording.no_grad():
             value = family(unheld(node))
@@ -235,11 +240,11 @@ class View:
             new = _whole(whole, numbers, taking, value).node
         if not is_recorded:
             new = with_history(whole.node, new)
+        calls = self.storage.putting(new, stored)
         if owner is not None:
-            owner.show(new)
+            calls += owner.showing(new)
             along(owner)
-        self.storage.put(new)
-        self.refresh(tensor)
+        return calls
 
     def _refuse_leaves(self) -> None:
         for view in self._way():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from typing import Any, final
 
@@ -18,6 +18,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.functional.world import World, handles_in, is_array, world_of
 from primgraph.ir.signature import applied
 from primgraph.ir.types import complex_dtype
+from primgraph.locks import cached_property
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, in_manner, manner, mannered

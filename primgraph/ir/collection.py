@@ -12,8 +12,10 @@ from __future__ import annotations
 import gc
 import os
 from contextlib import ContextDecorator
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import final
+
+from primgraph.locks import make_lock
 
 # New objects that the collector is spared from looking through.
 _MANY = 10_000
@@ -27,7 +29,7 @@ class _Pause(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = make_lock()
         # How deep each thread is in it.
         self._depth: dict[int, int] = {}
         self._was_on = False
@@ -57,7 +59,6 @@ class _Pause(ContextDecorator):
 
     def after_fork(self) -> None:
         """In a child process no thread is in it but perhaps the one that forked."""
-        self._lock = Lock()
         waiting, thread = bool(self._depth), get_ident()
         self._depth = {k: n for k, n in self._depth.items() if k == thread}
         if waiting and not self._depth and self._was_on:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from primgraph.atomic import Call
+from primgraph.eager.accumulation import clear_grad
 from primgraph.eager.adoption import adopting
 from primgraph.eager.shared import label_of
 from primgraph.eager.tensor import Tensor
@@ -37,7 +39,7 @@ from primgraph.program.program import (
     parameter_kind,
     program_of,
 )
-from primgraph.program.scope import Scope, copied
+from primgraph.program.scope import Scope, copied, put_all
 
 L = TypeVar("L", bound="Layer")
 
@@ -312,9 +314,7 @@ class Layer:
 
     def zero_grad(self) -> None:
         """Let no parameter have a gradient."""
-        for _, parameter in self._named_states():
-            if parameter.made is not None:
-                parameter.made.grad = None
+        clear_grad([p.made for _, p in self._named_states() if p.made is not None])
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of the values of parameters and buffers, by dotted name.
@@ -363,14 +363,16 @@ class Layer:
             return
         arrays = {n: copied(n, value, known[n].type) for n, value in values.items()}
         homes: dict[Scope, dict[str, np.ndarray[Any, Any]]] = {}
-        for name, array in arrays.items():
-            home = known[name].home
+        calls: list[Call] = []
+        # A parameter that has several names is changed once.
+        changed = {known[n].identity: (known[n], array) for n, array in arrays.items()}
+        for parameter, array in changed.values():
+            home = parameter.home
             if home is None:
-                known[name].set(array)
+                calls += parameter.holding(array)
             else:
                 homes.setdefault(program_of(home).scope, {})[home.name] = array
-        for where, stored in homes.items():
-            where.put(stored)
+        put_all(homes, calls)
 
     def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> None:
         """`set_state_dict`, as torch calls it: what is not named is an error, if `strict`."""

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from primgraph.atomic import Call
 from primgraph.eager.node import given
 from primgraph.eager.run import along, compute
 from primgraph.eager.seeds import reserved
@@ -117,12 +118,11 @@ class Parameter:
             state = made_state(self.tensor, program, name)
         self._states[program] = state
 
-    def set(self, array: np.ndarray[Any, Any]) -> None:
-        """Hold `array`, which nobody else changes, from now on."""
+    def holding(self, array: np.ndarray[Any, Any]) -> list[Call]:
+        """The calls that let it hold `array`, which nobody else changes, for `call_all`."""
         if self.made is None and self._home is None:
-            self._own(Tensor(given(array, self.trainable)))
-        else:
-            self.tensor.show(given(array, self.tensor.requires_grad))
+            return [(setattr, self, "_tensor", Tensor(given(array, self.trainable)))]
+        return self.tensor.showing(given(array, self.tensor.requires_grad))
 
     def become(self, value: Tensor) -> None:
         """Hold what is computed with the next look; after many changes, with this one."""

@@ -9,8 +9,10 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.autodiff.grad import grad
 from primgraph.autograd import backward
+from primgraph.eager.accumulation import clear_grad
 from primgraph.eager.node import given
 from primgraph.eager.shared import label_of, made_state, state_of, tensor_there
 from primgraph.eager.tensor import Tensor
@@ -150,17 +152,16 @@ class Optimizer(ABC):
 
     def clear_grad(self) -> None:
         """Let no parameter have a gradient. Raises `BuildError` without `parameters`."""
-        for parameter in self._required().parameters:
-            parameter.grad = None
+        clear_grad(self._required().parameters)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """`clear_grad`, as torch calls it; with `set_to_none=False` gradients become zeros."""
         if set_to_none:
             self.clear_grad()
             return
-        for parameter in self._required().parameters:
-            if parameter.grad is not None:
-                parameter.grad.zero_()
+        known = [p.grad for p in self._required().parameters if p.grad is not None]
+        gradients = {id(g): g for g in known}.values()
+        call_all([c for g in gradients for c in g.showing(given(np.zeros(g.shape, g.dtype)))])
 
     def _required(self) -> Stepped:
         if self._eager is None:
@@ -310,11 +311,13 @@ class Optimizer(ABC):
                 hint=near_matches(unknown[0], eager.states),
             )
         new = {n: copied(n, value, eager.states[n].type) for n, value in values.items()}
+        calls: list[Call] = []
         if "learning_rate" in new:
-            self.learning_rate = rate_from(new["learning_rate"].item())
-            eager.use_rate(self.learning_rate)
+            rate = rate_from(new.pop("learning_rate").item())
+            calls = [(object.__setattr__, self, "learning_rate", rate), *eager.using_rate(rate)]
         for name, array in new.items():
-            eager.states[name].show(given(array))
+            calls += eager.states[name].showing(given(array))
+        call_all(calls)
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """`set_state_dict`, as torch calls it."""

@@ -8,11 +8,13 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.eager.node import Node, given
 from primgraph.eager.run import compute
 from primgraph.eager.shared import label_of, tensor_of
 from primgraph.eager.steps import Part
 from primgraph.eager.tensor import Tensor
+from primgraph.eager.views import Storage
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
@@ -125,10 +127,14 @@ class Stepped:
 
     def use_rate(self, rate: float) -> None:
         """Let the learning rate be that one, if it was given anew."""
+        call_all(self.using_rate(rate))
+
+    def using_rate(self, rate: float) -> list[Call]:
+        """The calls of `use_rate`, for `call_all`."""
         known = self.state("learning_rate", TensorType((), FLOAT64), rate)
-        if rate != self._rate:
-            self._rate = rate
-            known.show(given(np.array(rate)))
+        if rate == self._rate:
+            return []
+        return [(setattr, self, "_rate", rate), *known.showing(given(np.array(rate)))]
 
     def apply(self, rule: Rule, places: Sequence[int], gradients: Sequence[Tensor | None]) -> None:
         """Take a step along the gradients of the parameters at `places`; all states are there."""
@@ -141,12 +147,15 @@ class Stepped:
         operands = tuple(inputs)
         new = [Node(part.type, part, operands, False, None) for part in rule.parts]
         compute(new)
+        calls: list[Call] = []
+        stored: dict[Storage, Node] = {}
         for target, node in zip(rule.writes, new, strict=True):
             if isinstance(target, str):
-                self.states[target].show(node)
+                calls += self.states[target].showing(node)
             else:
                 node.tracked = changed[target].requires_grad
-                changed[target].store(node)
+                calls += changed[target].storing(node, stored)
+        call_all(calls)
 
 
 def _tensors(parameters: Iterable[Any]) -> list[Tensor]:

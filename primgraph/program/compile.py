@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 from primgraph.codegen import Kernel, compile_graph
@@ -19,6 +18,7 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.signature import checked_late
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
+from primgraph.locks import cached_property
 from primgraph.primitives import assumed, matrix_functions, spectra, systems
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 import secrets
 import stat
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,7 @@ from typing import IO, Any, final
 
 import numpy as np
 
-from primgraph.errors import LoadError, PrimgraphError
+from primgraph.errors import LoadError
 from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, written_extent
@@ -29,6 +27,7 @@ from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
 from primgraph.ir.text import read_type
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
+from primgraph.program.archives import DAMAGE, DATE, Archive, Members, npy, parsed
 from primgraph.program.program import Program, State
 from primgraph.program.scope import Scope
 from primgraph.source import Source, shown
@@ -36,10 +35,6 @@ from primgraph.source import Source, shown
 FORMAT = 2
 
 _MEMBER = re.compile(r"(?:manifest|program)\.json|(?:constants|states)/\d{6}\.npy", re.ASCII)
-_DATE = (1980, 1, 1, 0, 0, 0)
-
-# A file that claims to unpack to more is refused before anything is read.
-_LARGEST = 2**33
 
 # JSON unpacks to no more than so many times its size in the file: `save` stores what is denser as
 # it is. Arrays may be all zeros; what they unpack to is known from their types.
@@ -47,21 +42,6 @@ _DENSEST = 50
 
 # A row of the manifest, and what stands around the rows, are not longer than this.
 _ROW, _FRAME = 200, 1000
-
-# The header of a .npy member is much shorter.
-_LONGEST_HEADER = 1000
-
-_MAGIC = b"\x93NUMPY\x01\x00"
-
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_CHUNK = 2**20
-
-# What reading a damaged file may raise, below our own code and in it.
-_DAMAGE = (
-    *(PrimgraphError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError, RecursionError),
-    *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError),
-    *(ValueError, struct.error),
-)
 
 
 @checked
@@ -76,12 +56,14 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
     manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
-    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with _replacing(path) as file:
+        archive = Archive(file, "w")
         for name, data in [("manifest.json", _json(manifest)), *members]:
-            info = zipfile.ZipInfo(name, _DATE)
+            info = zipfile.ZipInfo(name, DATE)
             dense = name.endswith(".json") and len(zlib.compress(data)) * _DENSEST < len(data)
             info.compress_type = zipfile.ZIP_STORED if dense else zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
+        archive.close()
 
 
 @contextmanager
@@ -101,20 +83,21 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # The system takes from the mode of a new file what the umask says, as it does for `open`.
+    new = 0o666 if mode is None else 0o600
+    is_made = False
     try:
-        # The system takes from the mode of a new file what the umask says, as it does for `open`.
-        handle = os.open(temporary, flags, 0o666 if mode is None else 0o600)
-    except OSError as error:
-        # The name of the temporary file tells nobody anything.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb", opener=lambda name, _: os.open(name, flags, new)) as file:
+            is_made = True
             yield file
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not is_made:
+            # The name of the temporary file tells nobody anything.
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
 
 
@@ -128,12 +111,12 @@ def load(path: str | os.PathLike[str]) -> Program:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _Reader(_Members(archive)).program()
+            return _Reader(_listed(archive)).program()
     except LoadError:
         raise
     except OSError as error:
         raise LoadError(f"cannot read {os.fspath(path)!r}: {error}") from None
-    except _DAMAGE as error:
+    except DAMAGE as error:
         fault = f"{type(error).__name__}: {error}".splitlines()[0]
         raise LoadError(f"{os.fspath(path)!r} is damaged or no saved program: {fault}") from error
 
@@ -173,8 +156,8 @@ class _Writer:
         states = [self.values[s.name] for s in self.program.states.values()]
         return [
             ("program.json", _json(described)),
-            *((f"constants/{i:06d}.npy", _npy(c.data)) for c, i in self.constants.items()),
-            *((f"states/{i:06d}.npy", _npy(array)) for i, array in enumerate(states)),
+            *((f"constants/{i:06d}.npy", npy(c.data)) for c, i in self.constants.items()),
+            *((f"states/{i:06d}.npy", npy(array)) for i, array in enumerate(states)),
         ]
 
     def _input(self, value: Value) -> Any:
@@ -230,112 +213,27 @@ class _Writer:
         return value
 
 
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
-    buffer = io.BytesIO()
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
-    np.lib.format.write_array(buffer, little, (1, 0))
-    return buffer.getvalue()
-
-
-def _header(type: TensorType) -> bytes:
-    """What NumPy writes before the elements of such an array, but for blanks at the end.
-
-    To compare is all that is needed: NumPy's own reader is one for any Python literal.
-    """
-    descr = type.dtype.newbyteorder("<").str
-    return f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {type.shape}, }}".encode()
-
-
-@final
-class _Members:
-    """The members of an archive, which are those that its manifest lists; each is read once.
-
-    Whoever asks for one says how large it may be. What it says about itself is compared with that
-    before anything is unpacked, and what is unpacked with both.
-    """
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self.archive = archive
-        infos = archive.infolist()
-        self.infos = {info.filename: info for info in infos}
-        if len(self.infos) != len(infos) or not all(_MEMBER.fullmatch(n) for n in self.infos):
-            raise LoadError("the archive has members that a saved program does not have")
-        if any(info.compress_type not in _METHODS for info in infos):
-            raise LoadError("the archive is packed by a method that `save` does not use")
-        if sum(info.file_size for info in infos) > _LARGEST:
-            raise LoadError(f"the archive unpacks to more than {_LARGEST} bytes")
-        assert archive.fp is not None
-        if sum(info.compress_size for info in infos) > archive.fp.seek(0, os.SEEK_END):
-            raise LoadError("the members of the archive are larger than itself")
-        self.listing: dict[str, Any] = {}
-        manifest = _parsed(self._unpacked("manifest.json", _FRAME + _ROW * len(infos)))
-        if manifest.get("format") != "primgraph":
-            raise LoadError("the archive is no saved program")
-        if manifest.get("version") != FORMAT:
-            found = manifest.get("version")
-            raise LoadError(f"the format is {found!r}; this version reads {FORMAT}")
-        self.listing = manifest["members"]
-        if {*self.listing, "manifest.json"} != set(self.infos):
-            raise LoadError("the archive has not the members that its manifest lists")
-        self.unread = set(self.listing)
-
-    def text(self, name: str) -> bytearray:
-        """The content of a member of JSON."""
-        info = self.infos[name]
-        return self._unpacked(name, _FRAME + _DENSEST * info.compress_size)
-
-    def array(self, name: str, type: TensorType) -> np.ndarray[Any, Any]:
-        """The array of a .npy member, which has this type."""
-        data = memoryview(self._unpacked(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
-        begin = len(_MAGIC) + 2
-        end = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
-        header = bytes(data[begin:end]).rstrip(b" \n")
-        if data[: len(_MAGIC)] != _MAGIC or header != _header(type):
-            raise LoadError(f"member {name} is not the {type} that the program has")
-        if data.nbytes - end != type.nbytes:
-            raise LoadError(f"member {name} has another size than it should have")
-        little = np.frombuffer(data[end:], type.dtype.newbyteorder("<"))
-        array = little.astype(type.dtype, copy=False).reshape(type.shape)
-        array.setflags(write=False)
-        return array
-
-    def _unpacked(self, name: str, most: int, least: int = 0) -> bytearray:
-        """The content of a member that has from `least` to `most` bytes, unharmed."""
-        size = self.infos[name].file_size
-        listed, digest = self.listing.get(name, (size, None))
-        if not least <= size <= most or size != listed:
-            raise LoadError(f"member {name} has another size than it should have")
-        if self.listing:
-            self.unread.remove(name)
-        found, sum = bytearray(), hashlib.sha256()
-        with self.archive.open(name) as file:
-            while chunk := file.read(min(_CHUNK, size + 1 - len(found))):
-                found += chunk
-                sum.update(chunk)
-        if len(found) != size or digest not in (None, sum.hexdigest()):
-            raise LoadError(f"member {name} is damaged")
-        return found
-
-
-def _parsed(data: bytearray) -> Any:
-    """JSON without the numbers that JSON does not have."""
-
-    def refuse(text: str) -> Any:
-        raise LoadError(f"{text} is no JSON number")
-
-    parsed = json.loads(data.decode("utf-8"), parse_constant=refuse)
-    if not isinstance(parsed, dict):
-        raise LoadError("a JSON member is no object")
-    return parsed
+def _listed(archive: zipfile.ZipFile) -> Members:
+    """The members of a saved program, which are those that its manifest lists."""
+    members = Members(archive, _MEMBER, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
+    manifest = parsed(members.unpacked("manifest.json", _FRAME + _ROW * len(members.infos)))
+    if manifest.get("format") != "primgraph":
+        raise LoadError("the archive is no saved program")
+    if manifest.get("version") != FORMAT:
+        found = manifest.get("version")
+        raise LoadError(f"the format is {found!r}; this version reads {FORMAT}")
+    members.expect(manifest["members"])
+    return members
 
 
 @final
 class _Reader:
     """Turns members into a program; every type is inferred anew and compared."""
 
-    def __init__(self, members: _Members) -> None:
+    def __init__(self, members: Members) -> None:
         self.members = members
-        self.described = _parsed(members.text("program.json"))
+        most = _FRAME + _DENSEST * members.infos["program.json"].compress_size
+        self.described = parsed(members.unpacked("program.json", most))
         self.lines = [shown(_text(line)) for line in self.described["lines"]]
         self.constants: dict[int, Array] = {}
         self.values: list[Value] = []

@@ -12,8 +12,8 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from operator import itemgetter
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar, final
@@ -21,10 +21,12 @@ from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 
+from primgraph.atomic import Call, call_all
 from primgraph.errors import FeedError, near_matches
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
+from primgraph.locks import make_lock
 from primgraph.program.sharing import NEXT, Desk, Guest
 from primgraph.tables import quantity
 
@@ -187,7 +189,7 @@ class Scope:
     def __init__(self) -> None:
         # Whoever stores holds it. It can be taken again by the thread that has it, which may be
         # interrupted by a signal, so it is no more than a courtesy: `store` relies on nothing.
-        self._turn = threading.RLock()
+        self._turn = make_lock()
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
@@ -229,7 +231,7 @@ class Scope:
         lock = self._turn
         while not lock.acquire(timeout=_PATIENCE):
             if lock is self._turn and not any(map(_stores, sys._current_frames())):
-                self._turn = threading.RLock()
+                self._turn = make_lock()
             lock = self._turn
         lock.release()
         return lock
@@ -362,12 +364,31 @@ class Scope:
         self.put({name: copied(name, value, type)})
 
     def after_fork(self) -> None:
-        """In a child process nobody stores or reads but the thread that has forked."""
-        self._turn = threading.RLock()
+        """In a child process nobody reads but the thread that has forked."""
         here = threading.get_ident()
         alive = ((r, r()) for r in list(self._readings))
         gone = [r for r, reading in alive if reading is None or reading.thread != here]
         self._readings.difference_update(gone)
+
+
+@storing
+def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()) -> None:
+    """Hold `new`, arrays that nobody else has, in several scopes, and make `calls`, all at once."""
+    with ExitStack() as turns:
+        for scope in sorted(new, key=id):
+            # What guests have brought before is older.
+            scope.read()
+            turns.enter_context(scope.turn())
+        stored = []
+        for scope, arrays in new.items():
+            before = scope.latest()
+            after = before.followed_by(Changes(tuple(arrays), ()), [*arrays.values()])
+            stored.append((scope, before, after))
+        call_all([*calls, *[(old.later.setdefault, NEXT, after) for _, old, after in stored]])
+        for scope, before, after in stored:
+            # Whoever stores without waiting for a turn may have come first.
+            if before.later[NEXT] is not after:
+                scope.put(new[scope])
 
 
 def copied(name: str, value: Any, type: TensorType | None = None) -> Array:

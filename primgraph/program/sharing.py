@@ -6,10 +6,12 @@ at these notes when it is read; what the scope stores is looked up when somebody
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, final
 from weakref import ref
 
 import numpy as np
+
+from primgraph.atomic import Call
 
 if TYPE_CHECKING:
     from primgraph.program.scope import Scope, Version
@@ -31,6 +33,15 @@ class Guest(Protocol):
 
 
 @final
+class _Lent(ref["Array"]):
+    """A reference to an array, which as such has no hash."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+@final
 class Desk:
     """Where a scope and its guests meet. It outlives the scope, whose last version it has.
 
@@ -45,8 +56,8 @@ class Desk:
         self.guests: dict[str, Guest] = {}
         self.waiting: dict[str, Guest] = {}
         self.scattered: dict[str, Guest] = {}
-        # Arrays that guests read, by their identity, as long as there are such.
-        self._lent: dict[int, ref[Array]] = {}
+        # Arrays that guests read, as long as there are such.
+        self._lent: set[_Lent] = set()
 
     def follow(self) -> Version:
         """The newest version. Older ones are let go."""
@@ -59,12 +70,13 @@ class Desk:
 
     def lend(self, array: Array) -> None:
         """Note that a guest reads `array`: nobody is to write to it."""
-        key, lent = id(array), self._lent
-        lent[key] = ref(array, lambda _: lent.pop(key, None))
+        # The callback is written in C: an interrupt in one of Python's would be lost.
+        self._lent.add(_Lent(array, self._lent.discard))
 
     def lends(self, arrays: Any) -> bool:
         """Whether a guest reads one of `arrays`."""
-        return not self._lent.keys().isdisjoint(map(id, arrays))
+        lent = {id(reference()) for reference in list(self._lent)}
+        return not lent.isdisjoint(map(id, arrays))
 
     def brought(self) -> dict[str, Array]:
         """What guests bring, by name."""
@@ -81,6 +93,14 @@ class Desk:
             self.waiting.pop(name, None)
             if not guest.is_settled():
                 self.waiting[name] = guest
+
+
+@final
+class News(NamedTuple):
+    """An array that the guest is to have, and the calls that note that it has, for `call_all`."""
+
+    array: Array
+    calls: tuple[Call, ...]
 
 
 @final
@@ -114,23 +134,20 @@ class Share:
         self._array = array
         self.desk.lend(array)
 
-    def news(self) -> Array | None:
-        """The array that the scope holds, where that is another one by now.
-
-        It is never overwritten from then on, as long as somebody reads it.
-        """
+    def news(self) -> News | None:
+        """The array that the scope holds, where that is another one by now."""
         desk = self.desk
         if desk.follow().number == self._compared:
             return None
         scope = self._scope()
         reading = None if scope is None else scope.reading()
         version = desk.follow()
-        self._compared = version.number
         array = version.arrays.get(self.name)
-        if array is self._array:
+        if array is None or array is self._array:
+            self._compared = version.number
             return None
-        if array is not None:
-            self.hand(array)
-        # Until here nobody could begin to overwrite the array.
+        desk.lend(array)
+        # Nobody could begin to overwrite the array before it was lent.
         del reading
-        return array
+        calls = ((setattr, self, "_compared", version.number), (setattr, self, "_array", array))
+        return News(array, calls)

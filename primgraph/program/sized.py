@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from primgraph.ir.fixed import Fixed
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions, checked_sizes
 from primgraph.ir.types import Shape
+from primgraph.locks import make_lock
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class BySizes(Generic[T]):
         self._whole: T | None = None
         self._is_enough = False
         self._is_written = policy.new_sizes == GENERIC
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def __len__(self) -> int:
         """For how many sets of sizes there is one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from importlib import import_module
 from math import prod
 from operator import index
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
+from primgraph.locks import cached_property
 
 Array = np.ndarray[Any, Any]
 Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

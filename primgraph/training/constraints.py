@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from typing import Any, final
 
@@ -16,6 +16,7 @@ from primgraph.functional.jit import jit
 from primgraph.functional.sparse import sparse_jacobian
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import FLOAT64
+from primgraph.locks import cached_property
 from primgraph.operators.promotion import array_of
 from primgraph.operators.reductions import sum as sum_
 from primgraph.operators.variable import Variable

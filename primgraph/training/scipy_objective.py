@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from importlib import import_module
 from typing import Any, final, overload
 
@@ -17,6 +16,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.sizes import fitted
 from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.locks import cached_property
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, style_for

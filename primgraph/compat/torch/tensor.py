@@ -251,9 +251,9 @@ class Tensor(Manners, Sharing, _Tensor):
         """
         super().backward(turned(gradient), retain_graph, create_graph, inputs)
 
-    def accumulate(self, gradient: Node) -> None:
-        """Add to `.grad`."""
-        super().accumulate(turned_node(gradient, self.family))
+    def received(self, gradient: Node) -> Node:
+        """The gradient by this tensor, as tensors of its family have it."""
+        return turned_node(gradient, self.family)
 
     def hooked(self, gradient: Node) -> Node:
         """What the hooks make of a gradient."""

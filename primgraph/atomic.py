@@ -1,0 +1,71 @@
+"""Calls that are made together: no interrupt comes between them.
+
+Python handles signals between instructions, and never within a function that is written in C. So
+whoever has to change several things at once, so that Ctrl-C leaves all of them changed or none,
+first computes what they become, and then makes all changes by one call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import starmap
+from operator import call
+from typing import Any, TypeAlias, final
+
+# A function that is written in C, and its arguments.
+Call: TypeAlias = tuple[Any, ...]
+
+
+def call_all(calls: Iterable[Call]) -> None:
+    """Make all of the calls, in order, or none where an interrupt comes first.
+
+        call_all([(setattr, one, "size", 3), (setitem, other, "size", 3)])
+
+    The functions have to be written in C, must not fail, and must not run Python code: `setattr`
+    on classes without a `__setattr__` of their own and on names that are no properties, methods of
+    dicts, `ContextVar.set`. What is replaced has to live until all calls are made, as its
+    finalizers may be written in Python.
+    """
+    deque(starmap(call, calls), 0)
+
+
+@final
+class _Guard:
+    """Undoes what a context has set when nobody can leave it any more."""
+
+    __slots__ = ("undo",)
+
+    def __init__(self, undo: Callable[[], None]) -> None:
+        self.undo = undo
+
+    def __del__(self) -> None:
+        self.undo()
+
+
+@final
+class Exit:
+    """The `__exit__` of a context that is left also where an interrupt keeps `leave` from running.
+
+    Python handles a signal before the first line of a function that it calls, as of `__exit__`.
+    `with` looks that up before it enters the context. So that is when `undoing` gives a function,
+    which is called after all, and leads back to the state of then, if it is another one by then.
+    """
+
+    def __init__(
+        self, leave: Callable[[Any], None], undoing: Callable[[Any], Callable[[], None]]
+    ) -> None:
+        self._leave = leave
+        self._undoing = undoing
+
+    def __get__(self, owner: Any, kind: Any = None) -> Callable[..., None]:
+        if owner is None:
+            return self._left
+        found = partial(self._left, owner)
+        # Only `with` has it: what runs and may be interrupted, and in a traceback, does not.
+        found.guard = _Guard(self._undoing(owner))  # type: ignore[attr-defined]
+        return found
+
+    def _left(self, owner: Any, *_: object) -> None:
+        self._leave(owner)

@@ -1,0 +1,132 @@
+"""Changes of tensors are made as a whole or not at all, whatever interrupts them."""
+
+import gc
+import signal
+import sys
+
+import numpy as np
+import pytest
+from interrupts import CASES, run
+
+import primgraph as pg
+
+# So many instructions of each case are places of an interrupt.
+PLACES = 60
+# Of a case of so many instructions, which takes long, they are fewer.
+LONG = 50_000
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at one of the instructions of primgraph and of generated code."""
+
+    def __init__(self, place):
+        self.place, self.count = place, 0
+
+    def __call__(self, frame, event, arg):
+        if "primgraph" not in frame.f_globals.get("__name__", ""):
+            return None
+        frame.f_trace_opcodes = True
+        self.count += 1
+        if self.count == self.place:
+            raise KeyboardInterrupt
+        return self
+
+    def run(self, function):
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            function()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+# What is read again at the next look, or is interrupted in the midst of code of the library's.
+BY_INSTRUCTION = sorted(CASES.keys() - {"save", "manager", "managers", "write_leaf"})
+
+
+@pytest.mark.parametrize("name", BY_INSTRUCTION)
+def test_a_change_that_is_interrupted_anywhere_is_made_or_not(name):
+    case = CASES[name]()
+    before, after = case.expected()
+    case.start()
+    counting = Interrupter(0)
+    counting.run(case.act)
+    # Most of the instructions compute; the last ones are those that change.
+    places = PLACES if counting.count < LONG else 4
+    last = np.arange(max(counting.count - places // 2, 1), counting.count + 1)
+    some = np.linspace(1, counting.count, places // 2)
+    for place in np.unique(np.concatenate([last, some]).astype(int)):
+        case.start()
+        Interrupter(int(place)).run(case.act)
+        case.check(before, after)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.parametrize("name", CASES)
+def test_signals_leave_whole_changes(name):
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        found, failures = run(name, 40, 0)
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert not failures, failures[0]
+    assert found.total() == 40
+
+
+def contexts():
+    tensor = pg.tensor(np.ones(2), requires_grad=True)
+    manager = pg.GradManager().attach(tensor)
+    return {
+        "no_grad": lambda: pg.no_grad(),
+        "enable_grad": lambda: pg.enable_grad(),
+        "manager": lambda: manager,
+        "group": lambda: manager | pg.GradManager(),
+    }, (lambda: (pg.is_grad_enabled(), tensor.is_leaf))
+
+
+@pytest.mark.parametrize("name", contexts()[0])
+@pytest.mark.parametrize("function", ["_left", "_leave", "release", "__enter__", "_enter"])
+def test_a_context_is_left_where_its_end_is_interrupted(name, function):
+    """Python handles signals before the first line of `__exit__`, and keeps the traceback."""
+    makers, look = contexts()
+    expected = look()
+    kept = []
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_name == function and "primgraph" in frame.f_code.co_filename:
+            sys.settrace(None)
+            kept.append(frame)
+            raise KeyboardInterrupt
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with makers[name]():
+            pass
+    except KeyboardInterrupt as error:
+        kept.append(error)
+    finally:
+        sys.settrace(before)
+    assert look() == expected
+    with makers[name]():
+        pass
+    assert look() == expected
+
+
+def test_a_context_in_parts_is_left_once():
+    switch = pg.no_grad()
+    switch.__enter__()
+    assert not pg.is_grad_enabled()
+    with switch:
+        gc.collect()
+        assert not pg.is_grad_enabled()
+    assert not pg.is_grad_enabled()
+    switch.__exit__(None, None, None)
+    assert pg.is_grad_enabled()
