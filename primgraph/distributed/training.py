@@ -20,6 +20,7 @@ from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
 from primgraph.distributed.tasks import UNREADABLE, write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
+from primgraph.files import open_regular
 from primgraph.ir.signature import applied
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled
@@ -192,7 +193,7 @@ class _Trainer:
                 raise OptionError(f"the folder of the checkpoint {path} does not exist")
             return _Place()
         try:
-            with path.open("rb") as file, np.load(file) as found:
+            with open_regular(path) as file, np.load(file) as found:
                 about = json.loads(found["about"].tobytes())
                 states = {n[6:]: found[n] for n in found.files if n.startswith("state ")}
             digest, steps, count = (about[n] for n in ("digest", "steps", "count"))

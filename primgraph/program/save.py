@@ -20,6 +20,7 @@ from typing import IO, Any, final
 import numpy as np
 
 from primgraph.errors import LoadError, PrimgraphError
+from primgraph.files import open_regular
 from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, written_extent
@@ -127,7 +128,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     in the program say. Raises `LoadError` for a file that is damaged or is no such file.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _Reader(_Members(archive)).program()
     except LoadError:
         raise
