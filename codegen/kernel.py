@@ -207,7 +207,7 @@ class Kernel(Fixed, Drawn):
 
         Of a native kernel it tells first what C does, and which steps NumPy is left with.
         """
-        return self._recipe.plan
+        return self._recipe.plan(is_native=self._code.is_native)
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

@@ -102,9 +102,11 @@ class Recipe:
         given = self.handed if given is None else tuple(given)
         return Options(self.donated, given, alone, loose=self.loose)
 
-    @property
-    def plan(self) -> Plan:
-        """What the planned code does, without what it computes but once."""
+    def plan(self, *, is_native: bool) -> Plan:
+        """What the planned code does, without what it computes but once, and what native code does.
+
+        `is_native` says whether the kernel has native code.
+        """
         graph, options = self.graph, self._options()
         if self.once:
             first, graph = parted(graph, self.once)
@@ -113,7 +115,7 @@ class Recipe:
         plan = plan_with_bodies(graph, options, limits)
         if self.style == "native":
             home = importlib.import_module("primgraph.codegen.native.listing")
-            plan = replace(plan, native=home.listing(graph, limits))
+            plan = replace(plan, native=home.listing(graph, limits, is_native=is_native))
         return plan
 
     @property

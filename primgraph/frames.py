@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import os
 import traceback
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from types import FrameType
 from typing import Any, final
 
 from primgraph.cells import cell_of, shell
-from primgraph.source import PACKAGE, is_library, is_own, shown
+from primgraph.source import PACKAGE, is_library, is_own, lines_in, shown
 
 _WIDTH = 75
 # So many lines stand before and after the one that was being executed.
@@ -145,11 +144,7 @@ def _block(step: _Step, paint: _Paint) -> str:
 
 
 def _around(step: _Step, paint: _Paint) -> Iterator[str]:
-    try:
-        lines = linecache.getlines(step.file)
-    except ValueError:
-        # No file has such a name, with a null character or a lone surrogate in it.
-        lines = []
+    lines = lines_in(step.file)
     first = max(step.line - _AROUND, 1)
     for number, text in enumerate(lines[first - 1 : step.line + _AROUND], first):
         margin = "-" * (_MARGIN - 2 - len(str(number))) + "> " if number == step.line else ""

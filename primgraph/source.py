@@ -127,8 +127,15 @@ def _at(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str])
 @lru_cache(maxsize=1024)
 def lines_of(code: CodeType, file: str) -> list[str]:
     """The lines of the file from which `code`, which is being executed, was made."""
+    return lines_in(file)
+
+
+def lines_in(file: str) -> list[str]:
+    """Return the lines of a source file, as `linecache` has them; none of a pipe or a device."""
     try:
-        return linecache.getlines(file)
+        # A name that is no file's may be known to `linecache` itself, as those of cells are.
+        is_special = os.path.exists(file) and not os.path.isfile(file)
+        return [] if is_special else linecache.getlines(file)
     except ValueError:
         # No file has such a name, with a null character or a lone surrogate in it.
         return []

@@ -27,7 +27,7 @@ PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
 # The rooms, lowest first: a file imports from its own room and from those below. Files that lie in
 # `primgraph` itself stand here by name.
 FLOORS = (
-    ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
+    ("primgraph.cells", "primgraph.checkout", "primgraph.files", "primgraph.meanings"),
     (
         "primgraph.atomic",
         "primgraph.errors",

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -158,6 +159,11 @@ def test_what_is_no_checkpoint_is_an_error_and_stays(tmp_path):
     for write in contents:
         write()
         with pytest.raises(pg.LoadError, match="is no checkpoint of fit"):
+            pg.fit(program, loss, SAMPLES, 2, **options)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        options["checkpoint"] = tmp_path / "pipe"
+        with pytest.raises(pg.LoadError, match=r"is no checkpoint of fit: .*a named pipe"):
             pg.fit(program, loss, SAMPLES, 2, **options)
     options["checkpoint"] = tmp_path / "nowhere" / "run.npz"
     with pytest.raises(pg.OptionError, match=r"the folder of the checkpoint .* does not exist"):

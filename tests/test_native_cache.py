@@ -1,12 +1,12 @@
-"""Compilers that fail, and what is kept of what they made: nothing half-written is ever used."""
+"""Compilers that fail, and the files kept of what they made: nothing half-written is ever used."""
 
+import ctypes
 import errno
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
 import time
 import warnings
@@ -18,6 +18,8 @@ import pytest
 import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen.native import build, cache, native
+from primgraph.codegen.native.folder import Folder, open_private
+from primgraph.codegen.native.loading import load
 from primgraph.codegen.native.spellings import SPELLINGS
 from primgraph.primitives import elementwise
 
@@ -67,6 +69,11 @@ def run():
     return " ".join(str(w.message) for w in told)
 
 
+def number(stored):
+    """The number that a library returns."""
+    return load(stored, ctypes.CDLL).number()
+
+
 def files(folder):
     """What is kept, but for locks and versions."""
     return [f.name for f in folder.iterdir() if not f.name.startswith(("lock-", "compiler-"))]
@@ -100,17 +107,17 @@ def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(cache, "keep", full)
-        with pytest.raises(build.UnavailableError, match="No space left on device"):
-            build.library(_TEXT % 1, runtime=False)
-        patch.setattr(tempfile, "TemporaryDirectory", full)
+        # What is compiled needs not be kept.
+        assert number(build.library(_TEXT % 1, runtime=False)) == 1
+        patch.setattr(Folder, "write", full)
         with pytest.raises(build.UnavailableError, match="No space left on device"):
             build.library(_TEXT % 1, runtime=False)
     assert files(folder) == []
     with monkeypatch.context() as patch:
         patch.setattr(cache.os, "access", lambda path, how: False)
-        made = build.library(_TEXT % 1, runtime=False)
-        assert made.is_file()
-        assert folder not in made.parents
+        assert number(build.library(_TEXT % 1, runtime=False)) == 1
+        with cache.usable_folder() as used:
+            assert folder not in Path(used.path).parents
     assert files(folder) == []
 
 
@@ -168,8 +175,9 @@ def test_of_many_processes_one_compiles(folder, tmp_path):
     script.write_text(f'#!/bin/sh\n{asked} echo x >> {log}; sleep 0.5;; esac\nexec {real} "$@"\n')
     script.chmod(0o755)
     code = (
-        "import ctypes; from primgraph.codegen.native import build;"
-        f"print(ctypes.CDLL(str(build.library({_TEXT % 3!r}, runtime=False))).number())"
+        "import ctypes; from primgraph.codegen.native import build, loading;"
+        f"made = build.library({_TEXT % 3!r}, runtime=False);"
+        "print(loading.load(made, ctypes.CDLL).number())"
     )
     env = {**os.environ, "CC": str(script)}
     command = [sys.executable, "-c", code]
@@ -197,22 +205,16 @@ def test_threads_wait_for_each_other(folder, monkeypatch):
     assert made == [1]
 
 
-def test_what_another_user_could_have_written_is_made_again(folder):
+def test_a_file_that_another_user_could_have_written_is_made_again(folder):
     made = build.library(_TEXT % 5, runtime=False)
-    for path, how in ((made, 0o777), (cache.sum_of(made), 0o666)):
+    path = folder / made.name
+    for how in (0o777, 0o666, 0o620):
         path.chmod(how)
         before = path.stat().st_ino
         assert build.library(_TEXT % 5, runtime=False) == made
         assert path.stat().st_ino != before
-    assert cache.is_good(made)
-    cache.sum_of(made).write_bytes(b"\xff")
-    assert not cache.is_good(made)
-    # Nor is a folder used that another one may be put in the place of.
-    folder.parent.chmod(0o777)
-    try:
-        assert folder not in build.library(_TEXT % 5, runtime=False).parents
-    finally:
-        folder.parent.chmod(0o700)
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert build.kept(made.name) == made
 
 
 def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
@@ -225,8 +227,10 @@ def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
     left = folder / "making-x"
     left.mkdir()
     os.utime(left, (1.0, 1.0))
-    monkeypatch.setattr(cache, "LIMIT", made.stat().st_size + 200)
-    cache.bound(folder)
+    size = (folder / made.name).stat().st_size
+    monkeypatch.setattr(cache, "LIMIT", size + 200)
+    with open_private(folder) as opened:
+        cache.bound(opened)
     assert {f.name for f in folder.iterdir() if f.suffix == ".so"} == {made.name, mine.name}
     assert not left.exists()
     assert main(["cache"]) == 0

@@ -16,6 +16,7 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.cli.main import main
 from primgraph.codegen.native import build, cache, known, making
+from primgraph.codegen.native.folder import open_private
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.ir.debug import debug
@@ -42,9 +43,11 @@ def folder(tmp_path, monkeypatch, native_cache):
     found = tmp_path / "cache"
     found.mkdir(mode=0o700)
     # What a process asks for but once may have been made elsewhere, by tests before.
-    for file in (*native_cache.iterdir(), *build.caller().parent.iterdir()):
-        if ".o" in file.suffixes or ".cpython" in file.name or file.name.startswith("compiler-"):
+    for file in native_cache.iterdir():
+        if ".o" in file.suffixes or file.name.startswith("compiler-"):
             shutil.copy2(file, found / file.name)
+    with open_private(found) as shared:
+        cache.keep(shared, *build.caller())
     monkeypatch.setenv("PRIMGRAPH_CACHE", str(found))
     monkeypatch.setenv("PRIMGRAPH_DEBUG", "0")
     with debug(False):
@@ -282,12 +285,12 @@ def test_what_is_damaged_or_may_be_anothers_is_written_again(folder):
     (entry,) = (f for f in folder.iterdir() if f.suffix == cache.GRAPH)
     whole = entry.read_bytes()
     assert not compiled()
-    elsewhere = known._sum("0" * 40, whole.partition(b"\n")[2])
+    name, text = entry.name, whole[: -cache._TAIL]
     for content in (b"", whole[:-1], whole[: len(whole) // 2], whole.replace(b"cos", b"sin"),
-                    known._sum(entry.stem, b"[]\n") + b"\n[]\n",
-                    known._sum(entry.stem, b"\xff\n") + b"\n\xff\n",
+                    b"[]\n" + cache._sum_of(name, b"[]\n"),
+                    b"\xff\n" + cache._sum_of(name, b"\xff\n"),
                     # What is kept under one key is nothing under another one.
-                    elsewhere + whole[len(elsewhere) :]):  # fmt: skip
+                    text + cache._sum_of("0" * 40 + cache.GRAPH, text)):  # fmt: skip
         entry.write_bytes(content)
         assert compiled()
         assert entry.read_bytes() == whole
@@ -311,11 +314,12 @@ def test_what_is_damaged_or_may_be_anothers_is_written_again(folder):
     damaged.write_bytes(library.read_bytes()[:-100])
     os.replace(damaged, library)
     assert not compiled()
-    assert cache.is_good(library)
+    assert build.kept(library.name) is not None
     # It is made of the text that is kept.
-    cache.forget(library)
+    cache.forget(library.name)
+    assert build.kept(library.name) is None
     assert not compiled()
-    assert cache.is_good(library)
+    assert build.kept(library.name) is not None
 
 
 def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, capsys):
@@ -327,7 +331,8 @@ def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, cap
     os.utime(entry, (1.0, 1.0))
     sizes = sum(f.stat().st_size for f in folder.iterdir() if re.match(cache._KEPT, f.name))
     monkeypatch.setattr(cache, "LIMIT", sizes - 1)
-    cache.bound(folder)
+    with open_private(folder) as opened:
+        cache.bound(opened)
     assert not entry.exists()
     assert compiled()
     assert entry.exists()

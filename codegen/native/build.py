@@ -1,7 +1,7 @@
-"""Compiles C and keeps what came out, by content: the next process compiles nothing.
+"""Compiles C and caches the results by content: the next process compiles nothing.
 
-A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. What it makes is kept in
-the user's cache folder under the hash of the source, of the compiler and its version, of the flags
+A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. Its output is kept in the
+user's cache folder under the hash of the source, of the compiler and its version, of the flags
 and of the processor. Code is for the processor of this machine, unless `$CC` has options that name
 another one, such as `gcc -march=x86-64`.
 """
@@ -9,7 +9,6 @@ another one, such as `gcc -march=x86-64`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.machinery
 import os
@@ -24,6 +23,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native import cache
+from primgraph.codegen.native.cache import Stored
+from primgraph.codegen.native.folder import Folder
 from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
@@ -120,7 +121,11 @@ def found() -> Compiler | None:
     """The compiler of this machine; None where there is none."""
     for name in _names():
         # CC may have options behind the command.
-        first, *options = importlib.import_module("shlex").split(name) or [""]
+        try:
+            first, *options = importlib.import_module("shlex").split(name) or [""]
+        except ValueError:
+            # A quotation without an end.
+            continue
         path = _which(first)
         if path is None:
             continue
@@ -143,26 +148,24 @@ def _which(command: str) -> str | None:
 
 
 def _version(path: str) -> str | None:
-    """What a compiler says of itself, which is kept while the file stays as it is."""
-    with contextlib.suppress(OSError, ValueError):
+    """Return what a compiler says of itself, which is kept while its file stays as it is."""
+    try:
         status = os.stat(path)
-        told = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
-        key = hashlib.sha256(told.encode()).hexdigest()
-        folder = cache.usable_folder()
-        record = folder / f"compiler-{key[:40]}"
-        if cache.is_own_file(record):
-            known, version = record.read_text().splitlines()
-            if known == key:
-                return version
-        done = _runner().run([path, "--version"], _ASKING)
-        if done is not None and not done.returncode:
-            lines = done.stdout.splitlines()
-            version = lines[0] if lines else path
-            with contextlib.suppress(OSError), cache.work_in(folder) as work:
-                (work / "version").write_text(f"{key}\n{version}\n")
-                os.replace(work / "version", record)
+        told = (path, str(status.st_size), str(status.st_mtime_ns), str(status.st_ino))
+        record = f"compiler-{cache.key_of(*told)}"
+        with cache.usable_folder() as folder:
+            known = cache.recall(folder, record)
+            if known is not None:
+                return known.decode(errors="replace")
+            done = _runner().run([path, "--version"], _ASKING)
+            if done is None or done.returncode:
+                return None
+            version = str(next(iter(done.stdout.splitlines()), path))
+            with contextlib.suppress(OSError):
+                cache.keep(folder, record, version.encode(errors="replace"))
             return version
-    return None
+    except OSError:
+        return None
 
 
 # Seconds in which a compiler has to tell its version.
@@ -200,8 +203,8 @@ def fault_of(text: str) -> str:
     return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
 
 
-def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
-    """The shared library that the C in `text` is, with the runtime in it.
+def library(text: str, *, runtime: bool = True, loose: bool = False) -> Stored:
+    """Return the shared library that the C in `text` is, with the runtime in it.
 
     If `loose` it takes functions within four units in the last place, multiplies in any order,
     and rounds products and sums once.
@@ -209,13 +212,13 @@ def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects: list[Path] = []
+    objects: list[Stored] = []
     if runtime:
         products = ["products.c"] if has_products(text) else []
         objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
         objects += [_family(name, loose=loose) for name in _functions().families(text)]
     flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
-    return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
+    return _made(text, ".so", flags, ["-shared"], objects, ["-lm"])
 
 
 def has_products(text: str) -> bool:
@@ -223,14 +226,14 @@ def has_products(text: str) -> bool:
     return any(name in text for name in _PRODUCTS)
 
 
-def _part(name: str, *, loose: bool) -> Path:
+def _part(name: str, *, loose: bool) -> Stored:
     # Looked for each time: what is kept may be removed while this process runs.
     flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
-    return _made((_HERE / name).read_text(), ".o", flags, ["-c"], [])
+    return _made((_HERE / name).read_text(), ".o", flags, ["-c"])
 
 
-def _family(name: str, *, loose: bool) -> Path:
-    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"], [])
+def _family(name: str, *, loose: bool) -> Stored:
+    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"])
 
 
 def _functions() -> Any:
@@ -239,13 +242,13 @@ def _functions() -> Any:
 
 
 @once
-def caller() -> Path:
+def caller() -> Stored:
     """The extension module whose objects call native kernels."""
     flags = (*_FLAGS[:3], "-O2", "-pthread")
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
     ending = importlib.machinery.EXTENSION_SUFFIXES[0]
-    return _made(text, ending, (*flags, sys.base_prefix), ["-shared"], extra, _with_headers)
+    return _made(text, ending, (*flags, sys.base_prefix), ["-shared"], [], extra, _with_headers)
 
 
 def _with_headers(flags: Sequence[str]) -> list[str]:
@@ -264,57 +267,72 @@ def _made(
     ending: str,
     flags: Sequence[str],
     kind: Sequence[str],
-    others: Sequence[str],
+    objects: Sequence[Stored] = (),
+    libraries: Sequence[str] = (),
     spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
-) -> Path:
-    """The file that the compiler makes of `text`, which may be there already.
+) -> Stored:
+    """Return what the compiler makes of `text` and of `objects`, from the cache if it is there.
 
     The compiler is given `spelled(flags)`.
     """
     chosen = compiler()
     if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
-    parts = (text, ending, *flags, *kind, *others, *machine(chosen))
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    names = [o.name for o in objects]
+    key = cache.key_of(text, ending, *flags, *kind, *names, *libraries, *machine(chosen))
+    name = f"{key}{ending}"
     try:
-        folder = cache.usable_folder()
-        made = folder / f"{key}{ending}"
-        if not cache.is_good(made):
+        with cache.usable_folder() as folder:
+            content = cache.recall(folder, name)
+            if content is not None:
+                return Stored(name, content)
             command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
             with cache.locked(folder, key, TIME_LIMIT):
-                if not cache.is_good(made):
-                    with cache.work_in(folder) as work:
-                        cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
-                    cache.bound(folder)
-        else:
-            cache.used(made)
+                content = cache.recall(folder, name)
+                if content is None:
+                    with folder.work() as work:
+                        content = _compiled(text, command, objects, libraries, work, f"out{ending}")
+                    # It can be used, whether or not there is room to keep it.
+                    with contextlib.suppress(OSError):
+                        cache.keep(folder, name, content)
+            with contextlib.suppress(OSError):
+                cache.bound(folder)
     except OSError as error:
         raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
-    return made
+    return Stored(name, content)
 
 
-def kept(name: str) -> Path | None:
-    """The file of that name which was made before; None if it is not there any more, or damaged."""
-    try:
-        made = cache.usable_folder() / name
-        if cache.is_good(made):
-            cache.used(made)
-            return made
-    except OSError:
-        pass
+def kept(name: str) -> Stored | None:
+    """Return the file of that name from the cache; None if it is missing or damaged."""
+    with contextlib.suppress(OSError), cache.usable_folder() as folder:
+        content = cache.recall(folder, name)
+        return None if content is None else Stored(name, content)
     return None
 
 
 _stuck: list[str] = []
 
+_SOURCE = "kernel.c"
 
-def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Path) -> Path:
-    """The file `out`, which a compiler makes of `text`."""
-    source = out.with_name("kernel.c")
-    source.write_text(text)
+
+def _compiled(
+    text: str,
+    command: Sequence[str],
+    objects: Sequence[Stored],
+    libraries: Sequence[str],
+    work: Folder,
+    out: str,
+) -> bytes:
+    """Return the file `out`, which a compiler makes of `text` and of `objects` in a folder."""
+    for stored in (Stored(_SOURCE, text.encode()), *objects):
+        work.write(stored.name, stored.content)
     if _stuck:
         raise UnavailableError(_stuck[0])
-    done = _runner().run([*command, "-o", str(out), str(source), *others], TIME_LIMIT)
+    source, target, *others = (
+        os.path.join(work.path, name) for name in (_SOURCE, out, *[o.name for o in objects])
+    )
+    words = [*command, "-o", target, source, *others, *libraries]
+    done = _runner().run(words, TIME_LIMIT, folder=work.path)
     if done is None:
         # It is not waited for again.
         _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
@@ -324,17 +342,25 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
         raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
     if _runner().NO_ROOM.search(told):
         raise UnavailableError(f"{command[0]} has no room: {told}")
-    if not source.is_file():
-        raise FileNotFoundError(f"{source.parent} was removed")
-    if done.returncode or not out.is_file():
-        # Names of a folder that is gone tell nothing.
-        told = told.replace(f"{source.parent}{os.sep}", "")
-        raise FailedError(f"{command[0]} failed on {_kept_for_the_user(text)}:\n{told}", told)
-    return out
+    if not os.path.isfile(source):
+        raise FileNotFoundError(f"{work.path} was removed")
+    found = None if done.returncode else work.read_made(out)
+    if found is not None:
+        return found
+    if done.returncode and not told:
+        # A compiler that has something against its source says so.
+        raise UnavailableError(f"{command[0]} failed without a message: is a disk full?")
+    # Names of a folder that is gone tell nothing.
+    told = told.replace(f"{work.path}{os.sep}", "")
+    raise FailedError(f"{command[0]} failed{_kept_for_the_user(text)}:\n{told}", told)
 
 
-def _kept_for_the_user(text: str) -> Path:
-    number, path = importlib.import_module("tempfile").mkstemp(prefix="primgraph-", suffix=".c")
-    with os.fdopen(number, "w") as file:
-        file.write(text)
-    return Path(path)
+def _kept_for_the_user(text: str) -> str:
+    """Keep the source that was refused, and return where."""
+    try:
+        number, path = importlib.import_module("tempfile").mkstemp(prefix="primgraph-", suffix=".c")
+        with os.fdopen(number, "wb") as file:
+            file.write(text.encode())
+    except OSError:
+        return ""
+    return f" on {path}"

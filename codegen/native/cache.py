@@ -1,8 +1,9 @@
-"""The folder where what compilers made is kept: the user's own, checked, and bounded.
+"""The cache of compiled files: private to the user, verified by check sums, and bounded.
 
-What is kept is a file under the hash of all that it was made of, and beside it a check sum. Both
-are written elsewhere first. Whoever makes one holds a lock meanwhile, so that of many processes one
-does it and the others wait; what is half written, damaged, or may be another user's is made again.
+A file has a name that begins with the hash of all that it depends on, and ends with a check sum of
+its name and content: a file that is damaged, cut off or under another name is not used. It is
+written elsewhere first. A process that makes a file holds a lock meanwhile, so that of many
+processes one does it and the others wait.
 """
 
 from __future__ import annotations
@@ -20,28 +21,47 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-# How much is kept, in bytes, and how old a folder is, in seconds, that nobody works in any more.
+from primgraph.codegen.native.folder import WORK, Folder, open_private
+
+# How much is kept, in bytes, and after how many seconds unfinished work counts as abandoned.
 LIMIT = 512 * 2**20
 _LEFT = 3600
-# Locks are few, and stay: what has one name is made one after another.
+# Locks are few, and stay: files whose names share a lock are made one after another.
 _LOCKS = 64
 _WAIT = 0.02
 
-# What is ours in the folder, whatever else may be there.
-_KEPT = r"[0-9a-f]{40}\."
-_OURS = r"[0-9a-f]{40}\.|making-|lock-\d+$|compiler-[0-9a-f]{40}$"
-_WORK = "making-"
-# How files end that say what C is written of a graph.
+# Files of the cache in its folder, whatever else may be there.
+_KEPT = re.compile(r"[0-9a-f]{40}\.")
+_OURS = re.compile(rf"[0-9a-f]{{40}}\.|{WORK}|lock-\d+$|compiler-[0-9a-f]{{40}}$")
+# The suffix of files with the C of a graph, and how it is called.
 GRAPH = ".graph"
+# Check sums, which older versions kept in a file of their own.
+_OLD = ".sum"
+# Bytes of a check sum at the end of a file: a line with a hash.
+_TAIL = 65
 
 
-def _files() -> Any:
-    """What makes temporary folders, which takes as long to import as a library to load."""
+@final
+class Stored(NamedTuple):
+    """A file of the cache: its name, and its content without the check sum."""
+
+    name: str
+    content: bytes
+
+
+def key_of(*parts: str) -> str:
+    """Return the hash of these parts, which may be paths that are not Unicode."""
+    text = "\0".join(parts).encode(errors="surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:40]
+
+
+def _temporary_files() -> Any:
+    """Return `tempfile`, which takes as long to import as a library to load."""
     return importlib.import_module("tempfile")
 
 
 def cache_folder() -> Path:
-    """Where compiled files are kept: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
+    """Return the path of the cache: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
     given = os.environ.get("PRIMGRAPH_CACHE")
     try:
         if given:
@@ -49,151 +69,122 @@ def cache_folder() -> Path:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
         # There is no home.
-        base = Path(_files().gettempdir()) / f"cache-{getattr(os, 'getuid', int)()}"
+        number = getattr(os, "getuid", int)()
+        base = Path(_temporary_files().gettempdir()) / f"cache-{number}"
     return Path(base) / "primgraph"
 
 
-def usable_folder() -> Path:
-    """That folder, made if it has to be; where it is not to be used, one of this process's."""
-    try:
-        folder = cache_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _is_private(folder) and os.access(folder, os.W_OK | os.X_OK):
+def usable_folder() -> Folder:
+    """Open the cache; if it is not private or cannot be written, a folder of this process.
+
+    Raises `OSError` if there is no private folder at all.
+    """
+    with contextlib.suppress(OSError):
+        folder = open_private(cache_folder(), make=True)
+        if os.access(folder.path, os.W_OK | os.X_OK):
             return folder
-    except OSError:
-        pass
-    return _temporary(os.getpid())
+        folder.close()
+    with contextlib.suppress(OSError):
+        return open_private(_temporary(os.getpid()))
+    # It may have been removed.
+    _temporary.cache_clear()
+    return open_private(_temporary(os.getpid()))
 
 
 @cache
-def _temporary(process: int) -> Path:
-    """A folder of this process's alone, which goes when it ends."""
-    made: str = _files().mkdtemp(prefix="primgraph-")
-
-    def remove() -> None:
-        if os.getpid() == process:
+def _temporary(process: int) -> str:
+    """Make a private folder of this process, which is removed when it ends."""
+    bases = ["/tmp", "/var/tmp", "/dev/shm"] if os.name == "posix" else []
+    with contextlib.suppress(OSError):
+        # On a full disk there is none.
+        bases.insert(0, _temporary_files().gettempdir())
+    fault: OSError = FileNotFoundError("there is no folder for temporary files")
+    for base in bases:
+        try:
+            made: str = _temporary_files().mkdtemp(prefix="primgraph-", dir=base)
+        except OSError as error:
+            fault = error
+            continue
+        try:
+            open_private(made).close()
+        except OSError as error:
+            fault = error
             _remove(made)
-
-    atexit.register(remove)
-    return Path(made)
-
-
-def _is_own(status: os.stat_result) -> bool:
-    """Whether nobody but this user may have written it."""
-    own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-    return own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            continue
+        atexit.register(_remove_of, process, made)
+        return made
+    raise fault
 
 
-def _is_private(folder: Path) -> bool:
-    """Whether nobody else may write into a folder, or put another one into its place."""
-    if not _is_own(folder.stat()):
-        return False
-    if not hasattr(os, "getuid"):
-        return True
-    for parent in Path(os.path.realpath(folder)).parents:
-        status = parent.stat()
-        open_to = status.st_mode & stat.S_IWOTH
-        if status.st_mode & stat.S_IWGRP and status.st_gid not in (os.getgid(), 0):
-            open_to = 1
-        # In a folder like /tmp everyone may write, but only touch what is their own.
-        if open_to and not status.st_mode & stat.S_ISVTX:
-            return False
-        if status.st_uid not in (os.getuid(), 0) and not status.st_mode & stat.S_ISVTX:
-            return False
-    return True
+def _remove_of(process: int, folder: str) -> None:
+    if os.getpid() == process:
+        _remove(folder)
 
 
-def _remove(folder: str | Path) -> None:
+def _remove(folder: str) -> None:
     importlib.import_module("shutil").rmtree(folder, ignore_errors=True)
 
 
 # Files and their sums.
 
 
-def sum_of(path: Path) -> Path:
-    """Where the check sum of a file is."""
-    return path.with_suffix(path.suffix + ".sum")
+def _sum_of(name: str, content: bytes) -> bytes:
+    """Return the line that ends a file of that name."""
+    found = hashlib.sha256(os.fsencode(name) + b"\0")
+    found.update(content)
+    return b"\n" + found.hexdigest().encode()
 
 
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def recall(folder: Folder, name: str) -> bytes | None:
+    """Return what was kept under a name; None if nothing was, or not this."""
+    found = folder.read(name)
+    if found is None:
+        return None
+    content = found[:-_TAIL]
+    if found[-_TAIL:] != _sum_of(name, content):
+        return None
+    folder.touch(name)
+    return content
 
 
-def is_good(path: Path) -> bool:
-    """Whether a file is there, is this user's, and is what was once written."""
-    try:
-        return (
-            _is_own(path.stat())
-            and _is_own(sum_of(path).stat())
-            and sum_of(path).read_text() == _sum(path)
-        )
-    except (OSError, UnicodeDecodeError):
-        return False
+def keep(folder: Folder, name: str, content: bytes) -> None:
+    """Keep a file, all of it or none. Raises `OSError` if that fails."""
+    folder.write(name, content, _sum_of(name, content))
 
 
-def is_own_file(path: Path) -> bool:
-    """Whether a file is there and nobody but this user may have written it."""
-    return path.is_file() and _is_own(path.stat())
-
-
-def used(path: Path) -> None:
-    """Let a file be one of those that were used last."""
-    with contextlib.suppress(OSError):
-        os.utime(path)
-        os.utime(sum_of(path))
-
-
-def keep(made: Path, path: Path) -> None:
-    """Let `made`, in a folder beside, be the file at `path`, as a whole or not at all."""
-    told = made.with_name("sum")
-    told.write_text(_sum(made))
-    os.replace(told, sum_of(path))
-    os.replace(made, path)
-
-
-def forget(path: Path) -> None:
+def forget(name: str) -> None:
     """Remove a file that is of no use."""
-    for file in (path, sum_of(path)):
-        with contextlib.suppress(OSError):
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError), usable_folder() as folder:
+        folder.remove(name)
 
 
 @contextlib.contextmanager
-def work_in(folder: Path) -> Iterator[Path]:
-    """A folder to work in, inside of `folder`, which is gone afterwards."""
-    made = _files().TemporaryDirectory(dir=folder, prefix=_WORK, ignore_cleanup_errors=True)
-    with made as name:
-        yield Path(name)
+def locked(folder: Folder, key: str, limit: float) -> Iterator[None]:
+    """Let no other process make the file with this key; after `limit` seconds, let them.
 
-
-@contextlib.contextmanager
-def locked(folder: Path, key: str, limit: float) -> Iterator[None]:
-    """Nobody else makes what has that key meanwhile; after `limit` seconds that may be anyway.
-
-    A process that ends, however it does, lets go of what it holds.
+    A process that ends, however it does, releases its locks.
     """
     handle = -1
     try:
-        # Where there are no locks, one file may be made twice.
+        # Without locks a file may be made twice.
         if os.name == "posix":
             with contextlib.suppress(OSError):
-                name = folder / f"lock-{int(key[:8], 16) % _LOCKS}"
-                handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                handle = folder.open_lock(f"lock-{int(key[:8], 16) % _LOCKS}")
                 _held.add(handle)
                 _wait(handle, limit)
         yield
     finally:
         if handle in _held:
             _held.discard(handle)
-            _let_go(handle)
+            _release(handle)
 
 
-# Locks of this process. One that splits off has them, too, and would wait for itself.
+# Locks of this process. A child process inherits them, and would wait for itself.
 _held: set[int] = set()
 
 
-def _let_go(handle: int) -> None:
-    """Let go of a lock, whoever has its file open still."""
+def _release(handle: int) -> None:
+    """Release a lock, whoever has its file open still."""
     with contextlib.suppress(OSError):
         locks = importlib.import_module("fcntl")
         locks.flock(handle, locks.LOCK_UN)
@@ -221,71 +212,89 @@ def _wait(handle: int, limit: float) -> None:
             return
 
 
-# What is there.
+# The contents of the cache.
 
 
 @final
 class Contents(NamedTuple):
-    """What is kept: the folder, how many compiled files are in it, and how many bytes of all."""
+    """The folder of the cache, the number of compiled files in it, and the bytes of all files.
+
+    `fault` says why the folder is not used, if so.
+    """
 
     folder: Path
     files: int
     size: int
+    fault: str = ""
 
 
-def _ours(folder: Path) -> list[Path]:
-    try:
-        return [f for f in folder.iterdir() if re.match(_OURS, f.name) and not f.is_symlink()]
-    except OSError:
-        return []
+def _ours(folder: Folder) -> list[tuple[str, os.stat_result]]:
+    """Return the files of the cache in a folder, and what is being made there."""
+    kinds = stat.S_IFREG, stat.S_IFDIR
+    return [
+        (name, status)
+        for name, status in folder.entries()
+        if _OURS.match(name) and stat.S_IFMT(status.st_mode) in kinds
+    ]
 
 
 def contents() -> Contents:
-    """What is kept now."""
-    folder = cache_folder()
-    count = size = 0
-    for path in _ours(folder):
-        with contextlib.suppress(OSError):
-            size += path.stat().st_size if path.is_file() else 0
-        count += bool(re.match(_KEPT, path.name)) and path.suffix not in (".sum", GRAPH)
-    return Contents(folder, count, size)
+    """Return what is kept now."""
+    return _contents(remove=False)
 
 
 def clear() -> Contents:
-    """Remove what is kept, and nothing else, nor where some process is at work; what that was.
+    """Remove what is kept, except where a process is at work; return what was there.
 
-    Raises OSError where it cannot be removed.
+    Raises `OSError` if it cannot be removed.
     """
-    found = contents()
-    for path in _ours(found.folder):
-        if path.is_dir():
-            _clear_old(path)
-        else:
-            path.unlink(missing_ok=True)
-    return found
+    return _contents(remove=True)
 
 
-def _clear_old(work: Path) -> None:
-    """Remove a folder that nobody works in any more."""
-    with contextlib.suppress(OSError):
-        if time.time() - work.stat().st_mtime > _LEFT:
-            _remove(work)
+def _contents(*, remove: bool) -> Contents:
+    path, files, size = cache_folder(), 0, 0
+    try:
+        folder = open_private(path)
+    except FileNotFoundError:
+        return Contents(path, 0, 0)
+    except OSError as error:
+        if remove:
+            raise
+        return Contents(path, 0, 0, str(error))
+    with folder:
+        for name, status in _ours(folder):
+            is_file = stat.S_ISREG(status.st_mode)
+            size += status.st_size if is_file else 0
+            compiled = _KEPT.match(name) and not name.endswith((_OLD, GRAPH))
+            files += bool(compiled)
+            if remove and not _is_work(name):
+                folder.unlink(name)
+            elif remove:
+                _clear_old(folder, name, status)
+    return Contents(path, files, size)
 
 
-def bound(folder: Path) -> None:
-    """Remove what was not used for longest, as far as too much is kept, and what was left over."""
+def _is_work(name: str) -> bool:
+    return name.startswith(WORK)
+
+
+def _clear_old(folder: Folder, name: str, status: os.stat_result) -> None:
+    """Remove a file or folder in which nobody works any more."""
+    if time.time() - status.st_mtime > _LEFT:
+        folder.remove_tree(name) if stat.S_ISDIR(status.st_mode) else folder.remove(name)
+
+
+def bound(folder: Folder) -> None:
+    """Remove the least recently used files beyond the limit, and abandoned work."""
     files = []
-    for path in _ours(folder):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            if path.is_dir():
-                _clear_old(path)
-            elif re.match(_KEPT, path.name):
-                files.append((status.st_mtime, status.st_size, path))
+    for name, status in _ours(folder):
+        if _is_work(name):
+            _clear_old(folder, name, status)
+        elif _KEPT.match(name):
+            files.append((status.st_mtime, status.st_size, name))
     total = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
+    for _, size, name in sorted(files):
         if total <= LIMIT:
             break
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-            total -= size
+        folder.remove(name)
+        total -= size

@@ -10,23 +10,21 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from typing import IO
 
 from primgraph.locks import make_lock
 
 
 def run(
-    command: Sequence[str], limit: float, given: str = ""
+    command: Sequence[str], limit: float, given: str = "", folder: str = ""
 ) -> subprocess.CompletedProcess[str] | None:
-    """What a command says to what it is `given`; None where it did not end in time.
+    """Run a command, which reads `given`; return None if it did not end in time.
 
-    It is ended with all that it has started, then and where this run is interrupted.
+    It writes its temporary files to `folder`, and messages in English. It is ended with all that
+    it has started, then and where this run is interrupted.
     """
     # Not by pipes: processes that split off meanwhile would hold their ends.
-    with (
-        tempfile.TemporaryFile() as read,
-        tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as told,
-    ):
+    with _file() as read, _file() as out, _file() as told:
         read.write(given.encode())
         read.seek(0)
         with _starting:
@@ -36,6 +34,7 @@ def run(
                 stdout=out,
                 stderr=told,
                 start_new_session=True,
+                env=_environment(folder),
             )
         try:
             _wait(process, limit)
@@ -50,6 +49,20 @@ def run(
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
     return subprocess.CompletedProcess(command, process.returncode, *texts)
+
+
+def _file() -> IO[bytes]:
+    """Make a file for what a process reads and writes, in memory if the system has such files."""
+    if hasattr(os, "memfd_create"):
+        with contextlib.suppress(OSError):
+            return os.fdopen(os.memfd_create("primgraph"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _environment(folder: str) -> dict[str, str]:
+    places = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), folder) if folder else {}
+    # `NO_ROOM` knows English messages.
+    return {**os.environ, **places, "LC_ALL": "C"}
 
 
 # Held while a process starts, in which none may split off: the start would wait for its end.
@@ -82,8 +95,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-# What compilers and linkers say of disks and memory, and of programs of theirs that were killed.
+# Messages of compilers and linkers about disks and memory, and about programs of theirs that were
+# killed or are missing. A fatal error in the source ends with "compilation terminated".
 NO_ROOM = re.compile(
     "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
-    "|[Kk]illed|terminated"
+    "|[Kk]illed|signal terminated|terminated (?:by|with) signal|cannot execute"
 )

@@ -17,7 +17,6 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache as once
-from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -104,6 +103,12 @@ class Entry(NamedTuple):
     library: str = ""
 
     @property
+    def calls(self) -> list[Called]:
+        """The functions of C that are called."""
+        tell = () if self.tell is None else (self.tell,)
+        return [*(p for p in self.pieces if isinstance(p, Called)), *tell]
+
+    @property
     def is_alone(self) -> bool:
         """Whether it is one function that does all."""
         return len(self.pieces) == 1 and isinstance(self.pieces[0], Called)
@@ -135,7 +140,7 @@ def key_of(graph: Graph, options: Options, limits: Limits, compiler: Compiler) -
         )
     except (_UnknownError, OSError):
         return None
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    return cache.key_of(*parts)
 
 
 def _digest(graph: Graph) -> str:
@@ -209,7 +214,7 @@ def _writers() -> str:
     for room in ("codegen", "ir", "primitives"):
         for folder in importlib.import_module(f"primgraph.{room}").__path__:
             for path, status in sorted(_files(folder)):
-                found.update(f"{path}\0{status}\n".encode())
+                found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
     return found.hexdigest()
 
 
@@ -230,13 +235,11 @@ def _files(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
-    """The entry under a key, and its constants; None where none is there as it was written."""
+    """Return the entry under a key, and its constants; None if there is none as it was written."""
     try:
-        path = cache.usable_folder() / f"{key}{cache.GRAPH}"
-        if not cache.is_own_file(path):
-            return None
-        told, _, content = path.read_bytes().partition(b"\n")
-        if told != _sum(key, content):
+        with cache.usable_folder() as folder:
+            content = cache.recall(folder, f"{key}{cache.GRAPH}")
+        if content is None:
             return None
         head, _, text = content.partition(b"\n")
         pieces, values, outputs, tell, library, sources = _tuples(json.loads(head))
@@ -251,14 +254,7 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
         constants = _read_constants(sources, graph)
     except (OSError, ValueError):
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)
     return entry, constants
-
-
-def _sum(key: str, content: bytes) -> bytes:
-    """The check sum of an entry, which is another one under any other key."""
-    return hashlib.sha256(key.encode() + content).hexdigest().encode()
 
 
 def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:
@@ -268,13 +264,8 @@ def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> 
         return
     head = json.dumps([*entry[1:], sources], default=int)
     content = f"{head}\n{entry.text}".encode()
-    told = _sum(key, content)
-    with contextlib.suppress(OSError):
-        folder = cache.usable_folder()
-        with cache.work_in(folder) as work:
-            made = Path(work, "graph")
-            made.write_bytes(told + b"\n" + content)
-            os.replace(made, folder / f"{key}{cache.GRAPH}")
+    with contextlib.suppress(OSError), cache.usable_folder() as folder:
+        cache.keep(folder, f"{key}{cache.GRAPH}", content)
 
 
 def _tuples(value: Any) -> Any:

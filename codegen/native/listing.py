@@ -21,14 +21,16 @@ from primgraph.source import Source
 _TOLD = 12
 
 
-def listing(graph: Graph, limits: Limits) -> tuple[str, ...]:
-    """The lines that tell what native code for `graph` does."""
+def listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> tuple[str, ...]:
+    """Return the lines that tell what native code for `graph` does, if it `is_native`."""
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
     steps = schedule(graph)
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     if not stays_inside(plan):
         return ("NumPy does all: there are stacks that grow, and steps that C cannot do",)
+    if not is_native:
+        return ("NumPy does all: the C could not be compiled, as a warning has said",)
     outside = sum(isinstance(item, Outside) for item in plan.items)
     number = "all of it" if not outside else f"all but {outside} step{'s' * (outside > 1)}"
     return (f"native code for {number}", *_Listing().lines(plan.items, "  "))

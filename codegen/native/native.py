@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -25,7 +24,7 @@ from primgraph.codegen.native.build import (
     kept,
     library,
 )
-from primgraph.codegen.native.cache import forget
+from primgraph.codegen.native.cache import Stored, forget
 from primgraph.codegen.native.known import (
     FIRST,
     HANDED,
@@ -40,6 +39,7 @@ from primgraph.codegen.native.known import (
     recall,
     remember,
 )
+from primgraph.codegen.native.loading import load
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.run import blas, threads
@@ -56,17 +56,22 @@ _KEPT = 64
 @cache
 def _caller() -> Any:
     """The extension module that calls native functions, and has their threads."""
-    path = str(caller())
+    stored = caller()
+    try:
+        module = load(stored, _extension)
+    except (OSError, ImportError) as error:
+        forget(stored.name)
+        raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
+    threads.follow(module.set_threads)
+    return module
+
+
+def _extension(path: str) -> Any:
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-    except ImportError as error:
-        forget(Path(path))
-        raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
-    threads.follow(module.set_threads)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
     return module
 
 
@@ -131,8 +136,8 @@ def _function(
     if found is not None:
         with contextlib.suppress(FailedError):
             entry, constants = found
-            path = kept(entry.library) or library(entry.text, loose=options.loose)
-            held = _held(entry.text, path, options.loose)
+            stored = kept(entry.library) or library(entry.text, loose=options.loose)
+            held = _held(entry, stored, options.loose)
             return _bound(held, entry, constants, graph, options, by_numpy)
     made = importlib.import_module("primgraph.codegen.native.making").made(graph, options, limits)
     if made is None:
@@ -140,12 +145,12 @@ def _function(
     try:
         # Without what calls it nothing else is of use.
         _caller()
-        path = library(made.entry.text, loose=options.loose)
+        stored = library(made.entry.text, loose=options.loose)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
-    held = _held(made.entry.text, path, options.loose)
+    held = _held(made.entry, stored, options.loose)
     if key is not None:
-        remember(key, graph, made.entry._replace(library=path.name), made.constants)
+        remember(key, graph, made.entry._replace(library=stored.name), made.constants)
     return _bound(held, made.entry, made.constants, graph, options, by_numpy)
 
 
@@ -196,23 +201,31 @@ def _address(held: ctypes.CDLL, name: str) -> int:
     return found
 
 
-def _loaded(text: str, path: Path, loose: bool) -> ctypes.CDLL:
+def _held(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
+    """Return the library with the functions of an entry, which knows of BLAS and of threads."""
     try:
-        return ctypes.CDLL(str(path))
-    except OSError:
-        # It may have been removed meanwhile, or be no library at all.
-        forget(path)
-    path = library(text, loose=loose)
+        return _linked(entry, stored)
+    except _UNUSABLE:
+        # It may have been made by a compiler that was damaged.
+        forget(stored.name)
+    stored = library(entry.text, loose=loose)
     try:
-        return ctypes.CDLL(str(path))
-    except OSError as error:
-        forget(path)
+        return _linked(entry, stored)
+    except _UNUSABLE as error:
+        forget(stored.name)
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 
-def _held(text: str, path: Path, loose: bool) -> ctypes.CDLL:
-    """The library of functions of C at a path, which knows of BLAS."""
-    held = _loaded(text, path, loose)
+# What loading raises for what is no library, and for one that lacks a function or a variable.
+_UNUSABLE = (OSError, AttributeError, ValueError)
+
+
+def _linked(entry: Entry, stored: Stored) -> ctypes.CDLL:
+    held, text = load(stored, ctypes.CDLL), entry.text
+    for called in entry.calls:
+        _address(held, called.name)
+        if called.finds:
+            _address(held, SIZES_OF)
     for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:

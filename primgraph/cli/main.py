@@ -368,11 +368,14 @@ def _cache(options: argparse.Namespace) -> None:
     kept = importlib.import_module("primgraph.codegen.native.cache")
     found = kept.clear() if options.what == "clear" else kept.contents()
     size = f"{found.size / 2**20:.1f} MiB"
+    # A path may not be Unicode.
+    folder = os.fsencode(found.folder).decode(errors="backslashreplace")
     if options.what == "clear":
-        print(f"removed {found.files} files, {size}, from {found.folder}")
+        print(f"removed {found.files} files, {size}, from {folder}")
         return
     rows = {
-        "folder": found.folder,
+        "folder": folder,
+        **({"unused": found.fault} if found.fault else {}),
         "files": found.files,
         "size": f"{size} of {kept.LIMIT >> 20} MiB",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import io
 import re
 import sys
 import zipfile
@@ -18,6 +19,7 @@ import numpy as np
 from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, FeedError, LoadError, PrimgraphError, near_matches
+from primgraph.files import open_regular
 from primgraph.ir.dims import bounds, parse_extent
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.text import parse
@@ -99,8 +101,13 @@ def find(
         path, _, name = text[2:].partition(":")
         path = text[:2] + path
     file = Path(path)
-    if not file.is_file():
-        raise LoadError(f"there is no file {path!r}", hint="give FILE.py:NAME, or a saved program")
+    try:
+        open_regular(file).close()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        hint = "give FILE.py:NAME, or a saved program"
+        raise LoadError(f"there is no file {path!r}", hint=hint) from None
+    except (OSError, ValueError) as error:
+        raise LoadError(f"cannot read {path!r}: {error}") from None
     if file.suffix == ".py":
         found = _member(_module(file), name, file)
     elif zipfile.is_zipfile(file):
@@ -255,7 +262,8 @@ def _is_usable(value: Any, module: ModuleType) -> bool:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        with io.TextIOWrapper(open_regular(file), encoding="utf-8") as opened:
+            return opened.read()
     except UnicodeDecodeError:
         raise LoadError(
             f"{str(file)!r} is neither Python, nor a saved program, nor the text of a graph"
@@ -265,7 +273,7 @@ def _text(file: Path) -> str:
 def _arrays_in(file: str) -> dict[str, Array]:
     """The arrays of an .npz file, by name; nothing in it is executed."""
     try:
-        with np.load(file, allow_pickle=False) as data:
+        with open_regular(file) as opened, np.load(opened, allow_pickle=False) as data:
             return {name: data[name] for name in data.files}
     except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         raise LoadError(

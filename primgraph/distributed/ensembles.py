@@ -27,6 +27,7 @@ from primgraph.errors import (
     RunError,
     ShapeError,
 )
+from primgraph.files import open_regular
 from primgraph.frames import is_interruption
 from primgraph.ir.form import put_together
 from primgraph.ir.slices import without_formal
@@ -278,8 +279,9 @@ def _claim(folder: Path, digest: str) -> None:
     about = folder / "ensemble.json"
     if about.exists():
         try:
-            known = json.loads(about.read_text(encoding="utf-8"))["digest"]
-        except (ValueError, KeyError, TypeError) as error:
+            with open_regular(about) as file:
+                known = json.load(file)["digest"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise LoadError(f"{about} does not tell of an ensemble: {error}") from None
         if known != digest:
             raise OptionError(
@@ -319,7 +321,7 @@ def read_result(file: str, name: str) -> Array:
 def _opened(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:
     """Results in a file. Raises `LoadError` if somebody has damaged it."""
     try:
-        with Path(file).open("rb") as archive, np.load(archive) as found:
+        with open_regular(file) as archive, np.load(archive) as found:
             return {name: found[name] for name in (found.files if names is None else names)}
     except UNREADABLE as error:
         raise LoadError(

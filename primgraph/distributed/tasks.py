@@ -17,6 +17,7 @@ from primgraph import tree
 from primgraph.codegen.run import blas
 from primgraph.distributed.parcels import Named, Parcel, opened
 from primgraph.errors import NumericalError, PrimgraphError, RunError, ShapeError
+from primgraph.files import open_regular
 from primgraph.frames import is_interruption
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import typed_equation
@@ -41,7 +42,8 @@ class Piece:
     def load(self) -> Array:
         if 0 in self.shape:
             return np.zeros(self.shape, self.dtype)
-        return np.asarray(np.memmap(self.file, self.dtype, "r", self.offset, self.shape))
+        with open_regular(self.file) as file:
+            return np.asarray(np.memmap(file, self.dtype, "r", self.offset, self.shape))
 
 
 @final

@@ -21,6 +21,7 @@ from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
 from primgraph.distributed.tasks import write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
+from primgraph.files import open_regular
 from primgraph.ir.signature import applied
 from primgraph.operators.variable import Variable
 from primgraph.program.archives import DAMAGE, Members, archived, parsed
@@ -198,7 +199,7 @@ class _Trainer:
                 raise OptionError(f"the folder of the checkpoint {path} does not exist")
             return _Place()
         try:
-            with zipfile.ZipFile(path) as archive:
+            with open_regular(path) as file, zipfile.ZipFile(file) as archive:
                 members = Members(archive, _MEMBER, (zipfile.ZIP_STORED,))
                 about = parsed(members.raw("about.npy"))
                 if _of(about, "digest", str) == self.digest:

@@ -18,6 +18,7 @@ from typing import IO, Any, final
 import numpy as np
 
 from primgraph.errors import LoadError
+from primgraph.files import open_regular
 from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, written_extent
@@ -110,7 +111,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     in the program say. Raises `LoadError` for a file that is damaged or is no such file.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _Reader(_listed(archive)).program()
     except LoadError:
         raise
