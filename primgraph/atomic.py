@@ -33,15 +33,12 @@ def call_all(calls: Iterable[Call]) -> None:
 
 @final
 class _Guard:
-    """Undoes what a context has set when nobody can leave it any more."""
+    """Calls what an instance has as its `__del__`, without arguments, when nobody has it any more.
 
-    __slots__ = ("undo",)
+    The call is made by C: an interrupt that came in a finalizer written in Python would be lost.
+    """
 
-    def __init__(self, undo: Callable[[], None]) -> None:
-        self.undo = undo
-
-    def __del__(self) -> None:
-        self.undo()
+    __slots__ = ("__del__",)
 
 
 @final
@@ -62,10 +59,15 @@ class Exit:
     def __get__(self, owner: Any, kind: Any = None) -> Callable[..., None]:
         if owner is None:
             return self._left
-        found = partial(self._left, owner)
+        waiting: list[Call] = [(self._undoing(owner),)]
+        found = partial(self._left, owner, waiting)
         # Only `with` has it: what runs and may be interrupted, and in a traceback, does not.
-        found.guard = _Guard(self._undoing(owner))  # type: ignore[attr-defined]
+        found.guard = guard = _Guard()  # type: ignore[attr-defined]
+        guard.__del__ = partial(deque, starmap(call, waiting), 0)  # type: ignore[attr-defined]
         return found
 
-    def _left(self, owner: Any, *_: object) -> None:
+    def _left(self, owner: Any, waiting: Any = None, *_: object) -> None:
         self._leave(owner)
+        if isinstance(waiting, list):
+            # There is nothing to undo.
+            waiting.clear()

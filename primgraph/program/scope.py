@@ -234,7 +234,8 @@ class Scope:
                 self._turn = make_lock()
             lock = self._turn
         lock.release()
-        return lock
+        turn: Lock = lock
+        return turn
 
     @property
     def newest(self) -> Version:
