@@ -58,7 +58,7 @@ class Sharing:
     def node(self) -> Node:
         alias = self._alias
         if alias is not None and alias.is_stale:
-            alias.refresh(self)
+            alias.refresh(cast("Tensor", self))
         found: Node = _slot.__get__(self)
         return found
 
@@ -390,7 +390,7 @@ def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> A
                 taken: Node = function(family(unheld(node))).node
                 return taken
 
-        found._alias = View(cast("Tensor", source), take, None, followed)
+        cast("Tensor", found)._alias = View(cast("Tensor", source), take, None, followed)
     return found
 
 

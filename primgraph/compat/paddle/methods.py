@@ -43,7 +43,7 @@ class Methods(Handle):
         """Return arguments in the dtypes to which Paddle promotes them; None for the same."""
         return promoted(function, args, dtype_or_default(None))
 
-    def std(
+    def std(  # type: ignore[override]
         self,
         axis: Axes = None,
         unbiased: bool = True,
@@ -53,7 +53,7 @@ class Methods(Handle):
         """Return the standard deviation over `axis`: squares are divided by their number less 1."""
         return self._given("std", self, axis, keepdim, ddof=int(unbiased))
 
-    def var(
+    def var(  # type: ignore[override]
         self,
         axis: Axes = None,
         unbiased: bool = True,

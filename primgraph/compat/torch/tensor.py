@@ -192,8 +192,9 @@ class Manners(Handle):
 
     def contiguous(self) -> Self:
         """Return itself, or a copy of a view whose elements lie in another order."""
-        alias = self._alias if isinstance(self, _Tensor) else None
-        return self.clone() if isinstance(alias, View) and not alias.is_contiguous else self
+        tensor: Any = self
+        alias = getattr(tensor, "_alias", None)
+        return tensor.clone() if isinstance(alias, View) and not alias.is_contiguous else self
 
 
 for _name in functions.__all__:
