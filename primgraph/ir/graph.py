@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform, final
 
@@ -171,7 +171,9 @@ class Graph(Fixed, Drawn, Nested):
     source lines and form do not count, ops, parameters (bit by bit), types and wiring do.
     """
 
-    __slots__ = ("_hash", "_verified", "body", "form", "inputs", "name", "outputs", "titles")
+    __slots__ = (
+        "_hash", "_unchanged", "_verified", "body", "form", "inputs", "name", "outputs", "titles"
+    )  # fmt: skip
 
     inputs: tuple[Value, ...]
     body: tuple[Equation, ...]
@@ -181,6 +183,8 @@ class Graph(Fixed, Drawn, Nested):
     titles: tuple[Title, ...]
     # Whether the verifier has been through it, of which `verify_once` takes note.
     _verified: bool
+    # Keys of transforms that are known to leave it as it is.
+    _unchanged: frozenset[Hashable]
     _hash: int | None
 
     def __init__(
@@ -200,7 +204,16 @@ class Graph(Fixed, Drawn, Nested):
         set_once(self, "form", form)
         set_once(self, "titles", titles)
         set_once(self, "_verified", False)
+        set_once(self, "_unchanged", frozenset())
         set_once(self, "_hash", None)
+
+    def is_unchanged_by(self, key: Hashable) -> bool:
+        """Whether the transform of this key is known to leave it as it is."""
+        return key in self._unchanged
+
+    def note_unchanged(self, key: Hashable) -> None:
+        """Take note that the transform of this key leaves it as it is."""
+        object.__setattr__(self, "_unchanged", self._unchanged | {key})
 
     def __len__(self) -> int:
         """How many equations the body has."""
