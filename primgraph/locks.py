@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -40,7 +41,7 @@ if hasattr(os, "register_at_fork"):
 class cached_property(functools.cached_property[T]):
     """`functools.cached_property`, whose lock, which Python 3.11 still has, is free in a child."""
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: Callable[[Any], T]) -> None:
         super().__init__(func)
         if hasattr(self, "lock"):
             self.lock = make_lock()

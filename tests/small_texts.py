@@ -67,7 +67,9 @@ def _extent(rng: np.random.Generator, depth: int) -> str:
 
 def _chain_of_extents(rng: np.random.Generator, count: int) -> str:
     """Return one expression of `count` similar parts."""
-    form = str(rng.choice(["({a}+{b})", "{a}//{k}", "{a}%{k}", "max({a},{b})", "mod({a},{b})", "{a}"]))
+    form = str(
+        rng.choice(["({a}+{b})", "{a}//{k}", "{a}%{k}", "max({a},{b})", "mod({a},{b})", "{a}"])
+    )
     join = str(rng.choice([*"+-*%", "//"]))
     names = rng.permutation(_NAMES)
     return join.join(
@@ -229,7 +231,9 @@ def main() -> int:
             found[check(text)] += 1
         except (Exception, MemoryError):
             failures += 1
-            print(f"seed {seed} failed:\n{traceback.format_exc(limit=-4)}\n{text[:600]}", flush=True)
+            print(
+                f"seed {seed} failed:\n{traceback.format_exc(limit=-4)}\n{text[:600]}", flush=True
+            )
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         times.append((time.process_time() - start, seed))
     print(f"{options.texts} texts, {failures} failed; {dict(found)}")

@@ -294,7 +294,7 @@ class TracedCall(Call, Rules):
         return Variable(self.builder, filled(0, type))
 
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
-        plain = tuple([v.type for v in (*self.operands, *self.captured)])
+        plain = (*[v.type for v in self.operands], *[v.type for v in self.captured])
         if bits(static) != bits(self.static) or without_batch(types, batched) != plain:
             return None
         if batched not in self._slopes:

@@ -222,8 +222,10 @@ def in_program(recorder: Recorder, leaf: Any) -> Variable:
     A body captures variables of the programs around it.
     """
     if isinstance(leaf, Variable):
-        body = isinstance(recorder, Builder) and recorder.outer is not None
-        return taken_in(recorder, leaf) if body else leaf
+        if isinstance(recorder, Builder) and recorder.outer is not None:
+            found: Variable = taken_in(recorder, leaf)
+            return found
+        return leaf
     adoption = adopting.get()
     with into(recorder):
         if not isinstance(leaf, Tensor):

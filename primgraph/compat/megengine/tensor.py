@@ -41,7 +41,7 @@ class Tensor(_Tensor):
         """Product over `axis`, in the dtype of the elements."""
         return self._given("prod", self, axis, keepdims, dtype=self.dtype)
 
-    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Self:
+    def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Self:  # type: ignore[override]
         """The axes from `start_axis` to `end_axis` as one."""
         shape = self.shape
         first, last = as_axis(start_axis, len(shape)), as_axis(end_axis, len(shape))

@@ -118,7 +118,9 @@ class Methods(Handle):
         axes = [as_axis(a, self.ndim) for a in listed]
         return self._given("squeeze", self, tuple(a for a in axes if self.shape[a] == 1))
 
-    def flatten(self, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Self:
+    def flatten(  # type: ignore[override]
+        self, start_axis: int = 0, stop_axis: int = -1, name: str | None = None
+    ) -> Self:
         """Return the array with the axes from `start_axis` to `stop_axis` as one."""
         shape = self.shape
         if not shape:

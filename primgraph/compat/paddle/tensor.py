@@ -215,8 +215,8 @@ def norm(
     """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity; None and "fro" mean 2."""
     order = None if p in (None, "fro", 2) else p
     if axis is not None or order is None:
-        return pg.norm(x, order, axis, keepdim)  # type: ignore[arg-type]
-    total = pg.norm(pg.flatten(x), order)  # type: ignore[arg-type]
+        return pg.norm(x, order, axis, keepdim)
+    total = pg.norm(pg.flatten(x), order)
     rank = len(_shape(x))
     return pg.reshape(total, (1,) * rank) if keepdim else total
 
