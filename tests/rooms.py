@@ -176,7 +176,16 @@ _TOGETHER = {
     "eager": ("autograd", "eager"),
     "functional": ("functional", "tree"),
     "operators": ("fft", "linalg", "operators", "random", "special"),
-    "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
+    "errors, source": (
+        "cells",
+        "checkout",
+        "errors",
+        "frames",
+        "meanings",
+        "source",
+        "atomic",
+        "locks",
+    ),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }
 _SHARED = {name: room for room, names in _TOGETHER.items() for name in names}
