@@ -425,6 +425,24 @@ PROMISES = {
         ("tensors", "a_leaf_changed_within_no_grad_stays_a_leaf"),
     ),
     "Views do not write through": (("tensors", "a_change_of_a_view_warns_with_both_lines"),),
+    "Views of tensors of `compat.torch`": (
+        ("compat_views", "writes_through_data_are_kept"),
+        ("compat_views", "random_changes_of_views"),
+        ("compat_views", "changes_without_a_record_leave_derivatives_as_they_are"),
+        ("compat_views", "paddles_views_write_through"),
+    ),
+    "Writes that cannot go through": (
+        ("compat_views", "writes_that_cannot_be_done_are_errors"),
+        ("compat_meanings", "arrays_of_torch_cannot_be_written_to"),
+    ),
+    "In these packages and in `compat.megengine`": (
+        ("compat_meanings", "integers_take_the_dtype_of_floats_in_torch"),
+        ("compat_meanings", "integers_take_the_dtype_of_floats_in_paddle_and_megengine"),
+    ),
+    "All errors of primgraph are RuntimeErrors": (
+        ("compat_errors", "an_error_is_of_torchs_class"),
+        ("compat_errors", "an_error_is_of_megengines_class"),
+    ),
     "`backward` and `grad` drop": (
         ("tensor_features", "what_was_recorded_is_dropped_unless_it_is_retained"),
         ("tensors", "what_backward_has_used_up_needs_no_memory"),
