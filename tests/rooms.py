@@ -180,6 +180,7 @@ _TOGETHER = {
         "cells",
         "checkout",
         "errors",
+        "files",
         "frames",
         "meanings",
         "source",

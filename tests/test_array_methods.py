@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+import primgraph.compat.paddle as paddle
+from primgraph.compat import torch
 
 X = np.arange(24.0).reshape(2, 3, 4)
 ORDERED = [
@@ -144,3 +146,10 @@ def test_norms_that_there_are_not():
         pg.norm(A[0], "nuc")
     with pytest.raises(pg.ShapeError, match="one axis or two"):
         pg.norm(X, 2)
+
+
+def test_norms_of_several_axes_of_torch_and_paddle():
+    of_one_vector = torch.norm(torch.tensor(A), 3, (0, 1))
+    np.testing.assert_allclose(of_one_vector.numpy(), (np.abs(A) ** 3).sum() ** (1 / 3))
+    with pytest.raises(pg.ArgumentError, match="norm with p=1 over 2 axes is not supported"):
+        paddle.norm(paddle.to_tensor(A), 1, [0, 1])

@@ -72,8 +72,9 @@ def _positions(x: Variable, entry: slice, axis: int) -> Variable:
 
 def _length(start: Any, stop: Any) -> int | None:
     """The difference of two bounds, if it is known: all that is computed in them cancels."""
-    total, terms = 0, list[tuple[_Place, int]]()
-    waiting = [(_given(stop), 1), (_given(start), -1)]
+    total = 0
+    terms: list[tuple[_Place, int]] = []
+    waiting: list[tuple[_Place | int | None, int]] = [(_given(stop), 1), (_given(start), -1)]
     for _ in range(_MOST):
         if not waiting:
             return total if all(factor == 0 for _, factor in terms) else None
@@ -156,14 +157,14 @@ def _are_equal(first: _Place, last: _Place) -> bool:
         (one, other) = (_origin(place) for place in waiting.pop())
         if one[1] is other[1]:
             continue
-        eqns = [builder.definition(value) for builder, value in (one, other)]
-        if eqns[0] is None or eqns[1] is None:
+        mine, theirs = one[0].definition(one[1]), other[0].definition(other[1])
+        if mine is None or theirs is None:
             return False
-        same = eqns[0].op is eqns[1].op and eqns[0].params == eqns[1].params
-        if not same or len(eqns[0].inputs) != len(eqns[1].inputs):
+        same = mine.op is theirs.op and mine.params == theirs.params
+        if not same or len(mine.inputs) != len(theirs.inputs):
             return False
-        if eqns[0].outputs.index(one[1]) != eqns[1].outputs.index(other[1]):
+        if mine.outputs.index(one[1]) != theirs.outputs.index(other[1]):
             return False
-        pairs = zip(eqns[0].inputs, eqns[1].inputs, strict=True)
+        pairs = zip(mine.inputs, theirs.inputs, strict=True)
         waiting += [((one[0], v), (other[0], w)) for v, w in pairs]
     return False

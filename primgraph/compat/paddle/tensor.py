@@ -215,6 +215,9 @@ def norm(
     """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity; None and "fro" mean 2."""
     order = None if p in (None, "fro", 2) else p
     if axis is not None or order is None:
+        if order is not None and isinstance(axis, list | tuple) and len(axis) > 1:
+            # Paddle's are sums of powers over both axes, and NumPy's are norms of matrices.
+            raise ArgumentError(f"norm with p={p!r:.40} over {len(axis)} axes is not supported")
         return pg.norm(x, order, axis, keepdim)
     total = pg.norm(pg.flatten(x), order)
     rank = len(_shape(x))

@@ -16,6 +16,7 @@ from primgraph.eager.views import share_computed
 from primgraph.errors import ArgumentError, BoundsError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
+from primgraph.operators.norms import vector_norm
 
 __all__ = [
     "abs",
@@ -452,6 +453,10 @@ def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Any:
 def norm(input: Any, p: Any = "fro", dim: Dims = None, keepdim: bool = False) -> Any:
     """Norm over `dim`, or of all elements; "fro" and None mean the Euclidean one."""
     order = None if p in ("fro", None, 2) else p
+    several = isinstance(dim, list | tuple) and len(dim) > 1
+    if several and order is not None and not isinstance(order, str):
+        # A number is the order of the norm of all elements as one vector, unlike NumPy's.
+        return vector_norm(input, axis=dim, keepdims=keepdim, ord=order)
     if dim is not None or order is None:
         return pg.norm(input, order, dim, keepdim)
     found = pg.norm(pg.flatten(input), order)
