@@ -170,7 +170,7 @@ _TOGETHER = {
     "eager": ("autograd", "eager"),
     "functional": ("functional", "tree"),
     "operators": ("fft", "linalg", "operators", "random", "special"),
-    "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
+    "errors, source": ("cells", "checkout", "errors", "files", "frames", "meanings", "source"),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }
 _SHARED = {name: room for room, names in _TOGETHER.items() for name in names}
