@@ -177,15 +177,15 @@ _TOGETHER = {
     "functional": ("functional", "tree"),
     "operators": ("fft", "linalg", "operators", "random", "special"),
     "errors, source": (
+        "atomic",
         "cells",
         "checkout",
         "errors",
         "files",
         "frames",
+        "locks",
         "meanings",
         "source",
-        "atomic",
-        "locks",
     ),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }
