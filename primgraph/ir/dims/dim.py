@@ -21,6 +21,7 @@ from primgraph.ir.dims.polynomial import (
     extremum,
     floor,
     is_extent,
+    measure,
     product,
     sum_of,
 )
@@ -68,8 +69,11 @@ class Dim(Polynomial):
             """The expression of these terms, which are in order and hold a size."""
             found = _dims.get(terms)
             if found is None:
-                made = object.__new__(cls)
-                for name, value in (("terms", terms), ("_text", ""), ("_bounds", None)):
+                made, (depth, length) = object.__new__(cls), measure(terms)
+                for name, value in (
+                    *(("terms", terms), ("_text", ""), ("_bounds", None)),
+                    *(("_depth", depth), ("_length", length)),
+                ):
                     object.__setattr__(made, name, value)
                 found = _dims.setdefault(terms, made)
             return found

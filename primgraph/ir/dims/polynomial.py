@@ -8,7 +8,9 @@ integers of Python's, and polynomials that hold a size.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
@@ -22,6 +24,13 @@ Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 FLOOR, MAX, MIN = "//", "max", "min"
 
 _UNBOUNDED = math.inf
+
+# Limits of a polynomial: terms, characters of its text with all atoms written out, atoms within
+# atoms, and the absolute value of numbers. They hold for what is built as for what is read.
+MOST_TERMS, LONGEST, DEEPEST, LARGEST = 256, 2000, 20, 2**256
+
+# Terms of relaxed forms that are tried for one bound.
+_RELAXED = 4000
 
 if TYPE_CHECKING:
     # Rules on shapes treat known and unknown extents alike, so that both are integers to the
@@ -37,9 +46,12 @@ class Polynomial(Fixed, _Integer):
     Equal ones are one object.
     """
 
-    __slots__ = ("_bounds", "_text", "terms")
+    __slots__ = ("_bounds", "_depth", "_length", "_text", "terms")
 
     terms: Terms
+    # Atoms within atoms, and an upper bound on the characters of its text.
+    _depth: int
+    _length: int
     _text: str
     _bounds: tuple[float, float] | None
 
@@ -87,6 +99,51 @@ def _key(atom: Atom) -> str:
     return atom if isinstance(atom, str) else "{}({},{})".format(*atom)
 
 
+def measure(terms: Terms) -> tuple[int, int]:
+    """Return the depth of atoms in `terms` and an upper bound on the characters of their text.
+
+    Raises `ShapeError` above a limit.
+    """
+    depth, length = 0, 0
+    if len(terms) > MOST_TERMS:
+        raise _too_large(f"more than {MOST_TERMS} terms")
+    for monomial, coefficient in terms:
+        length += 1 + _digits(coefficient)
+        for atom, power in monomial:
+            if isinstance(atom, str):
+                length += power * (len(atom) + 1)
+                continue
+            inner = 0
+            for operand in atom[1:]:
+                if isinstance(operand, Polynomial):
+                    depth = max(depth, operand._depth + 1)
+                    inner += operand._length
+                else:
+                    inner += _digits(operand)
+            length += power * (inner + 8)
+    if length > LONGEST:
+        raise _too_large(f"more than {LONGEST} characters")
+    if depth > DEEPEST:
+        raise _too_large(f"more than {DEEPEST} quotients and extrema in each other")
+    return depth, length
+
+
+def _digits(number: Any) -> int:
+    """Characters of a number. Raises `ShapeError` for one that is too large."""
+    if not -LARGEST <= number <= LARGEST:
+        raise _too_large(f"a number of {number.bit_length()} bits")
+    return 2 + int(number.bit_length()) // 3
+
+
+def _too_large(found: str) -> ShapeError:
+    return ShapeError(
+        f"an expression in sizes has {found}",
+        hint=f"limits: {MOST_TERMS} terms, {LONGEST} characters, {DEEPEST} quotients and extrema "
+        f"in each other, numbers of {LARGEST.bit_length() - 1} bits; give a part of it a name of "
+        "its own, as a size of an input",
+    )
+
+
 def sum_of(x: int, y: int, sign: int) -> int:
     if type(x) is int and type(y) is int:
         return x + sign * y
@@ -99,12 +156,21 @@ def sum_of(x: int, y: int, sign: int) -> int:
 def product(x: int, y: int) -> int:
     if type(x) is int and type(y) is int:
         return x * y
+    if type(x) is int:
+        x, y = y, x
+    if type(y) is int:
+        # The terms stay in order.
+        assert isinstance(x, Polynomial)
+        return Polynomial._kind(tuple([(m, c * y) for m, c in x.terms])) if y else 0
     terms: dict[Monomial, int] = {}
     right = terms_of(y).items()
     for first, a in terms_of(x).items():
         for second, b in right:
             monomial = _joined(first, second) if first and second else first or second
             terms[monomial] = terms.get(monomial, 0) + a * b
+        # Few terms cancel: what is far above the limit is given up at once.
+        if len(terms) > 2 * MOST_TERMS:
+            raise _too_large(f"more than {MOST_TERMS} terms")
     return made(terms)
 
 
@@ -120,8 +186,8 @@ def floor(x: int, y: int) -> int:
     if type(y) is int:
         if y == 0:
             raise ShapeError(f"size {x} is divided by zero")
-        if type(x) is int:
-            return x // y
+        if type(x) is int or y == 1:
+            return x // y if type(x) is int else x
         return _floor_by_number(x, y) if y > 0 else _floor_by_number(-x, -y)
     whole, rest = divided(x, y)
     if type(rest) is int and rest == 0:
@@ -190,8 +256,10 @@ def divided(x: int, y: int) -> tuple[int, int]:
     return whole, rest
 
 
-def _ordered(x: int) -> list[tuple[Monomial, int]]:
-    return sorted(terms_of(x).items(), key=_place)
+def _ordered(x: int) -> Terms:
+    if isinstance(x, Polynomial):
+        return x.terms
+    return (((), x),) if x else ()
 
 
 def _ratio(monomial: Monomial, number: int, lead: Monomial, coefficient: int) -> int | None:
@@ -224,28 +292,40 @@ def bounds(extent: int) -> tuple[float, float]:
     if not isinstance(extent, Polynomial):
         return extent, extent
     if extent._bounds is None:
-        high = _lowest(product(extent, -1))
-        object.__setattr__(extent, "_bounds", (_lowest(extent), -high))
+        high = _lowest(product(extent, -1), {})
+        object.__setattr__(extent, "_bounds", (_lowest(extent, {}), -high))
     found = extent._bounds
     assert found is not None
     return found
 
 
-def _lowest(extent: int) -> float:
-    """A number that `extent` is never less than: the best of its terms and of relaxed forms."""
+def _lowest(extent: int, found: dict[int, float]) -> float:
+    """Return a number that `extent` is never less than: the best of its terms and relaxed forms.
+
+    `found` has the numbers of the forms that are tried, of which there are as many as orders and
+    subsets of atoms: those of `_RELAXED` terms in all.
+    """
     if not isinstance(extent, Polynomial):
         return extent
+    if extent in found:
+        return found[extent]
     best = 0.0
     for monomial, coefficient in extent.terms:
         low, high = _span(monomial)
-        end = low if coefficient > 0 else high
+        end = min(low, sys.float_info.max) if coefficient > 0 else max(high, -sys.float_info.max)
         best += coefficient * end
+    found[extent] = best
     for monomial, coefficient in extent.terms:
         if len(monomial) == 1 and monomial[0][1] == 1 and not isinstance(monomial[0][0], str):
+            if len(found) * len(extent.terms) >= _RELAXED:
+                break
             rest = sum_of(extent, made({monomial: coefficient}), -1)
-            for scaled, factor in _relaxed(monomial[0][0], coefficient, rest):
-                low = _lowest(scaled)
-                best = max(best, low if low == -_UNBOUNDED else float(-(-low // factor)))
+            with suppress(ShapeError):
+                # A form above the limits tells nothing.
+                for scaled, factor in _relaxed(monomial[0][0], coefficient, rest):
+                    low = _lowest(scaled, found)
+                    best = max(best, low if low == -_UNBOUNDED else float(-(-low // factor)))
+    found[extent] = best
     return best
 
 

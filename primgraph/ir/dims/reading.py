@@ -8,10 +8,10 @@ from typing import Any
 
 from primgraph.errors import ArgumentError, LoadError, ShapeError
 from primgraph.ir.dims.dim import OPEN, TRIPS, Dim, size
-from primgraph.ir.dims.polynomial import extremum, floor
+from primgraph.ir.dims.polynomial import DEEPEST, LONGEST, extremum, floor
 
-# How deep expressions stand in each other, and how long one may be, in what is read.
-_DEEPEST, _LONGEST = 20, 10_000
+# Parentheses within parentheses in what is read: two for each quotient that is a factor.
+_DEEPEST = 2 * DEEPEST + 2
 
 _WORD = re.compile(
     r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_]\w*)|(?P<mark>//|[-+*(),%]))", re.ASCII
@@ -40,24 +40,28 @@ class _Reader:
         self.words: list[tuple[str, str]] = []
         self.at = 0
         place, end = 0, len(text.rstrip())
+        if end > LONGEST:
+            raise self.error(f"it has {end} characters, of at most {LONGEST}")
         while place < end:
             match = _WORD.match(text, place)
-            if match is None or len(text) > _LONGEST:
+            if match is None:
                 raise self.error()
             kind = match.lastgroup or ""
             self.words.append((kind, match[kind]))
             place = match.end()
 
-    def error(self) -> LoadError:
+    def error(self, fault: str = "") -> LoadError:
         return LoadError(
-            f"{self.text!r:.80} is not an extent",
+            f"{self.text!r:.80} is not an extent{fault and ': '}{fault}",
             hint="one is an integer, or an expression in sizes such as 2*N+1, N//2 or max(N,3)",
         )
 
     def extent(self) -> int:
         try:
             found = self.sum(0)
-        except (ArgumentError, ShapeError, ValueError):
+        except (ArgumentError, ShapeError) as error:
+            raise self.error(error.message) from None
+        except ValueError:
             raise self.error() from None
         if self.at < len(self.words):
             raise self.error()
@@ -74,7 +78,7 @@ class _Reader:
 
     def sum(self, depth: int) -> int:
         if depth > _DEEPEST:
-            raise self.error()
+            raise self.error(f"more than {_DEEPEST} parentheses stand in each other")
         total = -self.product(depth) if self.accept("-") else self.product(depth)
         while True:
             if self.accept("+"):
