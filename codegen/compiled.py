@@ -57,7 +57,7 @@ class Compiled:
     `fit(*arrays)` knows arrays that can be taken as they are.
 
     `bodies` are the code of branches and of trips of loops. What runs `in_trips` makes all trips
-    of a loop.
+    of a loop. `numbers` is the code of a branch whose results are not handed to it.
 
     Where a part is computed but once, `once` is the code that does it, and `kept` its results
     when there are some; `run` and `scalar` take them after the other arrays.
@@ -77,6 +77,7 @@ class Compiled:
         "is_native",
         "kept",
         "loaded",
+        "numbers",
         "once",
         "pool",
         "run",
@@ -101,6 +102,7 @@ class Compiled:
         self.is_native = False
         self.once: Compiled | None = None
         self.kept: list[Array] | None = None
+        self.numbers: Compiled | None = None
         self._write = write
 
     def written(self, steps: Schedule, module: Module) -> Compiled:
@@ -297,8 +299,9 @@ class _Bodies:
 
     def code(self, body: Graph) -> Code:
         found = self._compiled(body, None)
-        numbers = compiled_planned(body, (), Options(), self.limits)
-        return Code(found.run, found.start, numbers.scalar)
+        # Kept as long as the first one: a body further out asks for both again.
+        found.numbers = compiled_planned(body, (), Options(), self.limits)
+        return Code(found.run, found.start, found.numbers.scalar)
 
     def trips(self, body: Graph, consts: int, carries: int) -> Code:
         found = self._compiled(body, (consts, carries))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from primgraph.ir.contract import every_equation_is_used, primitives_only, transform
 from primgraph.ir.graph import Graph
 from primgraph.transforms.optimize.fold_constants import fold
@@ -25,9 +27,12 @@ def clean_up(
     those that are differentiated. With `stable` and level "fast" forms that overflow or cancel
     become others that do not, even where these take longer.
     """
+    key = ("clean_up", math, last, stable)
+    if graph.is_unchanged_by(key):
+        return graph
     found = simplified(graph, fold, math, last=last, stable=stable)
     if not found.has_bodies:
-        return found
+        return _noted(found, graph, key) if found == graph else found
 
     def clean(body: Graph) -> Graph:
         return clean_up(body, math, last=last, stable=stable)
@@ -36,5 +41,15 @@ def clean_up(
         before, found = found, joined_checkpoints(joined(tidied(found, clean)))
         found = simplified(found, fold, math, last=last, stable=stable)
         if found == before:
-            break
+            return _noted(found, graph, key)
+    return found
+
+
+def _noted(found: Graph, graph: Graph, key: Hashable) -> Graph:
+    """`found`, which clean-up leaves as it is, or `graph` if that is equal.
+
+    A level further out then compares and cleans nothing again: nested bodies take linear time.
+    """
+    found = graph if found == graph else found
+    found.note_unchanged(key)
     return found

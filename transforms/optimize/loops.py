@@ -156,7 +156,7 @@ class Loop:
             consts=tuple([v for v, _ in consts]),
             init=tuple([self.init[k] for k in kept]),
             xs=tuple([v for v, _ in pairs]),
-            body=Graph(inputs, graph.body if body is None else body, outputs, graph.name),
+            body=_graph(graph, inputs, graph.body if body is None else body, outputs),
             test=test,
             carried=tuple([self.carried[k] for k in kept]),
             stacked=tuple([self.stacked[k] for k in stays]),
@@ -171,7 +171,15 @@ class Loop:
             known[state] = mine
         inputs = [known[v] if v in known else Value(v.type) for v in consts]
         inputs += [self.test.inputs[len(fixed) + k] for k in kept]
-        return Graph(inputs, self.test.body, self.test.outputs, self.test.name)
+        return _graph(self.test, inputs, self.test.body, self.test.outputs)
+
+
+def _graph(
+    old: Graph, inputs: Sequence[Value], body: Iterable[Equation], outputs: Sequence[Value]
+) -> Graph:
+    """Return `old` with these inputs, equations and outputs: itself where nothing changes."""
+    kept = (tuple(inputs), tuple(body), tuple(outputs))
+    return old if kept == (old.inputs, old.body, old.outputs) else Graph(*kept, old.name)
 
 
 def _pruned(eqn: Equation, live: Collection[Value]) -> Equation:
