@@ -11,10 +11,18 @@ import pytest
 
 import primgraph as pg
 from primgraph.ir import nesting
+from primgraph.ir.debug import debug
 from primgraph.ir.interpret import interpret
 
 KINDS = ("cond", "loop")
 LIMIT = nesting.DEEPEST
+
+
+@pytest.fixture(autouse=True)
+def _without_debug():
+    """Debug mode prints and reads the graphs of every level."""
+    with debug(False):
+        yield
 
 
 def nest(kind, depth, x):
@@ -189,7 +197,7 @@ def steps_of(kind, depth):
     graph = program.graph([y])
     text = str(graph)
     found += [calls(lambda: str(graph)), calls(lambda: pg.parse(text))]
-    with pg.debug(False):
+    with debug(False):
         found.append(calls(lambda: pg.compile(graph)))
         with program:
             slopes = []
