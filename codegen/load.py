@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.emit.module import Module, Within
+from primgraph.codegen.emit.module import Module, Within, too_nested
 from primgraph.codegen.emit.names import comment
 from primgraph.codegen.run import support
 
@@ -64,7 +64,13 @@ class Loaded:
         One by one, functions compile in linear time; all at once, CPython's parser and collector
         would hold the whole file's syntax tree.
         """
-        exec(compile(text, self.file, "exec", dont_inherit=True), self.namespace)
+        try:
+            code = compile(text, self.file, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            if "too many statically nested blocks" in str(error):
+                raise too_nested() from None
+            raise
+        exec(code, self.namespace)
         found = self.namespace[name]
         found.__code__ = found.__code__.replace(co_firstlineno=start + 1)
 

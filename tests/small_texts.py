@@ -99,7 +99,7 @@ _STEPS: dict[str, Callable[[Any, int], Any]] = {
     "einsum": lambda x, i: pg.einsum("i,i->i", x, x),
     "einsum of many": lambda x, i: pg.einsum("i,j,k,l,m->i", *[x] * 5),
     "concat": lambda x, i: pg.concatenate([x, x])[: x.shape[0]],
-    "reshaped": lambda x, i: pg.reshape(x, (2, -1) if x.ndim == 1 else (-1,)),
+    "reshaped": lambda x, i: pg.reshape(pg.reshape(x, (-1, 1)), (-1,)),
     "transposed": lambda x, i: pg.transpose(pg.stack([x, x]))[:, 0],
     "broadcast": lambda x, i: pg.sum(pg.broadcast_to(x, (3, *x.shape)), axis=0),
     "gathered": lambda x, i: pg.take(x, pg.arange(x.shape[0])),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.emit.layout import signature
 from primgraph.codegen.plan.schedule import Step
+from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 
 # Names in one display or unpacking; more make CPython's compiler slow.
@@ -70,6 +71,8 @@ class Function:
     def indented(self) -> list[str]:
         """Docstring and lines as they stand in the file."""
         docstring = [f"    {line}" if line else "" for line in self.docstring]
+        if max([row.depth for row in self.rows], default=0) >= len(_INDENTS):
+            raise too_nested()
         lines = [f"{_INDENTS[row.depth]}{row.text}" if row.text else "" for row in self.rows]
         return docstring + lines
 
@@ -81,7 +84,16 @@ class Function:
 
 
 # Loops stand in each other at most as deep as graphs do in text.
-_INDENTS = ["    " * (depth + 1) for depth in range(50)]
+# Python takes no more levels of indentation.
+_INDENTS = ["    " * (depth + 1) for depth in range(98)]
+
+
+def too_nested() -> CompileError:
+    """The error for code that Python cannot nest as deep as its graph."""
+    return CompileError(
+        "readable code has more blocks in each other than Python allows: 20 loops, 98 in all",
+        hint='the styles "planned" and the target "c" have no such limit',
+    )
 
 
 @dataclass(slots=True)

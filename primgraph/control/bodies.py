@@ -17,6 +17,7 @@ from primgraph.functional.arguments import following
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.nesting import require_nesting
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import DType, TensorType
@@ -73,6 +74,11 @@ def traced(
     Raises `ArgumentError` if it returns anything but containers of arrays.
     """
     outer = active_builder()
+    around: Builder | None = outer
+    depth = 0
+    while around is not None:
+        around, depth = around.outer, depth + 1
+    require_nesting(depth)
     name = title or getattr(function, "__name__", "body")
     builder = Builder(name if name.isidentifier() else "body", expands=outer.expands)
     given = arguments(builder)

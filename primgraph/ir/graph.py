@@ -13,6 +13,7 @@ from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import Form, bound, leaves_of
+from primgraph.ir.nesting import require_nesting
 from primgraph.ir.params import Nested, Params, bits
 from primgraph.ir.primitive import Op, active_recorder, lookup
 from primgraph.ir.signature import checked
@@ -172,7 +173,8 @@ class Graph(Fixed, Drawn, Nested):
     """
 
     __slots__ = (
-        "_hash", "_unchanged", "_verified", "body", "form", "inputs", "name", "outputs", "titles"
+        "_hash", "_nesting", "_unchanged", "_verified",
+        "body", "form", "inputs", "name", "outputs", "titles",
     )  # fmt: skip
 
     inputs: tuple[Value, ...]
@@ -186,6 +188,7 @@ class Graph(Fixed, Drawn, Nested):
     # Keys of transforms that are known to leave it as it is.
     _unchanged: frozenset[Hashable]
     _hash: int | None
+    _nesting: int | None
 
     def __init__(
         self,
@@ -206,6 +209,7 @@ class Graph(Fixed, Drawn, Nested):
         set_once(self, "_verified", False)
         set_once(self, "_unchanged", frozenset())
         set_once(self, "_hash", None)
+        set_once(self, "_nesting", None)
 
     def is_unchanged_by(self, key: Hashable) -> bool:
         """Whether the transform of this key is known to leave it as it is."""
@@ -234,6 +238,16 @@ class Graph(Fixed, Drawn, Nested):
     def has_bodies(self) -> bool:
         """Whether there are equations with graphs in them: branches or loops."""
         return any(eqn.op.has_bodies for eqn in self.body)
+
+    @property
+    def nesting(self) -> int:
+        """Number of loops and branches that stand in each other within it."""
+        if self._nesting is None:
+            bodies = [body for eqn in self.body for body in eqn.bodies]
+            found = max([body.nesting + 1 for body in bodies], default=0)
+            object.__setattr__(self, "_nesting", found)
+        assert self._nesting is not None
+        return self._nesting
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -391,5 +405,8 @@ def _restore(
         results = tuple(made[defined : defined + width])
         operands = tuple(made[i] for i in inputs)
         equations.append(Equation(lookup(op), operands, params, results, source))
+        if equations[-1].bodies:
+            # Python's stack has room for passes over it only now.
+            require_nesting(1 + max(body.nesting for body in equations[-1].bodies))
         defined += width
     return Graph(made[:count], equations, (made[i] for i in outputs), name, form, titles)

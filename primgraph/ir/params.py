@@ -17,6 +17,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
+from primgraph.ir.nesting import require_nesting
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 
 Params: TypeAlias = tuple[tuple[str, Any], ...]
@@ -87,9 +88,14 @@ _PLAIN = frozenset({int, str, NoneType, Dim, Array})
 
 
 class Nested:
-    """What is made of equations and a parameter of one, hashable and equal bit by bit: a graph."""
+    """A graph: made of equations and a parameter of one, hashable and equal bit by bit."""
 
     __slots__ = ()
+
+    @property
+    def nesting(self) -> int:
+        """Number of graphs that stand in each other within it."""
+        raise NotImplementedError
 
 
 class Named:
@@ -159,7 +165,10 @@ def freeze(value: Any) -> Any:
         return freeze(value.item())
     if isinstance(value, np.ndarray):
         return Array(value)
-    if isinstance(value, Named | Nested):
+    if isinstance(value, Nested):
+        require_nesting(value.nesting + 1)
+        return value
+    if isinstance(value, Named):
         return value
     raise ArgumentError(f"a parameter is plain data, not {kind.__name__} {value!r}")
 

@@ -29,6 +29,7 @@ import numpy as np
 from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
 from primgraph.ir.dims import written_extent
 from primgraph.ir.graph import Equation, Graph, Value, beside, printer
+from primgraph.ir.nesting import is_too_deep, too_deep
 from primgraph.ir.params import Array, Named, Params, bits, freeze_all, named
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
@@ -46,7 +47,7 @@ TEXT_FILE = "graph text"
 _SPELLED = 8
 _INLINE = 1024
 
-# How a hash of an array begins in text, and how deep tuples may stand in each other.
+# A hash of an array begins with this in text, and tuples stand in each other to this depth.
 _HASHED = "sha256:"
 _DEEPEST = 20
 
@@ -551,8 +552,8 @@ def _parse_graph(line: _Line, constants: Mapping[str, Any]) -> Graph:
     """The graph that begins where `line` is, which then is behind its closing brace."""
     rows = line.rows
     assert rows is not None
-    if rows.depth == _DEEPEST:
-        raise line.error("graphs stand too deep in each other")
+    if is_too_deep(rows.depth):
+        raise line.error(too_deep())
     rows.depth += 1
     line.expect("graph")
     title = line.word("word", "string")

@@ -93,6 +93,10 @@ class TensorType(Fixed):
 _types: dict[tuple[Shape, DType], TensorType] = {}
 
 
+# Axes of an array of NumPy's.
+_MOST_AXES = 64
+
+
 def _added_type(shape: Shape, dtype: DType) -> TensorType:
     """The new type, with Python's integers as extents; the other one where two threads add it."""
     if not isinstance(shape, tuple) or dtype not in NAME_OF_DTYPE:
@@ -105,6 +109,8 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
         extents = tuple([n if type(n) is Dim else operator.index(n) for n in shape])
     except TypeError:
         raise ShapeError(f"shape {shape!r:.60} has an extent that is no integer") from None
+    if len(extents) > _MOST_AXES:
+        raise ShapeError(f"a type has {len(extents)} axes, of at most {_MOST_AXES}: NumPy's limit")
     count = math.prod(extents)
     if not _not_negative(extents):
         raise ShapeError(f"shape {extents} has a negative extent")

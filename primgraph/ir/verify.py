@@ -36,7 +36,7 @@ def verify(graph: Graph) -> Graph:
             found, wanted = (", ".join(map(str, t)) for t in (types, expected))
             raise _broken(graph, eqn, f"{eqn.op.name} has type {found}, its rule says {wanted}")
         for body in eqn.bodies:
-            verify(body)
+            verify_once(body)
         computes = not (eqn.op.has_bodies or eqn.op.formal)
         if computes and any(is_open(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
             fault = f"{eqn.op.name} is no loop, and takes or gives a stack that grows"

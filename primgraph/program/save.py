@@ -23,6 +23,7 @@ from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, written_extent
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.nesting import is_too_deep, too_deep
 from primgraph.ir.params import Array, Named, named
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
@@ -238,6 +239,8 @@ class _Reader:
         self.lines = [shown(_text(line)) for line in self.described["lines"]]
         self.constants: dict[int, Array] = {}
         self.values: list[Value] = []
+        # The graphs in each other that are being read.
+        self.depth = 0
 
     def program(self) -> Program:
         described = self.described
@@ -297,10 +300,14 @@ class _Reader:
 
     def _graph(self, name: Any, inputs: Any, body: Any, outputs: Any) -> Graph:
         """A branch, or the body of a loop."""
+        self.depth += 1
+        if is_too_deep(self.depth):
+            raise LoadError(too_deep())
         builder = Builder(_text(name))
         values = [builder.input(_type(type), _text(hint)) for hint, type in inputs]
         for row in body:
             values.extend(self._emitted(builder, values, *row))
+        self.depth -= 1
         return builder.graph([values[_integer(i)] for i in outputs])
 
     def _place(

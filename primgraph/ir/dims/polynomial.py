@@ -29,8 +29,8 @@ _UNBOUNDED = math.inf
 # atoms, and the absolute value of numbers. They hold for what is built as for what is read.
 MOST_TERMS, LONGEST, DEEPEST, LARGEST = 256, 2000, 20, 2**256
 
-# Relaxed forms that are tried for one bound.
-_RELAXED = 256
+# Terms of relaxed forms that are tried for one bound.
+_RELAXED = 4000
 
 if TYPE_CHECKING:
     # Rules on shapes treat known and unknown extents alike, so that both are integers to the
@@ -303,7 +303,7 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
     """Return a number that `extent` is never less than: the best of its terms and relaxed forms.
 
     `found` has the numbers of the forms that are tried, of which there are as many as orders and
-    subsets of atoms: no more than `_RELAXED` are.
+    subsets of atoms: those of `_RELAXED` terms in all.
     """
     if not isinstance(extent, Polynomial):
         return extent
@@ -317,7 +317,7 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
     found[extent] = best
     for monomial, coefficient in extent.terms:
         if len(monomial) == 1 and monomial[0][1] == 1 and not isinstance(monomial[0][0], str):
-            if len(found) >= _RELAXED:
+            if len(found) * len(extent.terms) >= _RELAXED:
                 break
             rest = sum_of(extent, made({monomial: coefficient}), -1)
             with suppress(ShapeError):
