@@ -141,7 +141,6 @@ METHODS: dict[str, str] = {
     "requires_grad": "x.stop_gradient",
     "requires_grad_": "x.stop_gradient = False",
     "clone": "x",
-    "copy": "x",
     "contiguous": "x",
     "dim": "x.ndim",
     "numel": "x.size",

@@ -137,11 +137,12 @@ class IdentityProgram:
 
     def __str__(self) -> str:
         rows = [f"{i}: {name}{places}" for i, (name, places) in enumerate(self.steps, 1)]
-        return "\n".join([f"input of {len(self.point)}", *rows])
+        kept = [row for i, row in enumerate(rows) if i not in self.left_out]
+        return "\n".join([f"input of {len(self.point)}", *kept])
 
 
 def check_identity(program: IdentityProgram, seen: Counter[str]) -> None:
-    """Derivatives by variables on the way are those of nested functions, in all worlds."""
+    """Derivatives by intermediate variables are those of nested functions, in all worlds."""
     draw = Choices(np.random.default_rng((program.seed, 37)))
     place = draw.below(program.count + 1)
     later = [*range(place + 1)]
@@ -178,7 +179,7 @@ def check_identity(program: IdentityProgram, seen: Counter[str]) -> None:
         for what, a, b in zip(("first", "second"), found, expected, strict=True):
             close = np.allclose(a, b, rtol=_CLOSE, atol=_CLOSE)
             demand(close, f"{what} derivative by {place}, {other} in {name}: {a} and not {b}")
-        seen[f"derivatives by variables on the way, {name}"] += 1
+        seen[f"derivatives by intermediate variables, {name}"] += 1
 
 
 def slope_of(y: Any, x: Any) -> Any:

@@ -355,6 +355,7 @@ OTHER_MEANINGS = {
 }
 # What stands below the primitives, or shows them, and is about one.
 ABOUT_ONE = {
+    "primgraph/eager/views.py": {"conj", "imag", "real", "reshape", "split", "stop_gradient"},
     "primgraph/ir/builder.py": {"reshape", "stop_gradient"},
     "primgraph/ir/rebuild.py": {"full"},
     "primgraph/ir/sizes.py": {"extent", "full"},

@@ -280,6 +280,10 @@ ROWS = {
         "edges", "a_power_by_its_exponent", "a_power_by_its_base_at_zero",
         "mixed_derivatives_of_a_power",
     ),
+    "densities and distribution functions": (
+        "scipy_stats", "slopes_at_the_edge_of_the_support_by_a_shared_parameter",
+        "slopes_of_densities_at_the_edge_by_the_variable",
+    ),
     "`sqrt`, `log`": (
         "edges", "the_edge_of_the_domain_is_not_hidden",
         "a_symbolic_zero_times_an_infinite_slope_stays_zero",
@@ -331,6 +335,9 @@ ROWS = {
     "pools at a tie": ("convolutions", "what_is_tied_in_a_window_shares_the_slope_and_nan_stays"),
     "attention where a mask": ("network_layers", "attention_is_a_mean_of_values"),
     "`cumprod` with zeros": ("sorting", "slopes_of_a_running_product_with_zeros"),
+    "a value that a custom function": (
+        "custom_functions", "values_of_the_program_around_have_no_derivative_by_the_rules",
+    ),
     "cast of floats": ("edges", "casts_to_integers_and_back_are_flat"),
     "an integer or boolean input": ("derivatives", "none_zero_and_error_are_told_apart"),
     "an input that no output": ("grad_options", "an_unused_input_is_none_zero_or_an_error"),
@@ -361,8 +368,12 @@ ROWS = {
         "jets_of_every_primitive_are_those_of_nested_forward_mode",
         "powers_at_zero_and_elsewhere",
     ),
-    "an intermediate value": (
-        "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
+    "an intermediate variable": (
+        "identity",
+        "a_derivative_by_one_of_two_equal_variables_does_not_count_the_other",
+        "derivatives_of_derivatives_tell_equal_variables_apart",
+        "equal_constants_are_different_variables",
+        "the_same_gradient_asked_for_twice_is_computed_once",
     ),
     "a derivative, derived by an intermediate": (
         "derivatives", "a_derivative_is_a_function_of_the_values_between",

@@ -74,7 +74,8 @@ def test_what_leads_there_is_cut(inputs: Any, build: Any, op: str, why: str, non
 
 def test_flags_cut_too(inputs: Any) -> None:
     _, x, z = inputs
-    h, place = x * 2.0, line()
+    h = x * 2.0
+    place = line()
     h.stop_gradient = True
     (cut,) = pg.explain(h * z, x).cuts
     assert str(cut.source) == place

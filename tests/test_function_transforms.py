@@ -809,7 +809,7 @@ def test_axes_are_given_in_containers() -> None:
 
 def test_what_all_samples_share_is_given_as_it_is() -> None:
     def function(x: Any, mode: str, n: int, table: Any) -> Any:
-        assert type(table) is np.ndarray
+        assert isinstance(table, np.ndarray)
         return x**n if mode == "power" else x
 
     found = pg.vmap(function, (0, None, None, None))(SAMPLES, "power", 3, W)

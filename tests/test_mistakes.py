@@ -393,7 +393,7 @@ FILES = [
     ("pg.save(program, 'a.pgz')\ndata = bytearray(Path('a.pgz').read_bytes())\ndata[700] ^= 255\n"
      "Path('a.pgz').write_bytes(data)\npg.load('a.pgz')", "LoadError", "a.pgz"),
     ("import zipfile\nwith zipfile.ZipFile('z.pgz', 'w') as z:\n    z.writestr('../evil', '')\n"
-     "pg.load('z.pgz')", "LoadError", "members that a saved program does not have"),
+     "pg.load('z.pgz')", "LoadError", "members that such a file does not have"),
     ("pg.parse(3)", "ArgumentError", "text is a string, not int 3"),
     ("pg.parse('graph')", "LoadError", "no header, body and closing brace"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = tahn(%x)\\n return %0\\n}')", "LoadError",

@@ -289,7 +289,7 @@ class Jets:
             for i, series in zip(places, given, strict=True):
                 operands[i] = series
         operands = self._masked(eqn, operands, masks)
-        plain = opened is eqn and operands is given
+        plain = opened is eqn and all(x is y for x, y in zip(operands, given, strict=True))
         values = tuple([moved[v] for v in eqn.outputs]) if plain else ()
         try:
             results = self.apply_all(op, operands, opened.params, self.order, values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
-import threading
 import warnings
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -34,6 +33,7 @@ from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
 from primgraph.ir.types import Shape, TensorType, declared_shape
+from primgraph.locks import make_lock
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
@@ -207,7 +207,7 @@ class Jit(Transformed):
         self.statics = _statics(parameters, places, names)
         self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
         self._math, self._target = math, target
-        self._lock = threading.RLock()
+        self._lock = make_lock()
         # For each kind of call by the modes of the layers in it.
         self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
         # By the types of arrays that are all the arguments.

@@ -199,6 +199,7 @@ class Builder:
 
     def hold(self, value: Value, stop: bool) -> None:
         """Let derivatives treat `value` as a constant, or not any more."""
+        self.claim(value)
         (self.stopped.add if stop else self.stopped.discard)(value)
 
     def begin_call(self) -> None:
