@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
@@ -209,15 +210,19 @@ class Builder:
         """Return `values` as users get them: each is a value that nobody else has.
 
         An equation recorded since `begin_call` is the user's own from now on: it leaves the table,
-        so that no other one is merged with it. An older one is recorded once more. An input, and a
-        value that was handed out before, gets a reshape that changes nothing.
+        so that no other one is merged with it. An older one is recorded once more. An input, a
+        value that was handed out before, and one that `values` has several times get a reshape
+        that changes nothing: of those that are listed twice none depends on another one.
         """
         again: dict[Equation, tuple[Value, ...]] = {}
-        return [self._handed_out(v, again) for v in values]
+        repeated = {v for v, n in Counter(values).items() if n > 1}
+        return [self._handed_out(v, again, v in repeated) for v in values]
 
-    def _handed_out(self, value: Value, again: dict[Equation, tuple[Value, ...]]) -> Value:
+    def _handed_out(
+        self, value: Value, again: dict[Equation, tuple[Value, ...]], repeated: bool
+    ) -> Value:
         eqn = self._defined_by[value]
-        if eqn is None or value in self._held:
+        if eqn is None or repeated or value in self._held:
             other = self._identity(value)
         elif self._is_new(eqn):
             other = value
