@@ -452,3 +452,38 @@ def test_a_view_that_is_an_equal_variable_is_a_view_still(view: Any) -> None:
     for build in (pg.jit(written_through), lambda x: pg.trace(written_through, pg.spec((2,)))):
         with pytest.raises(pg.ArgumentError, match="views do not write through"):
             build(POINT)
+
+
+def test_variables_found_in_a_program_are_nobody_elses() -> None:
+    """An equation of a derivative is the user's own as soon as a handle on it is given."""
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        pg.grad(pg.sin(x) * 2.0 * x, x)
+        cosines = [
+            v
+            for v in program.variables()
+            if (eqn := program.builder.definition(v.value)) and eqn.op.name == "cos"
+        ]
+        cosine = cosines[0]
+        weighted = pg.grad(pg.sin(x) * cosine, x)
+        slope = pg.grad(weighted, cosine)
+    (found,) = pg.Executor().run(program, {"x": 0.5}, [slope])
+    np.testing.assert_allclose(found, np.cos(0.5), rtol=1e-15)
+
+
+def test_a_function_may_ask_for_a_value_of_the_program_that_was_not_held() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        pg.grad(pg.sin(x) * 2.0 * x, x)
+        name = next(n for v in program.variables() if (n := v.name).startswith("cos"))
+        again = program.clone()
+    with again:
+        y = again.variable("x")
+        pg.grad(pg.exp(y) * 2.0 * y, y)
+        unheld = [e for e in again.builder.body if e.op.name == "mul"][-1].outputs[0]
+        value, _ = pg.vjp(lambda v: v * again.variable(again.builder.name_of(unheld)) * 3.0, y)
+        # Nothing of the function's own trace is found again.
+        more = pg.grad(y * again.variable(name) * 3.0, y)
+        again.graph([value, more])
+    known = again.builder._known.values()
+    assert all(v in again.builder for outputs in known for v in outputs)

@@ -175,16 +175,16 @@ class Builder:
         The list that it gives holds them from then on. Their values can be used no more.
         """
         recorded: list[Equation] = []
-        tables: tuple[dict[Any, Any], ...] = (self._known, self._defined_by)
-        lengths = [len(t) for t in tables]
         count, declared, named = len(self.body), len(self.inputs), len(self.names)
+        defined = len(self._defined_by)
         try:
             yield recorded
         finally:
             recorded += self.body[count:]
             del self.body[count:]
-            for table, length in zip(tables, lengths, strict=True):
-                _shorten(table, length)
+            for eqn in recorded:
+                self._leave_table(eqn)
+            _shorten(self._defined_by, defined)
             self._slices.forget(recorded)
             self._held.difference_update([v for e in recorded for v in e.outputs])
             self._seen = min(self._seen, count)
@@ -246,9 +246,13 @@ class Builder:
         eqn = self._defined_by[value]
         self._held.add(value)
         if eqn is not None:
-            key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
-            if self._known.get(key) is eqn.outputs:
-                del self._known[key]
+            self._leave_table(eqn)
+
+    def _leave_table(self, eqn: Equation) -> None:
+        """Let no later equation be merged with `eqn`."""
+        key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
+        if self._known.get(key) is eqn.outputs:
+            del self._known[key]
 
     def is_held(self, value: Value) -> bool:
         """Whether a user holds `value`."""
