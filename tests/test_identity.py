@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+import primgraph.numpy as npg
 
 POINT = np.array([2.0, 3.0])
 
@@ -329,3 +330,160 @@ def test_a_value_returned_twice_is_two_variables() -> None:
         by_a, by_b = world(slopes)
         np.testing.assert_array_equal(by_a, 2.0 * POINT**2)
         np.testing.assert_array_equal(by_b, POINT**2)
+
+
+def _doubled(s: Any) -> tuple[Any, Any]:
+    return s * 2.0, s * 2.0
+
+
+# What returns two variables of the same elements at once.
+PAIRS: dict[str, Callable[[Any], Any]] = {
+    "vmap": lambda s: pg.vmap(_doubled)(s),
+    "vmap, one listed twice": lambda s: pg.vmap(lambda e: [e * 2.0] * 2)(s),
+    "jit": lambda s: pg.jit(_doubled)(s),
+    "checkpoint": lambda s: pg.checkpoint(_doubled)(s),
+    "gradients of two arguments": lambda s: pg.grad(
+        lambda x, y: pg.sum(x * x + y * y), argnums=(0, 1)
+    )(s, s),
+    "gradients by one input twice": lambda s: slope_of(pg.sum(s * s), [s, s]),
+    "vjp": lambda s: pg.vjp(_doubled, s)[0],
+    "vjp of two arguments": lambda s: pg.vjp(lambda x, y: (x * x + y * y) / 2.0, [s, s])[1],
+    "jvp": lambda s: pg.jvp(lambda x: (x * x, x * x), s)[1],
+    "split": lambda s: pg.split(pg.concatenate([s, s]), 2),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", PAIRS)
+def test_equal_variables_that_one_call_returns_do_not_depend_on_each_other(
+    name: str, world: Any
+) -> None:
+    def slopes(s: Any) -> Any:
+        a, b = PAIRS[name](s)
+        y = pg.sum(a * a * b)
+        by_a = slope_of(y, a)
+        return a, by_a, slope_of(y, b), slope_of(pg.sum(by_a), b)
+
+    a, by_a, by_b, mixed = world(slopes)
+    np.testing.assert_allclose(by_a, 2.0 * a * a, rtol=1e-15)
+    np.testing.assert_allclose(by_b, a * a, rtol=1e-15)
+    np.testing.assert_allclose(mixed, 2.0 * a, rtol=1e-15)
+
+
+def test_a_value_and_its_derivative_may_be_equal() -> None:
+    """The slope of `exp` is its result, as that of `tanh` is written from its result."""
+    for made in (lambda x: pg.vjp(pg.exp, x), lambda x: pg.jvp(pg.exp, x)):
+        with pg.Program() as program:
+            y, slope = made(pg.data("x", ()))
+            by_result = pg.grad(slope * slope, y)
+        (found,) = pg.Executor().run(program, {"x": 0.5}, [by_result])
+        np.testing.assert_allclose(found, 2.0 * np.exp(0.5), rtol=1e-15)
+
+
+# Arrays that are assigned to: each pair holds the elements of `x`.
+def _copies(x: Any) -> Any:
+    y = npg.asarray(x).copy() + 0.0
+    y = npg.copy(y)
+    return y.copy(), y.copy()
+
+
+def _views_that_see_a_change(x: Any) -> Any:
+    y = npg.zeros(2)
+    a, b = y[:], y[:]
+    y[:] = x
+    return a, b
+
+
+def _narrowed(x: Any) -> Any:
+    a, b = npg.zeros(2, dtype=np.float32), npg.zeros(2, dtype=np.float32)
+    a[:], b[:] = x, x
+    return a, b
+
+
+def _added_in_place(x: Any) -> Any:
+    a, b = npg.zeros(2), npg.zeros(2)
+    a += x
+    b += x
+    return a, b
+
+
+@pytest.mark.parametrize("world", [traced, jitted])
+@pytest.mark.parametrize("make", [_copies, _views_that_see_a_change, _narrowed, _added_in_place])
+def test_equal_arrays_that_are_assigned_to_are_different_variables(make: Any, world: Any) -> None:
+    def slopes(x: Any) -> Any:
+        a, b = make(x)
+        y = npg.sum(a * a * b)
+        return pg.grad(y, a), pg.grad(y, b)
+
+    by_a, by_b = world(slopes)
+    np.testing.assert_allclose(by_a, 2.0 * POINT**2, rtol=1e-6)
+    np.testing.assert_allclose(by_b, POINT**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda y: y[:],
+        lambda y: y.reshape(2),
+        lambda y: np.reshape(y, (2,)),
+        lambda y: y.ravel(),
+        lambda y: y.T,
+        lambda y: np.atleast_1d(y),
+        lambda y: y[:][:],
+    ],
+)
+def test_a_view_that_is_an_equal_variable_is_a_view_still(view: Any) -> None:
+    def assigned(x: Any) -> Any:
+        y = npg.zeros(2)
+        seen = view(y)
+        y[:] = x
+        return seen + 0.0
+
+    for world in (traced, jitted):
+        np.testing.assert_array_equal(world(lambda x: (assigned(x),))[0], POINT)
+
+    def written_through(x: Any) -> Any:
+        y = npg.zeros(2)
+        y[:] = x
+        seen = view(y)
+        seen[0] = 7.0
+        return y + 0.0
+
+    for build in (pg.jit(written_through), lambda x: pg.trace(written_through, pg.spec((2,)))):
+        with pytest.raises(pg.ArgumentError, match="views do not write through"):
+            build(POINT)
+
+
+def test_variables_found_in_a_program_are_nobody_elses() -> None:
+    """An equation of a derivative is the user's own as soon as a handle on it is given."""
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        pg.grad(pg.sin(x) * 2.0 * x, x)
+        cosines = [
+            v
+            for v in program.variables()
+            if (eqn := program.builder.definition(v.value)) and eqn.op.name == "cos"
+        ]
+        cosine = cosines[0]
+        weighted = pg.grad(pg.sin(x) * cosine, x)
+        slope = pg.grad(weighted, cosine)
+    (found,) = pg.Executor().run(program, {"x": 0.5}, [slope])
+    np.testing.assert_allclose(found, np.cos(0.5), rtol=1e-15)
+
+
+def test_a_function_may_ask_for_a_value_of_the_program_that_was_not_held() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        pg.grad(pg.sin(x) * 2.0 * x, x)
+        name = next(n for v in program.variables() if (n := v.name).startswith("cos"))
+        again = program.clone()
+    with again:
+        y = again.variable("x")
+        pg.grad(pg.exp(y) * 2.0 * y, y)
+        unheld = [e for e in again.builder.body if e.op.name == "mul"][-1].outputs[0]
+        value, _ = pg.vjp(lambda v: v * again.variable(again.builder.name_of(unheld)) * 3.0, y)
+        # Nothing of the function's own trace is found again.
+        more = pg.grad(y * again.variable(name) * 3.0, y)
+        again.graph([value, more])
+    known = again.builder._known.values()
+    assert all(v in again.builder for outputs in known for v in outputs)

@@ -12,7 +12,6 @@ from primgraph.autodiff.traced_call import Call, in_form
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import applied, checked_late
-from primgraph.operators.call import hands_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
@@ -20,7 +19,6 @@ Function = Callable[..., Variables]
 Result = tuple[Variable | list[Variable], Variable | list[Variable]]
 
 
-@hands_out
 @checked_late
 def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
     """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
@@ -48,7 +46,6 @@ def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     return in_form(call.builder, call.outputs, call.single), in_form(call.builder, results, single)
 
 
-@hands_out
 @checked_late
 def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
     """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
@@ -70,7 +67,6 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     )
 
 
-@hands_out
 @checked_late
 def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
     """`function(*inputs)`, one element, and the product of its Hessian with `v`.
@@ -85,7 +81,6 @@ def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False
     return _hessian_product("hvp", function, inputs, v, strict)
 
 
-@hands_out
 @checked_late
 def vhp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
     """`function(*inputs)`, one element, and the product of `v` with its Hessian.

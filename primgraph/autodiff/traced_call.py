@@ -15,7 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
 from primgraph.ir.tracking import tracked
-from primgraph.operators.call import brought_together
+from primgraph.operators.call import brought_together, handed_out
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import zeros_like
@@ -68,6 +68,8 @@ class Call:
                         f"{name}: the function returned {result!r:.80}, not variables"
                     )
                 results = [lift(r).value for r in listed]
+        if not builder.in_call:
+            builder.begin_call()
         moved = _recorded(builder, equations, dict(zip(arguments, values, strict=True)))
         constants = builder.stopped & moved.keys()
         builder.stopped |= {moved[v] for v in constants}
@@ -158,6 +160,6 @@ def _move_updates(builder: Builder, moved: dict[Value, Value]) -> None:
 
 
 def in_form(builder: Builder, values: Sequence[Value], single: bool) -> Variable | list[Variable]:
-    """Handles on `values`: alone if `single`, else in a list."""
-    handles = [Variable(builder, v) for v in values]
+    """Return variables of `values` that nobody else has: alone if `single`, else in a list."""
+    handles = handed_out([Variable(builder, v) for v in values])
     return handles[0] if single else handles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
@@ -174,16 +175,16 @@ class Builder:
         The list that it gives holds them from then on. Their values can be used no more.
         """
         recorded: list[Equation] = []
-        tables: tuple[dict[Any, Any], ...] = (self._known, self._defined_by)
-        lengths = [len(t) for t in tables]
         count, declared, named = len(self.body), len(self.inputs), len(self.names)
+        defined = len(self._defined_by)
         try:
             yield recorded
         finally:
             recorded += self.body[count:]
             del self.body[count:]
-            for table, length in zip(tables, lengths, strict=True):
-                _shorten(table, length)
+            for eqn in recorded:
+                self._leave_table(eqn)
+            _shorten(self._defined_by, defined)
             self._slices.forget(recorded)
             self._held.difference_update([v for e in recorded for v in e.outputs])
             self._seen = min(self._seen, count)
@@ -210,15 +211,19 @@ class Builder:
         """Return `values` as users get them: each is a value that nobody else has.
 
         An equation recorded since `begin_call` is the user's own from now on: it leaves the table,
-        so that no other one is merged with it. An older one is recorded once more. An input, and a
-        value that was handed out before, gets a reshape that changes nothing.
+        so that no other one is merged with it. An older one is recorded once more. An input, a
+        value that was handed out before, and one that `values` has several times get a reshape
+        that changes nothing: of those that are listed twice none depends on another one.
         """
         again: dict[Equation, tuple[Value, ...]] = {}
-        return [self._handed_out(v, again) for v in values]
+        repeated = {v for v, n in Counter(values).items() if n > 1}
+        return [self._handed_out(v, again, v in repeated) for v in values]
 
-    def _handed_out(self, value: Value, again: dict[Equation, tuple[Value, ...]]) -> Value:
+    def _handed_out(
+        self, value: Value, again: dict[Equation, tuple[Value, ...]], repeated: bool
+    ) -> Value:
         eqn = self._defined_by[value]
-        if eqn is None or value in self._held:
+        if eqn is None or repeated or value in self._held:
             other = self._identity(value)
         elif self._is_new(eqn):
             other = value
@@ -242,9 +247,13 @@ class Builder:
         eqn = self._defined_by[value]
         self._held.add(value)
         if eqn is not None:
-            key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
-            if self._known.get(key) is eqn.outputs:
-                del self._known[key]
+            self._leave_table(eqn)
+
+    def _leave_table(self, eqn: Equation) -> None:
+        """Let no later equation be merged with `eqn`."""
+        key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
+        if self._known.get(key) is eqn.outputs:
+            del self._known[key]
 
     def is_held(self, value: Value) -> bool:
         """Whether a user holds `value`."""

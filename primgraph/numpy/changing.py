@@ -21,7 +21,6 @@ from primgraph.ir.primitive import Recorder, innermost
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
 from primgraph.operators.placing import is_computed, placed, put
-from primgraph.operators.promotion import converted
 from primgraph.operators.variable import Variable, handles
 from primgraph.source import caller
 
@@ -101,7 +100,7 @@ class ChangingArray(Variable):
             raise ShapeError(f"{self.type} cannot be changed in place into {found.type}")
         if not np.can_cast(found.dtype, self.dtype, "same_kind"):
             raise DTypeError(f"{self.type} cannot hold {found.type}")
-        value = converted(found, self.dtype).value
+        value = _of_dtype(found, self).value
         family = self._family
         if family is not None:
             # What this is a view of keeps its elements, and may not be used any more.
@@ -191,8 +190,9 @@ class ChangingArray(Variable):
         )
 
     def copy(self, order: str = "C") -> ChangingArray:
-        """The same elements, as an array of its own."""
-        return ChangingArray(self.recorder, self.value)
+        """Return the same elements as an array, and a variable, of its own."""
+        same = functions["assign"](Variable(self.recorder, self.value))
+        return ChangingArray(self.recorder, same.value)
 
     def __copy__(self) -> ChangingArray:
         return self.copy()
@@ -275,7 +275,7 @@ def _set(x: Variable, index: Any, value: Any) -> Variable:
 
 
 def _of_dtype(found: Any, x: Variable) -> Variable:
-    result: Variable = functions["astype"](found, x.dtype)
+    result: Variable = functions["astype"](found, x.dtype) if found.dtype != x.dtype else found
     return result
 
 

@@ -172,15 +172,7 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 args, kwargs = taken_in(body, args), taken_in(body, kwargs)
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
-            if recorder.in_call:
-                return cast("R", _applied(recorder, operands, function, args, kwargs, users))
-            recorder.begin_call()
-            try:
-                recorder.in_call = not users
-                result = _applied(recorder, operands, function, args, kwargs, users)
-            finally:
-                recorder.in_call = False
-            return cast("R", handed_out(result))
+            return cast("R", _applied(recorder, operands, function, args, kwargs, users))
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
@@ -208,8 +200,27 @@ def _applied(
     if kind is Variable:
         kind = kind_of(operands)
     if kind is Variable or users:
-        return _recorded(recorder, function, *args, **kwargs)
+        return _called(recorder, function, args, kwargs, users)
     return _in_manner(kind, recorder, function, args, kwargs)
+
+
+def _called(
+    recorder: Recorder,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    users: bool = False,
+) -> Any:
+    """Call `function`; what it returns are variables that nobody else has."""
+    if recorder.in_call:
+        return _recorded(recorder, function, *args, **kwargs)
+    recorder.begin_call()
+    try:
+        recorder.in_call = not users
+        result = _recorded(recorder, function, *args, **kwargs)
+    finally:
+        recorder.in_call = False
+    return handed_out(result)
 
 
 def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -236,7 +247,7 @@ def _in_manner(
     args = tuple(kind.operands(function, args) or args)
     with mannered(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
-        result = _recorded(recorder, function, *in_manner(Variable, args), **plain)
+        result = _called(recorder, function, in_manner(Variable, args), plain)
     return kind.returned(function, args, kwargs, in_manner(kind, result))
 
 

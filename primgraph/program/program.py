@@ -121,8 +121,10 @@ class Program(Drawn):
 
     def variables(self) -> list[Variable]:
         """Handles on all values, in the order of their definition."""
-        computed = (v for e in self.builder.body for v in e.outputs)
-        return [Variable(self.builder, v) for v in (*self.builder.inputs, *computed)]
+        values = [*self.builder.inputs, *(v for e in self.builder.body for v in e.outputs)]
+        for value in values:
+            self.builder.claim(value)
+        return [Variable(self.builder, v) for v in values]
 
     def operators(self) -> tuple[Equation, ...]:
         """All equations, in order."""
