@@ -358,6 +358,28 @@ def test_a_change_of_a_view_warns_with_both_lines():
     assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
+def test_augmented_assignments_to_items_do_not_warn():
+    """Python stores the changed view in the tensor."""
+
+    def assign(x, y):
+        x[0] += y
+        x[0] *= y
+        x[0] -= 3.0
+        x[0] /= 2.0
+        x[0] **= 2.0
+        x[0] %= 7.0
+        x[0] //= 0.5
+        x[0] @= y
+
+    x = pg.tensor(np.arange(1.0, 9.0).reshape(2, 2, 2))
+    expected, y = x.numpy(), np.array([[1.0, 2.0], [3.0, 5.0]])
+    assign(expected, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assign(x, y)
+    np.testing.assert_allclose(x.numpy(), expected)
+
+
 # Programs and tensors.
 
 
