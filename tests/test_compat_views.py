@@ -226,6 +226,7 @@ def viewed(draw: np.random.Generator, x: Any) -> Callable[[Any], Any]:
         lambda a: a.T,
         lambda a: a[...],
         lambda a: a.squeeze(),
+        repeated_once,
     ]
     if n:
         axis, i = int(draw.integers(n)), int(draw.integers(4))
@@ -241,6 +242,15 @@ def viewed(draw: np.random.Generator, x: Any) -> Callable[[Any], Any]:
     if n < 4:
         return ways[int(draw.integers(len(ways)))]
     return ways[0]
+
+
+def repeated_once(a: Any) -> Any:
+    """`a` broadcast along a new first axis of extent one: a view that can be written."""
+    if not isinstance(a, np.ndarray):
+        return a.expand(1, *a.shape)
+    found = np.broadcast_to(a, (1, *a.shape))
+    found.flags.writeable = True
+    return found
 
 
 def changed(draw: np.random.Generator, found: Any, expected: Any, values: Any) -> None:
