@@ -53,6 +53,10 @@ GUARDS = [
     "derivatives", "scalars",
 ]  # fmt: skip
 MATRICES = ["structure", "factored", "linalg"]
+TENSORS = [
+    "tensors", "tensor_features", "tensor_autograd", "tensor_values", "tensor_memory",
+    "tensor_recognition", "no_grad",
+]  # fmt: skip
 LOOPS = ["loops", "solutions", "open_loops", "checkpoints"]
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
@@ -68,15 +72,21 @@ TESTS: dict[str, list[str]] = {
     "transforms/control/jets.py": ["taylor", "loops", "open_loops"],
     "transforms/control/*.py": LOOPS,
     "primgraph/control/*.py": LOOPS,
-    "primgraph/eager/*.py": [
-        "tensors", "tensor_features", "tensor_autograd", "tensor_values", "tensor_memory",
-        "tensor_recognition", "no_grad",
-    ],
+    "primgraph/eager/views.py": ["compat_views", *TENSORS],
+    "primgraph/eager/mixed.py": [*TENSORS, "two_worlds"],
+    "primgraph/eager/passed.py": [*TENSORS, "custom_functions"],
+    "primgraph/eager/reverse.py": [*TENSORS, "custom_functions"],
+    "primgraph/eager/seeds.py": [*TENSORS, "two_worlds"],
+    "primgraph/eager/*.py": TENSORS,
     "codegen/plan/*.py": ["plan", "blocks", "landing", "native_parts", "native_blocks"],
+    "codegen/native/cache.py": ["native_private", "native_cache", "native_known"],
+    "codegen/native/folder.py": ["native_private", "native_cache"],
+    "codegen/native/spelled.py": ["native_spelled"],
+    "codegen/native/systems.py": ["native_lapack", "native_steps"],
     "codegen/native/*.py": [
         "native", "native_steps", "native_sums", "native_blocks", "native_sizes", "native_cache",
         "native_known", "native_calls", "native_parts", "native_apart", "native_growing",
-        "native_fusing", "native_lapack",
+        "native_fusing", "native_functions", "native_lapack", "native_spelled",
     ],
     "transforms/elements.py": ["sparse_derivatives"],
     "transforms/entries.py": ["entries", "sparse_derivatives"],
