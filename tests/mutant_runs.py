@@ -83,7 +83,8 @@ class Forks:
     """A plugin of pytest that tries faults instead of running tests.
 
     `done` is called with each fault and whether the tests passed; with None in the place of that
-    if the fault cannot be tried here.
+    if the fault cannot be tried here. Each process has a cache of compiled code in `place`: C that
+    a fault has written is never found under the key of the graph without.
     """
 
     root: Path
@@ -91,6 +92,7 @@ class Forks:
     jobs: int
     done: Callable[[Trial, bool | None], None]
     deadline: float
+    place: Path
     running: dict[int, Trial] = field(default_factory=dict)
 
     @pytest.hookimpl(tryfirst=True)
@@ -131,6 +133,7 @@ class Forks:
             os.dup2(null, 1)
             os.dup2(null, 2)
             limit_time(trial.patience)
+            os.environ["PRIMGRAPH_CACHE"] = str(self.place / f"cache{os.getpid()}")
             for function in functions:
                 function.__code__ = codes.get(_key(function.__code__), function.__code__)
             status = int(_fails(session, [items[t] for t in _single(trial.tests, items)]))

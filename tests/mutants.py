@@ -1,8 +1,10 @@
 """Small faults made at random, one at a time, that the tests should notice.
 
 `python tests/mutants.py --count 300 --seed 0` changes an operator, a comparison, a sign or a
-constant in the rules of derivatives, batching and rewriting, runs the tests that come by the
-changed line, and prints what they did not notice. Only a copy of the checkout is changed. The exit
+constant in the rules of derivatives, batching and rewriting, in tensors, loops, plans and the C
+generator, runs the tests that come by the changed line, and prints what they did not notice.
+`--only 'primgraph/eager/*' 'codegen/plan/*'` restricts that to files. Only a copy of the checkout
+is changed, and every trial has a cache of compiled code of its own. The exit
 status is 1 if less than 97 % of the faults were noticed, but for those that EQUIVALENT names:
 changes that no test can notice, as the program means the same, each with its reason.
 
@@ -51,6 +53,11 @@ GUARDS = [
     "derivatives", "scalars",
 ]  # fmt: skip
 MATRICES = ["structure", "factored", "linalg"]
+TENSORS = [
+    "tensors", "tensor_features", "tensor_autograd", "tensor_values", "tensor_memory",
+    "tensor_recognition", "no_grad",
+]  # fmt: skip
+LOOPS = ["loops", "solutions", "open_loops", "checkpoints"]
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
         "flags", "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
@@ -62,7 +69,25 @@ TESTS: dict[str, list[str]] = {
     "transforms/batch.py": ["transforms", "jacobian", "functional", "primitives"],
     "transforms/batch_sum.py": ["batch_sum", "simplify", "transforms"],
     "transforms/separate.py": ["loops", "primitives"],
-    "transforms/control/*.py": ["loops", "primitives"],
+    "transforms/control/jets.py": ["taylor", "loops", "open_loops"],
+    "transforms/control/*.py": LOOPS,
+    "primgraph/control/*.py": LOOPS,
+    "primgraph/eager/views.py": ["compat_views", *TENSORS],
+    "primgraph/eager/mixed.py": [*TENSORS, "two_worlds"],
+    "primgraph/eager/passed.py": [*TENSORS, "custom_functions"],
+    "primgraph/eager/reverse.py": [*TENSORS, "custom_functions"],
+    "primgraph/eager/seeds.py": [*TENSORS, "two_worlds"],
+    "primgraph/eager/*.py": TENSORS,
+    "codegen/plan/*.py": ["plan", "blocks", "landing", "native_parts", "native_blocks"],
+    "codegen/native/cache.py": ["native_private", "native_cache", "native_known"],
+    "codegen/native/folder.py": ["native_private", "native_cache"],
+    "codegen/native/spelled.py": ["native_spelled"],
+    "codegen/native/systems.py": ["native_lapack", "native_steps"],
+    "codegen/native/*.py": [
+        "native", "native_steps", "native_sums", "native_blocks", "native_sizes", "native_cache",
+        "native_known", "native_calls", "native_parts", "native_apart", "native_growing",
+        "native_fusing", "native_functions", "native_lapack", "native_spelled",
+    ],
     "transforms/elements.py": ["sparse_derivatives"],
     "transforms/entries.py": ["entries", "sparse_derivatives"],
     "transforms/side_by_side.py": ["loop_code"],
@@ -103,8 +128,9 @@ TESTS: dict[str, list[str]] = {
     "transforms/analysis/mixing.py": ["mixing", "jacobian", "functional"],
     "transforms/rules/*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip
-# They see what the others do not, and take longer.
+# The slowest tests, which notice what the others miss in rules.
 LAST = ["random_programs"]
+LAST_OF = ("primgraph/primitives/*", "transforms/[!c]*")
 # Tests of times fail on a busy machine, whatever is changed.
 TIMED = ("linear_time", "growth")
 
@@ -219,6 +245,12 @@ ENOUGH = 0.97
 # A fault may make tests slower; they are ended after so many seconds and times what they took.
 _PATIENCE, _TIMES = 60.0, 10.0
 
+# Packages that are imported before processes are forked, so that faults can be put into them.
+PACKAGES = (
+    "primgraph.primitives", "primgraph.transforms", "primgraph.transforms.control",
+    "primgraph.eager", "primgraph.control", "primgraph.codegen.native", "primgraph.codegen.plan",
+)  # fmt: skip
+
 # So many tests may fail because they are measured.
 _FEW = 20
 
@@ -229,14 +261,16 @@ _IMPORT, _COLLECTION = "import", "collection"
 def tests_of(file: str) -> list[str]:
     """The test files for a file, in the order in which they run."""
     named = next(tests for pattern, tests in TESTS.items() if fnmatch(file, pattern))
-    paths = [f"tests/test_{name}.py" for name in (*named, *LAST)]
+    last = LAST if any(fnmatch(file, pattern) for pattern in LAST_OF) else []
+    paths = [f"tests/test_{name}.py" for name in (*named, *last)]
     return [path for path in paths if (ROOT / path).exists()]
 
 
-def files() -> list[str]:
-    """The files whose rules are changed."""
+def files(only: Sequence[str] = ("*",)) -> list[str]:
+    """The files that are changed: those that match a pattern of `only`."""
     found = {p.relative_to(ROOT).as_posix() for pattern in TESTS for p in ROOT.glob(pattern)}
-    return sorted(f for f in found if not f.endswith("__init__.py"))
+    wanted = (f for f in found if any(fnmatch(f, pattern) for pattern in only))
+    return sorted(f for f in wanted if not f.endswith("__init__.py"))
 
 
 # Which tests come by which line.
@@ -294,17 +328,18 @@ class Record:
         return _PATIENCE + _TIMES * sum(self.seconds.get(t, 20.0) for t in tests)
 
 
-def recorded() -> Record:
-    """Run all tests that this command knows in this process.
+def recorded(changed: Sequence[str]) -> Record:
+    """Run the tests of the changed files in this process.
 
     The few that fail because they are measured, such as tests of memory, are left out.
     """
     measured = coverage.Coverage(
-        data_file=None, include=[str(ROOT / f) for f in files()], config_file=False
+        data_file=None, include=[str(ROOT / f) for f in changed], config_file=False
     )
     recorder = Recorder(measured)
-    named = sorted({t for f in files() for t in tests_of(f)})
-    with measured.collect():
+    named = sorted({t for f in changed for t in tests_of(f)})
+    with tempfile.TemporaryDirectory() as place, measured.collect():
+        os.environ["PRIMGRAPH_CACHE"] = place
         measured.switch_context(_IMPORT)
         _import_everything()
         measured.switch_context(_COLLECTION)
@@ -314,7 +349,7 @@ def recorded() -> Record:
         raise SystemExit("too many tests fail without any fault")
     data = measured.get_data()
     seconds, lines = recorder.seconds, {}
-    for file in files():
+    for file in changed:
         mine = {*tests_of(file), _IMPORT}
         lines[file] = {
             line: sorted(
@@ -330,19 +365,21 @@ def _import_everything() -> None:
     """Import all of primgraph, as tests do."""
     os.environ["PRIMGRAPH_DEBUG"] = "1"
     sys.path.insert(0, str(ROOT))
-    for name in ("primgraph.primitives", "primgraph.transforms"):
+    for name in PACKAGES:
         package = import_module(name)
         for module in pkgutil.iter_modules(package.__path__, f"{name}."):
             import_module(module.name)
 
 
-def kept(path: str) -> Record:
+def kept(path: str, changed: Sequence[str]) -> Record:
     """What was recorded in a file before, or now, and is written there."""
     if Path(path).exists():
         found = json.loads(Path(path).read_text())
         lines = {f: {int(n): ts for n, ts in ls.items()} for f, ls in found["lines"].items()}
+        if missing := set(changed) - set(lines):
+            raise SystemExit(f"{path} has no record of {', '.join(sorted(missing))}")
         return Record(lines, found["seconds"])
-    record = recorded()
+    record = recorded(changed)
     Path(path).write_text(json.dumps({"lines": record.lines, "seconds": record.seconds}))
     return record
 
@@ -369,7 +406,7 @@ def forked(
             "no:terminal",
             f"--basetemp={place}/base",
         ]
-        plugin = Forks(ROOT, list(trials), jobs, done, deadline)
+        plugin = Forks(ROOT, list(trials), jobs, done, deadline, Path(place))
         pytest.main([*quiet, *named], plugins=[plugin])
 
 
@@ -389,16 +426,17 @@ def exit_status(folder: Path, tests: Sequence[str], patience: float) -> int:
     chosen.write_text("\n".join(tests))
     timed = " or ".join(TIMED)
     options = ["-x", "-q", "-p", "no:cacheprovider", "-k", f"not ({timed})", f"@{chosen}"]
-    paths = {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
-        cwd=folder,
-        env={**os.environ, **paths},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-        preexec_fn=lambda: limit_time(patience),
-    )
+    with tempfile.TemporaryDirectory() as cache:
+        paths = {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1", "PRIMGRAPH_CACHE": cache}
+        process = subprocess.run(
+            [sys.executable, "-m", "pytest", *options],
+            cwd=folder,
+            env={**os.environ, **paths},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            preexec_fn=lambda: limit_time(patience),
+        )
     return process.returncode
 
 
@@ -455,7 +493,8 @@ def missed(trials: Sequence[Trial], jobs: int, minutes: float) -> tuple[list[Mut
 
 def main() -> int:
     options = _options()
-    every = [m for f in files() if fnmatch(f, options.only) for m in mutants_of(ROOT, f)]
+    changed = files(options.only)
+    every = [m for f in changed for m in mutants_of(ROOT, f)]
     if options.line:
         every = [m for m in every if m.line in options.line]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
@@ -465,7 +504,7 @@ def main() -> int:
     if options.list:
         print(*chosen, sep="\n")
         return 0
-    record = kept(options.record) if options.record else recorded()
+    record = kept(options.record, changed) if options.record else recorded(changed)
     tests = [record.tests(m) for m in wanted]
     trials = [Trial(m, t, record.patience(t)) for m, t in zip(wanted, tests, strict=True)]
     found, tried = missed(trials, options.jobs, options.minutes)
@@ -483,7 +522,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     parser.add_argument("--minutes", type=float, default=120.0, help="the longest time")
-    parser.add_argument("--only", default="*", help="a pattern for the files")
+    parser.add_argument("--only", nargs="+", default=["*"], help="patterns for the files")
     parser.add_argument("--record", help="a file that has which tests come by which line")
     parser.add_argument("--line", type=int, nargs="*", help="only faults in these lines")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")

@@ -173,6 +173,25 @@ def test_writes_that_cannot_be_done_are_errors() -> None:
     assert_array_equal(real.numpy(), [3, 3])
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
+def test_a_repeated_element_cannot_be_written(shape: tuple[int, int]) -> None:
+    x = torch.zeros(3)
+    with pytest.raises(pg.ArgumentError, match="more than one element"):
+        x.expand(*shape).add_(1)
+    # One place for each element, although the stride of the first axis is zero.
+    x.expand(1, 3).add_(1)
+    assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("index", [1, np.int64(1), np.array(1), torch.tensor(1)])
+def test_integers_of_numpy_and_tensors_give_views(index: Any) -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    x[index].zero_()
+    assert x.tolist() == [[0, 1, 2], [0, 0, 0]]
+    x[index, index].fill_(4)
+    assert x.tolist() == [[0, 1, 2], [0, 4, 0]]
+
+
 def test_paddles_views_write_through() -> None:
     x = paddle.arange(6.0).reshape([2, 3])
     x[0].add_(paddle.ones([3]))
@@ -207,6 +226,7 @@ def viewed(draw: np.random.Generator, x: Any) -> Callable[[Any], Any]:
         lambda a: a.T,
         lambda a: a[...],
         lambda a: a.squeeze(),
+        repeated_once,
     ]
     if n:
         axis, i = int(draw.integers(n)), int(draw.integers(4))
@@ -222,6 +242,15 @@ def viewed(draw: np.random.Generator, x: Any) -> Callable[[Any], Any]:
     if n < 4:
         return ways[int(draw.integers(len(ways)))]
     return ways[0]
+
+
+def repeated_once(a: Any) -> Any:
+    """`a` broadcast along a new first axis of extent one: a view that can be written."""
+    if not isinstance(a, np.ndarray):
+        return a.expand(1, *a.shape)
+    found = np.broadcast_to(a, (1, *a.shape))
+    found.flags.writeable = True
+    return found
 
 
 def changed(draw: np.random.Generator, found: Any, expected: Any, values: Any) -> None:

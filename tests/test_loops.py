@@ -780,6 +780,14 @@ def refusal(function, *arrays):
             r"is i64\[\] at first, and i8\[\]",
         ),
         (lambda x: pg.cond(x[0] > 0, lambda: pg.asarray(3), lambda: 0.5), r"is f64\[\] where"),
+        (
+            lambda x: pg.switch(pg.argmax(x), [pg.sin, pg.cos, lambda v: v[:1]], x),
+            r"switch: the result is f64\[3\] in branch 0, and f64\[1\] in branch 2",
+        ),
+        (
+            lambda x: pg.cond(x[0] > 0, pg.sin, lambda v: v[:1], x),
+            r"is f64\[1\] where the predicate is false, and f64\[3\] where the predicate is true",
+        ),
         (lambda x: pg.map(3, x), "map: f is a function"),
         (
             lambda x: pg.fori_loop(0, pg.argmax(x), lambda i, v: v[:2], x),

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("coverage")
 pytest.importorskip("resource")
 
+import mutants
 from mutant_changes import mutants_of
 from mutant_runs import faulty_codes
 from mutants import EQUIVALENT, LAST, ROOT, TESTS, files
@@ -41,6 +42,19 @@ def test_every_file_of_rules_is_changed_and_has_its_tests() -> None:
 
 
 @here
+@pytest.mark.parametrize(
+    "room",
+    [f"primgraph/{name}" for name in ("eager", "control")]
+    + ["transforms/control", "codegen/native", "codegen/plan"],
+)
+def test_every_file_of_a_room_is_changed_and_has_its_tests(room: str) -> None:
+    names = {p.name for p in (ROOT / room).glob("*.py")} - {"__init__.py"}
+    assert {Path(f).name for f in files([f"{room}/*"])} == names
+    assert all(mutants.tests_of(f) for f in files([f"{room}/*"]))
+    assert set(files([f"{room}/*", "docs/*"])) == set(files([f"{room}/*"]))
+
+
+@here
 def test_changes_that_mean_the_same_are_changes_of_the_files_as_they_are() -> None:
     named = {file for file, _, _ in EQUIVALENT}
     found = {m.key for file in named for m in mutants_of(ROOT, file)}
@@ -51,9 +65,9 @@ def test_changes_that_mean_the_same_are_changes_of_the_files_as_they_are() -> No
 def test_changed_files_are_python_and_differ_in_code() -> None:
     file = "transforms/analysis/bounds.py"
     source = (ROOT / file).read_bytes()
-    mutants = mutants_of(ROOT, file)
-    assert len(mutants) > 20
-    for mutant in mutants:
+    found = mutants_of(ROOT, file)
+    assert len(found) > 20
+    for mutant in found:
         changed = mutant.applied(source)
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
         assert changed.splitlines()[mutant.line - 1].decode().strip() == mutant.after

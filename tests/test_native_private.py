@@ -160,6 +160,14 @@ def test_links_and_missing_components_are_walked_by_descriptor(tmp_path):
             open_private(tmp_path / path)
 
 
+def test_files_are_for_their_owner_alone(tmp_path):
+    with open_private(tmp_path / "cache", make=True) as opened:
+        opened.write("x", b"1")
+        os.close(opened.open_lock("lock"))
+        for name in ("x", "lock"):
+            assert stat.S_IMODE((tmp_path / "cache" / name).stat().st_mode) == 0o600
+
+
 @needs_root
 def test_a_link_of_another_user_is_not_followed(tmp_path):
     tmp_path.chmod(0o1777)

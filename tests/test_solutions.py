@@ -360,6 +360,40 @@ def test_tolerances_and_numbers_of_steps_are_as_they_are_said():
     np.testing.assert_allclose(x, np.sqrt(2.0), rtol=1e-15)
 
 
+@pytest.mark.parametrize("solve", [repeated, newton])
+def test_leaves_without_elements_do_not_decide_when_the_iteration_ends(solve):
+    """A state may have leaves without elements, of one element, and of more."""
+
+    def solution(b):
+        state = {"x": 0.0 * b, "none": pg.zeros((2, 0)), "one": 0.0 * b[:1]}
+        found = solve(
+            lambda s: {
+                "x": 0.5 * pg.cos(s["x"] + b),
+                "none": 0.5 * s["none"],
+                "one": 0.9 * s["one"] + b[:1],
+            },
+            state,
+        )
+        return found["x"], found["one"], found["none"]
+
+    samples = np.stack([numbers(3) + 1.5, numbers(3, seed=1) + 1.5])
+    single = [pg.jit(solution)(sample) for sample in samples]
+    for sample, (x, one, none) in zip(samples, single, strict=True):
+        np.testing.assert_allclose(x, 0.5 * np.cos(x + sample), rtol=1e-10)
+        np.testing.assert_allclose(one, 10.0 * sample[:1], rtol=1e-9)
+        assert none.shape == (2, 0)
+    for found, *expected in zip(pg.vmap(solution)(samples), *single, strict=True):
+        np.testing.assert_allclose(found, np.stack(expected), rtol=1e-12)
+
+
+def test_a_state_without_elements_is_a_solution_after_one_step():
+    def solution(x):
+        return pg.fixed_point(lambda x: 0.5 * x, x, full_output=True)
+
+    x, (converged, trips) = pg.jit(solution)(np.zeros((2, 0)))
+    assert (x.shape, bool(converged), int(trips)) == ((2, 0), True, 1)
+
+
 def test_a_linear_equation_has_no_scale_of_its_own():
     """A tiny seed, or a huge one, gives as many digits."""
 

@@ -108,6 +108,37 @@ def test_a_tensor_has_elements_of_its_own():
         np.asarray(x)[0] = 5.0
 
 
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [
+        ({}, "float64"),
+        ({"copy": True}, "float64"),
+        ({"dtype": "float64"}, "float64"),
+        ({"dtype": "float64", "copy": True}, "float64"),
+        ({"dtype": "float32"}, "float32"),
+        ({"dtype": "int64"}, "int64"),
+    ],
+)
+def test_np_array_of_a_tensor_is_a_writable_copy(options, dtype):
+    x = pg.tensor([1.0, 2.0])
+    array = np.array(x, **options)
+    assert (array.dtype, array.flags.writeable) == (np.dtype(dtype), True)
+    array[0] = 5.0
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_np_asarray_of_a_tensor_shares_its_memory_if_the_dtype_is_the_same():
+    for x in (pg.tensor([1.0, 2.0]), pg.tensor([1.0, 2.0], dtype="float32")):
+        for array in (np.asarray(x), np.asarray(x, dtype=x.dtype)):
+            assert not array.flags.writeable
+            assert np.shares_memory(array, np.asarray(x))
+    x = pg.tensor([1.0, 2.0])
+    other = np.asarray(x, dtype="float32")
+    assert (other.dtype, other.tolist()) == (np.dtype("float32"), [1.0, 2.0])
+    other[0] = 5.0
+    assert x.tolist() == [1.0, 2.0]
+
+
 def test_numbers_and_truth_are_there_for_python():
     x = pg.tensor(2.5) * 2.0
     assert (float(x), int(x), x.item(), f"{x:.1f}", bool(x > 4.0)) == (5.0, 5, 5.0, "5.0", True)
@@ -325,6 +356,28 @@ def test_a_change_of_a_view_warns_with_both_lines():
         alone = pg.tensor([1.0, 2.0])[:1]
         alone += 1.0
     assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_augmented_assignments_to_items_do_not_warn():
+    """Python stores the changed view in the tensor."""
+
+    def assign(x, y):
+        x[0] += y
+        x[0] *= y
+        x[0] -= 3.0
+        x[0] /= 2.0
+        x[0] **= 2.0
+        x[0] %= 7.0
+        x[0] //= 0.5
+        x[0] @= y
+
+    x = pg.tensor(np.arange(1.0, 9.0).reshape(2, 2, 2))
+    expected, y = x.numpy(), np.array([[1.0, 2.0], [3.0, 5.0]])
+    assign(expected, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assign(x, y)
+    np.testing.assert_allclose(x.numpy(), expected)
 
 
 # Programs and tensors.

@@ -233,6 +233,8 @@ class View:
             whole = owner
         else:
             whole = family(unheld(stored.get(self.storage, self.storage.node)))
+        # NumPy makes broadcast views read-only; the elements of this one lie at different places.
+        part.flags.writeable = True
         part[...] = np.arange(part.size).reshape(part.shape)
         with nullcontext() if is_recorded else recording.no_grad():
             value = family(unheld(node))
