@@ -38,9 +38,18 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
+    return transpose_separated(separated(graph, dx) if graph.has_bodies else graph, wrt)
+
+
+def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """`transpose`, for a graph that `separated` has taken apart, or a body in such a graph.
+
+    Its bodies are separated at every depth, so that doing it again at each takes quadratic time.
+    """
+    dx = [graph.inputs[i] for i in wrt]
     if graph.has_bodies:
         # What is carried to no end has a tangent, and would have a cotangent of zeros.
-        graph = pruned(separated(graph, dx))
+        graph = pruned(graph)
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:

@@ -173,7 +173,7 @@ class Graph(Fixed, Drawn, Nested):
     """
 
     __slots__ = (
-        "_hash", "_nesting", "_unchanged", "_verified",
+        "_hash", "_nesting", "_notes", "_verified",
         "body", "form", "inputs", "name", "outputs", "titles",
     )  # fmt: skip
 
@@ -185,8 +185,8 @@ class Graph(Fixed, Drawn, Nested):
     titles: tuple[Title, ...]
     # Whether the verifier has been through it, of which `verify_once` takes note.
     _verified: bool
-    # Keys of transforms that are known to leave it as it is.
-    _unchanged: frozenset[Hashable]
+    # What passes have found out about it, by their keys.
+    _notes: dict[Hashable, Any] | None
     _hash: int | None
     _nesting: int | None
 
@@ -207,17 +207,24 @@ class Graph(Fixed, Drawn, Nested):
         set_once(self, "form", form)
         set_once(self, "titles", titles)
         set_once(self, "_verified", False)
-        set_once(self, "_unchanged", frozenset())
+        set_once(self, "_notes", None)
         set_once(self, "_hash", None)
         set_once(self, "_nesting", None)
 
-    def is_unchanged_by(self, key: Hashable) -> bool:
-        """Whether the transform of this key is known to leave it as it is."""
-        return key in self._unchanged
+    def noted(self, key: Hashable) -> Any:
+        """What a pass has noted about it by this key; None if nothing.
 
-    def note_unchanged(self, key: Hashable) -> None:
-        """Take note that the transform of this key leaves it as it is."""
-        object.__setattr__(self, "_unchanged", self._unchanged | {key})
+        A pass over nested bodies that notes what it finds does not go through them again at each
+        level around them.
+        """
+        return None if self._notes is None else self._notes.get(key)
+
+    def note(self, key: Hashable, found: Any) -> None:
+        """Note what a pass has found out about it."""
+        if self._notes is None:
+            object.__setattr__(self, "_notes", {})
+        assert self._notes is not None
+        self._notes[key] = found
 
     def __len__(self) -> int:
         """How many equations the body has."""
@@ -238,6 +245,16 @@ class Graph(Fixed, Drawn, Nested):
     def has_bodies(self) -> bool:
         """Whether there are equations with graphs in them: branches or loops."""
         return any(eqn.op.has_bodies for eqn in self.body)
+
+    @property
+    def ops(self) -> frozenset[Op]:
+        """The ops of its equations, and of those in their bodies."""
+        found: frozenset[Op] | None = self.noted("ops")
+        if found is None:
+            own = {eqn.op for eqn in self.body}
+            found = frozenset(own.union(*[b.ops for eqn in self.body for b in eqn.bodies]))
+            self.note("ops", found)
+        return found
 
     @property
     def nesting(self) -> int:

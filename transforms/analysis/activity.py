@@ -46,9 +46,25 @@ def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
 
 
 def _follow(graph: Graph, known: Known[bool]) -> Known[bool]:
-    sources = [v for v, is_one in zip(graph.inputs, known, strict=True) if is_one]
-    found = reached(graph.body, sources)
-    return [v in found or None for v in graph.outputs]
+    key = ("reached", *known)
+    results: Known[bool] | None = graph.noted(key)
+    if results is None:
+        sources = [v for v, is_one in zip(graph.inputs, known, strict=True) if is_one]
+        found = reached(graph.body, sources)
+        results = [v in found or None for v in graph.outputs]
+        graph.note(key, results)
+    return results
+
+
+def reached_inputs(body: Graph, present: Iterable[int], consts: int, carries: int) -> set[int]:
+    """The positions of inputs of the body of a loop that depend in some trip on `present` ones."""
+    found = set(present)
+    while True:
+        results = _follow(body, [i in found or None for i in range(len(body.inputs))])
+        more = {consts + k for k in range(carries) if results[k]}
+        if more <= found:
+            return found
+        found |= more
 
 
 def _same(is_one: bool) -> bool:

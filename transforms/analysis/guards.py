@@ -78,7 +78,7 @@ def are_met(graph: Graph, risks: Risks) -> bool:
 
 def chooses(eqn: Equation) -> bool:
     """Whether `eqn` throws elements of its operands away, or an equation in its bodies does."""
-    return eqn.op in CHOOSING or any(chooses(e) for body in eqn.bodies for e in body.body)
+    return eqn.op in CHOOSING or any(not CHOOSING.isdisjoint(b.ops) for b in eqn.bodies)
 
 
 def guards_of(

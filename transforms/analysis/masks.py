@@ -95,7 +95,7 @@ def _with_unsure(
 
 
 def _joins(eqn: Equation) -> bool:
-    return eqn.op in _JOINING or any(_joins(e) for body in eqn.bodies for e in body.body)
+    return eqn.op in _JOINING or any(not _JOINING.isdisjoint(b.ops) for b in eqn.bodies)
 
 
 def guards_at(

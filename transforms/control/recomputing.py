@@ -14,7 +14,7 @@ from primgraph.transforms.batch import batch
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.separate import separated
-from primgraph.transforms.transpose import transpose
+from primgraph.transforms.transpose import transpose_separated
 
 
 @checkpoint.pushforward
@@ -73,7 +73,7 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
 def _transpose(cts: Sequence[Value], *operands: Value | Linear, body: Graph) -> list[Value | None]:
     places = [i for i, v in enumerate(operands) if isinstance(v, Linear)]
     known = [v for v in operands if not isinstance(v, Linear)]
-    turned = transpose(body, places)
+    turned = transpose_separated(body, places)
     plain = Graph(turned.inputs, turned.body, turned.outputs, body.name)
     found = checkpoint(*known, *cts, body=plain)
     results = dict(zip(places, found, strict=True))

@@ -73,6 +73,7 @@ def _again(
     """The equations to be computed again for `needed`, which becomes all that they take, too."""
     again: set[Equation] = set()
     order = graph.numbering()
+    filling = {eqn for eqn in graph.body if eqn.op.has_bodies and fills(eqn)}
     waiting = sorted(needed, key=order.__getitem__)
     while waiting:
         value = waiting.pop()
@@ -82,7 +83,7 @@ def _again(
         if eqn is None:
             if value not in given:
                 found.kept.append(value)
-        elif not eqn.inputs or fills(eqn) or _is_cheap(eqn, needed, given):
+        elif not eqn.inputs or eqn in filling or _is_cheap(eqn, needed, given):
             # The stacks of a loop come last of its results, and are met first.
             again.add(eqn)
             new = [v for v in eqn.inputs if v not in needed]

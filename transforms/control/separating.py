@@ -14,6 +14,7 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.control import cond, scan, while_loop
+from primgraph.transforms.analysis.activity import reached_inputs
 from primgraph.transforms.control.guarded import guarded
 from primgraph.transforms.control.residuals import Residuals, residuals_of
 from primgraph.transforms.optimize.dead_code import dead_code
@@ -169,17 +170,18 @@ def _separate_cond(
 
 
 def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
-    """The body, where a carry is linear if it is so in any trip."""
-    while True:
-        seeds = [body.inputs[i] for i in sorted(linear)]
-        graph = separated(body, seeds)
-        reached = forward_slice(graph.body, seeds)
-        results = {k for k, v in enumerate(graph.outputs) if v in reached}
-        more = {consts + k for k in results if k < carries}
-        if more <= linear:
-            carried = {k for k in range(carries) if consts + k in linear}
-            return _Loop(graph, linear, results | carried, consts, carries)
-        linear = linear | more
+    """The body, where a carry is linear if it is so in any trip.
+
+    Which are so is known before the body is taken apart: to take bodies apart until they are
+    known takes twice the time at each level of nesting.
+    """
+    linear = reached_inputs(body, linear, consts, carries)
+    seeds = [body.inputs[i] for i in sorted(linear)]
+    graph = separated(body, seeds)
+    found = forward_slice(graph.body, seeds)
+    results = {k for k, v in enumerate(graph.outputs) if v in found}
+    carried = {k for k in range(carries) if consts + k in linear}
+    return _Loop(graph, linear, results | carried, consts, carries)
 
 
 def _residuals(loop: _Loop) -> Residuals:
@@ -288,7 +290,7 @@ def _known_branch(
     filled_by: dict[int, Value],
 ) -> Graph:
     """What a branch gives and keeps; zeros where others keep something."""
-    builder = Builder(branch.name)
+    builder = Builder(branch.name, active_recorder().source)
     for i in others:
         builder.share_input(branch.inputs[i])
     moved: dict[Value, Value] = {}

@@ -20,7 +20,7 @@ from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import permute, reshape
 from primgraph.transforms.optimize.dead_code import dead_code
-from primgraph.transforms.transpose import transpose
+from primgraph.transforms.transpose import transpose_separated
 
 # Of no more numbers, but several, a cotangent is kept for each trip, and summed up after the loop.
 _FEW = 512
@@ -91,7 +91,7 @@ def _cond_transpose(
     branches: tuple[Graph, ...],
 ) -> list[Value | None]:
     places = [i for i, v in enumerate(operands) if isinstance(v, Linear)]
-    turned = tuple([transpose(branch, places) for branch in branches])
+    turned = tuple([transpose_separated(branch, places) for branch in branches])
     found = iter(cond(index, *_present(operands), *cts, branches=turned))
     return [None, *[next(found) if isinstance(v, Linear) else None for v in operands]]
 
@@ -114,7 +114,7 @@ class _Turned:
 
     @classmethod
     def of(cls, body: Graph, consts: Sequence[int], carries: range, rows: Sequence[int]) -> _Turned:
-        graph = transpose(body, [*consts, *carries, *rows])
+        graph = transpose_separated(body, [*consts, *carries, *rows])
         cts = graph.inputs[len(graph.inputs) - len(body.outputs) :]
         known = [v for i, v in enumerate(body.inputs) if i < carries.start and i not in consts]
         stacks = [v for i, v in enumerate(body.inputs) if i >= carries.stop and i not in rows]

@@ -28,7 +28,7 @@ def clean_up(
     become others that do not, even where these take longer.
     """
     key = ("clean_up", math, last, stable)
-    if graph.is_unchanged_by(key):
+    if graph.noted(key):
         return graph
     found = simplified(graph, fold, math, last=last, stable=stable)
     if not found.has_bodies:
@@ -51,5 +51,5 @@ def _noted(found: Graph, graph: Graph, key: Hashable) -> Graph:
     A level further out then compares and cleans nothing again: nested bodies take linear time.
     """
     found = graph if found == graph else found
-    found.note_unchanged(key)
+    found.note(key, True)
     return found
