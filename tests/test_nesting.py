@@ -13,6 +13,7 @@ import primgraph as pg
 from primgraph.ir import nesting
 from primgraph.ir.debug import debug
 from primgraph.ir.interpret import interpret
+from primgraph.transforms.analysis.bounds import ranges_of
 
 KINDS = ("cond", "loop", "while")
 LIMIT = nesting.DEEPEST
@@ -218,3 +219,10 @@ def test_work_grows_with_the_number_of_equations(kind):
     counts = [steps_of(kind, depth) for depth in (6, 12)]
     for less, more in pairwise(counts):
         assert all(b < 2.5 * a for a, b in zip(less, more, strict=True)), counts
+
+
+@pytest.mark.parametrize("kind", ["loop", "while", "sum"])
+def test_ranges_in_nested_loops_are_found_once(kind):
+    graphs = [graph_of(kind, depth) for depth in (5, 10)]
+    less, more = [calls(lambda g=g: ranges_of(g)) for g in graphs]
+    assert more < 2.5 * less

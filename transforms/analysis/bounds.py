@@ -139,8 +139,14 @@ def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
 
 def _of_outputs(body: Graph, known: Sequence[Range]) -> list[Range]:
-    found = ranges_of(body, dict(zip(body.inputs, known, strict=True)))
-    return [found[v] for v in body.outputs]
+    # Loops ask for the same ranges at least twice, which doubles at each level of nesting.
+    key = ("ranges", *known)
+    results: list[Range] | None = body.noted(key)
+    if results is None:
+        found = ranges_of(body, dict(zip(body.inputs, known, strict=True)))
+        results = [found[v] for v in body.outputs]
+        body.note(key, results)
+    return results
 
 
 _ZERO = Range(0.0, 0.0)
