@@ -252,6 +252,7 @@ else:
         "primgraph.primitives.matrix_functions",
         "primgraph.primitives.spectra",
         "primgraph.primitives.systems",
+        "primgraph.primitives.ties",
         "primgraph.transforms",
     ]
 

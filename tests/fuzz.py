@@ -46,6 +46,7 @@ from program_placed_checks import check_placed, check_placed_natively  # noqa: E
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
+from program_spectra import SpectralProgram, check_spectral  # noqa: E402
 from program_statics import check_statics  # noqa: E402
 from program_training import check_training  # noqa: E402
 from program_transforms import check_transforms  # noqa: E402
@@ -94,6 +95,7 @@ _IN_NUMPY = Special("NumPy", NumpyProgram, check_numpy, 2)
 _SPECIAL = (
     Special("guarded", GuardedProgram, check_guarded, 50),
     Special("singular", SingularProgram, check_singular, 150, 1),
+    Special("spectral", SpectralProgram, check_spectral, 75, 8),
     Special("batched", BatchedProgram, check_batched, 150, 2),
     Special("edge", EdgeProgram, check_edges, 75, 3),
     Special("placed", PlacedProgram, check_placed, 30, 4),

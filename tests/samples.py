@@ -498,6 +498,34 @@ def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
     return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
 
 
+def turned_from_unit(a: np.ndarray) -> np.ndarray:
+    """Vectors of a diagonal matrix, turned as the imaginary part of the lower triangle of `a`
+    would turn them."""
+    w = np.diagonal(a.real, 0, -2, -1)
+    part = a.imag * np.tri(a.shape[-1], k=-1)
+    apart = w[..., None, :] - w[..., :, None]
+    quotient = (part + np.swapaxes(part, -1, -2)) / np.where(apart == 0, 1, apart)
+    return np.eye(a.shape[-1]) + 1j * quotient
+
+
+def tangent_of_known(z: Any, a: Any, w: Any, v: Any, d: Any) -> np.ndarray:
+    v = turned_from_unit(a)
+    return np.einsum("...ki,...kl,...li->...i", v, d, v)
+
+
+def gradient_of_known(z: Any, a: Any, w: Any, v: Any, g: Any) -> np.ndarray:
+    v = turned_from_unit(a)
+    return (v * g[..., None, :]) @ np.swapaxes(v, -1, -2)
+
+
+def of_unit_vectors(i: int, x: np.ndarray) -> np.ndarray:
+    """A diagonal matrix, its eigenvalues and its vectors; other operands as they are."""
+    if i not in (1, 2, 3):
+        return x
+    unit = np.ones_like(x) if i == 2 else np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
+    return unit * np.arange(1, x.shape[-1] + 1, dtype=x.dtype) if i < 3 else unit
+
+
 def near_identity(i: int, x: np.ndarray) -> np.ndarray:
     """Matrices with eigenvalues around 2."""
     return x * 0.25 + 2 * np.eye(x.shape[-1], dtype=x.dtype)
@@ -1453,6 +1481,59 @@ ROWS: dict[str, Row] = {
         reference=lambda z, a: z,
         analytic=cholesky_known,
         made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    "if_distinct": Row(
+        [Call("x[3,3]", "x[3,3]", "x[3]"), Call("x[2,2,2]", "x[2,2,2]", "x[2,2]")],
+        [
+            Refused(ShapeError, "f64[3,3]", "f64[3,2]", "f64[3]"),
+            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[2]"),
+            Refused(DTypeError, "i64[3,3]", "i64[3,3]", "i64[3]"),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda z, x, w: z,
+        analytic=lambda z, x, w: x,
+        made_fit=lambda i, x: x + 10 * np.arange(x.shape[-1], dtype=x.dtype) if i == 2 else x,
+    ),
+    "unless_any": Row(
+        [
+            Call("x[3]", np.zeros(3, bool), message="bad"),
+            Call("x[2,3]", np.zeros((2, 3), bool), message="bad"),
+            Call("x[]", np.zeros((), bool), message="bad"),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "bool[2]", message="bad"),
+            Refused(DTypeError, "f64[3]", "i64[3]", message="bad"),
+        ],
+        reference=lambda x, bad, *, message: x,
+        analytic=lambda x, bad, *, message: x,
+    ),
+    "as_eigenvalue_tangent": Row(
+        [
+            Call("x[3]", "x[3,3]", "x[3]", "x[3,3]", "x[3,3]"),
+            Call("x[2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2,2]"),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[3,3]", "f64[3]", "f64[3,3]", "f64[2,2]"),
+            Refused(ShapeError, "f64[3]", "f64[3,3]", "f64[2]", "f64[3,3]", "f64[3,3]"),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda z, a, w, v, d: z,
+        analytic=tangent_of_known,
+        made_fit=of_unit_vectors,
+    ),
+    "as_spectral_gradient": Row(
+        [
+            Call("x[3,3]", "x[3,3]", "x[3]", "x[3,3]", "x[3]"),
+            Call("x[2,2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2]"),
+        ],
+        [
+            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[3]", "f64[3,3]", "f64[2]"),
+            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[2]", "f64[3,3]", "f64[3]"),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda z, a, w, v, g: z,
+        analytic=gradient_of_known,
+        made_fit=of_unit_vectors,
     ),
     # Orthogonal factors. Those of NumPy are the only ones with NumPy's signs.
     "eigh": of_square(analytic=DIFFERENCES, made_fit=spread),

@@ -319,7 +319,13 @@ ROWS = {
     "the determinant of a singular": (
         "linalg", "the_gradient_of_a_determinant_is_there_for_singular_matrices",
     ),
-    "eigenvalues or singular values": (
+    "eigenvalues that are repeated": (
+        "ties", "symmetric_functions_have_second_derivatives_at_ties",
+        "other_functions_have_no_second_derivative_at_ties",
+        "forward_mode_first_is_refused_where_equal_values_part",
+        "third_derivatives_at_ties_are_refused", "second_derivatives_at_ties_within_bodies",
+    ),
+    "eigenvectors or singular values": (
         "linalg", "functions_of_repeated_values_have_slopes",
         "vectors_of_repeated_values_do_not_turn_towards_each_other",
     ),

@@ -323,12 +323,12 @@ REPEATED = {
     "exp": (
         lambda x: pg.sum(pg.exp(pg.linalg.eigvalsh(x))),
         lambda x: np.sum(np.exp(np.linalg.eigvalsh(x))),
-        1,
+        2,
     ),
     "log of eigh": (
         lambda x: pg.sum(pg.log(pg.linalg.eigh(x)[0])),
         lambda x: np.linalg.slogdet(x)[1],
-        1,
+        2,
     ),
     "nuclear norm": (
         lambda x: pg.linalg.norm(x, "nuc"),

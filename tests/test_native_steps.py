@@ -39,7 +39,7 @@ BY_NUMPY = {
     "beta", "betainc", "betaln", "by_scipy", "cofactors",
     "eig", "erfcx", "expm",
     "expm_slope", "gammainc", "logm", "logm_slope", "pinv", "polygamma",
-    "random_variate", "sqrtm", "sqrtm_slope",
+    "random_variate", "sqrtm", "sqrtm_slope", "unless_any",
 }  # fmt: skip
 
 

@@ -22,11 +22,17 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add, as_another
+from primgraph.primitives.ties import (
+    as_eigenvalue_tangent,
+    as_spectral_gradient,
+    spectral_tangents,
+)
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.frames import is_mark
 from primgraph.transforms.analysis.masks import masks_of
 from primgraph.transforms.analysis.ranges import Range
 from primgraph.transforms.masking import Masking
+from primgraph.transforms.probes import Probes
 
 # A tangent for each of some values; None is zero everywhere.
 Tangents: TypeAlias = Sequence[Value | None]
@@ -39,6 +45,7 @@ def linearize(
     *,
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
+    closed: bool = True,
 ) -> Graph:
     """Turn `f(x) -> y` into `f_jvp(x, dx) -> (y, dy)`, linear in `dx`.
 
@@ -48,12 +55,13 @@ def linearize(
     reaches it. An equation whose operands carry no tangent is copied and costs nothing more.
     New equations are marked as tangents, or with `role` "cotangent" as parts of reverse mode,
     where the result is to be transposed. `given` tells the ranges of inputs of which more is
-    known, or less, than that they are finite.
+    known, or less, than that they are finite. `closed` tells that `graph` is no body of another
+    graph, so that all ways from one of its values to another are in it.
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no jvp rule.
     """
-    return linearized(graph, wrt, role=role, given=given)[0]
+    return linearized(graph, wrt, role=role, given=given, closed=closed)[0]
 
 
 def linearized(
@@ -62,13 +70,15 @@ def linearized(
     *,
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
+    closed: bool = True,
 ) -> tuple[Graph, dict[Value, Value]]:
     """What `linearize` gives, and what each value of `graph` is there."""
     seeds = differentiated(graph, wrt)
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
-        push_forward(builder, graph, moved, tangents, role, given)
+        probes = Probes(graph, closed=closed)
+        push_forward(builder, graph, moved, tangents, role, given, probes)
         floats = [v for v in graph.outputs if v.type.is_inexact]
         found = [tangents[v] if v in tangents else zeros_like(v) for v in floats]
     outputs = [*(moved[v] for v in graph.outputs), *found]
@@ -96,22 +106,59 @@ def push_forward(
     tangents: dict[Value, Value],
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
+    probes: Probes | None = None,
 ) -> None:
     """Record values and tangents of all equations of `graph`.
 
     `moved` maps inputs to values of `builder`, `tangents` maps those to differentiate by; both
     are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
+    Without `probes`, `graph` counts as a part of another one.
     """
     seeds = dict(tangents)
     sources = list(seeds)
+    probes = probes or Probes(graph, closed=False)
     masks = Masking(masks_of(graph, depending(graph, sources), sources, given), graph, moved)
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
-        found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
+        if eqn.op is as_eigenvalue_tangent and probes.is_summed(eqn.output):
+            dx = {i: d for i, d in dx.items() if i == 4}
+        if eqn.op is as_spectral_gradient:
+            found = _spectral_tangents(builder, eqn, moved, dx, probes)
+        else:
+            found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
         for value, dz in zip(eqn.outputs, found, strict=True):
             if dz is not None:
                 tangents[value] = add(seeds[value], dz) if value in seeds else dz
+
+
+def _spectral_tangents(
+    builder: Builder,
+    eqn: Equation,
+    moved: Mapping[Value, Value],
+    dx: Mapping[int, Value],
+    probes: Probes,
+) -> Tangents:
+    """The tangent of a gradient by eigenvalues, with what it needs to know where some are equal.
+
+    That is how the gradient moves with the eigenvalues, whatever these move with: another tangent
+    is pushed from the ones to the other.
+    """
+    _, _, w, _, g = eqn.inputs
+    x = [moved[v] for v in eqn.inputs]
+    if probes.is_even(g):
+        dx = {i: d for i, d in dx.items() if i == 4}
+    sources = probes.sources(w)
+
+    def probed(direction: Value) -> Value:
+        if (w, g) not in probes.found:
+            tangents = dict.fromkeys(sources, direction)
+            part = probes.between(sources, g)
+            push_forward(builder, part, dict(moved), tangents, probes=probes)
+            probes.found[w, g] = tangents.get(g, zeros_like(x[4]))
+        return probes.found[w, g]
+
+    return spectral_tangents(x, dx, probed if sources else None)
 
 
 def _reached(

@@ -32,6 +32,7 @@ from primgraph.codegen.cards import (
     special,
     spectra,
     systems,
+    ties,
     windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
@@ -61,6 +62,7 @@ CARDS: dict[Op, Card] = {
     **assumed.CARDS,
     **matrix_functions.CARDS,
     **spectra.CARDS,
+    **ties.CARDS,
     **special.CARDS,
     **borrowed.CARDS,
     **windows.CARDS,

@@ -259,6 +259,13 @@ def assumed(x: Any, facts: Any) -> Any:
     return np.array(x)
 
 
+def unless_any(x: Any, bad: Any, message: Any) -> Any:
+    """`x`; where `bad` is true anywhere that is an error."""
+    if np.any(bad):
+        raise np.linalg.LinAlgError(message)
+    return np.array(x)
+
+
 def cofactors(a: Any) -> Any:
     """The derivative of the determinant by each element, `det(a) * inv(a).T`.
 

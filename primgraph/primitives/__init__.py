@@ -39,5 +39,6 @@ __all__ = [
     "special",
     "spectra",
     "systems",
+    "ties",
     "windows",
 ]

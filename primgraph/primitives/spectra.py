@@ -21,12 +21,9 @@ import numpy as np
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import primitive
 from primgraph.ir.types import Shape, TensorType, smaller
-from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.elementwise import abs_
+from primgraph.primitives.constants import filled
 from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
-from primgraph.primitives.logic import less_equal, select
-from primgraph.primitives.reductions import reduce_sum
-from primgraph.primitives.shapes import broadcast, concat, slice_
+from primgraph.primitives.shapes import concat, slice_
 from primgraph.primitives.systems import (
     adjoint,
     conjugate,
@@ -40,9 +37,14 @@ from primgraph.primitives.systems import (
     require_square,
     triangular_solve,
 )
-
-# Values count as equal if they differ by less than so many rounding units of the sum of all.
-_UNITS = 8
+from primgraph.primitives.ties import (
+    column_sums,
+    eigenvalue_tangent,
+    gaps,
+    in_columns,
+    in_rows,
+    reciprocal,
+)
 
 # Operations for each element and row, of LAPACK's usual methods (Golub and Van Loan, 2013).
 _EIGH, _EIGVALSH, _SVD, _SVDVALS, _QR = 9, 2, 14, 4, 4
@@ -57,37 +59,6 @@ def _part(x: Value, axis: int, start: int, size: int) -> Value:
     starts, sizes = [0] * rank, list(x.shape)
     starts[axis], sizes[axis] = start, size
     return slice_(x, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * rank)
-
-
-def _in_rows(w: Value, columns: int) -> Value:
-    """The matrices with elements `w[i]` in row `i`."""
-    rank = len(w.shape)
-    return broadcast(w, shape=(*w.shape, columns), new_axes=(rank,))
-
-
-def _in_columns(w: Value, rows: int) -> Value:
-    """The matrices with elements `w[j]` in column `j`."""
-    rank = len(w.shape)
-    return broadcast(w, shape=(*w.shape[:-1], rows, w.shape[-1]), new_axes=(rank - 1,))
-
-
-def _column_sums(x: Value) -> Value:
-    return reduce_sum(x, axes=(len(x.shape) - 2,))
-
-
-def _reciprocal(x: Value, values: Value) -> Value:
-    """`1 / x`, but 0 where `x` is next to nothing beside the sum of all `values` of a matrix."""
-    last, eps = len(values.shape) - 1, float(np.finfo(x.dtype).eps)
-    size = reduce_sum(abs_(values), axes=(last,)) * (_UNITS * eps)
-    new = tuple(range(last, len(x.shape)))
-    none = less_equal(abs_(x), broadcast(size, shape=x.shape, new_axes=new))
-    return select(none, zeros_like(x), 1.0 / select(none, filled(1, x.type), x))
-
-
-def _gaps(w: Value) -> Value:
-    """`w[j] - w[i]` in row `i` and column `j`."""
-    n = w.shape[-1]
-    return _in_columns(w, n) - _in_rows(w, n)
 
 
 def _completed(all: Value, tangent: Value, count: int) -> Value:
@@ -121,18 +92,14 @@ def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
     return real_type(a.with_shape(a.shape[:-1])), a
 
 
-def _slope_of_eigenvalues(v: Value, change: Value) -> Value:
-    return _column_sums(real_part(conjugate(v) * matmul(change, v)))
-
-
 @eigh.jvp()
 def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     """`dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
     w, v = z
     change = from_lower(d)
     within = matmul(adjoint(v), matmul(change, v))
-    turn = within * of_kind(_reciprocal(_gaps(w), w), v)
-    return _slope_of_eigenvalues(v, change), matmul(v, turn)
+    turn = within * of_kind(reciprocal(gaps(w), w), v)
+    return eigenvalue_tangent(a, w, v, change), matmul(v, turn)
 
 
 @eigh.batch
@@ -154,7 +121,7 @@ def eigvalsh(a: TensorType) -> TensorType:
 @eigvalsh.jvp()
 def _eigvalsh_jvp(z: Value, a: Value, d: Value) -> Value:
     _, v = eigh(a)
-    return _slope_of_eigenvalues(v, from_lower(d))
+    return eigenvalue_tangent(a, z, v, from_lower(d))
 
 
 @eigvalsh.batch
@@ -205,19 +172,19 @@ def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -
     left, right = matmul(d, v), matmul(adjoint(d), u)
     within = matmul(adjoint(u), left)
     mirrored = adjoint(within)
-    sums = _in_columns(s, count) + _in_rows(s, count)
-    both = (within + mirrored) * of_kind(_reciprocal(_gaps(s), s), a)
-    apart = (within - mirrored) * of_kind(_reciprocal(sums, s), a)
+    sums = in_columns(s, count) + in_rows(s, count)
+    both = (within + mirrored) * of_kind(reciprocal(gaps(s), s), a)
+    apart = (within - mirrored) * of_kind(reciprocal(sums, s), a)
     du = matmul(u, (both + apart) * 0.5)
     dv = matmul(v, (both - apart) * 0.5)
-    inverse = of_kind(_reciprocal(s, s), a)
+    inverse = of_kind(reciprocal(s, s), a)
     if m != count:
-        du = du + (left - matmul(u, within)) * _in_columns(inverse, m)
+        du = du + (left - matmul(u, within)) * in_columns(inverse, m)
     if n != count:
-        dv = dv + (right - matmul(v, mirrored)) * _in_columns(inverse, n)
+        dv = dv + (right - matmul(v, mirrored)) * in_columns(inverse, n)
     if full:
         du, dv = _completed(all_u, du, count), _completed(adjoint(all_vt), dv, count)
-    return du, _column_sums(real_part(conjugate(u) * left)), adjoint(dv)
+    return du, column_sums(real_part(conjugate(u) * left)), adjoint(dv)
 
 
 @svd.batch
@@ -239,7 +206,7 @@ def svdvals(a: TensorType) -> TensorType:
 @svdvals.jvp()
 def _svdvals_jvp(z: Value, a: Value, d: Value) -> Value:
     u, _, vt = svd(a, full=False)
-    return _column_sums(real_part(conjugate(u) * matmul(d, adjoint(vt))))
+    return column_sums(real_part(conjugate(u) * matmul(d, adjoint(vt))))
 
 
 @svdvals.batch

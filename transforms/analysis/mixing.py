@@ -62,6 +62,12 @@ from primgraph.primitives.systems import (
     solve,
     triangular_solve,
 )
+from primgraph.primitives.ties import (
+    as_eigenvalue_tangent,
+    as_spectral_gradient,
+    if_distinct,
+    unless_any,
+)
 from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.analysis.bodies import (
     Analysis,
@@ -499,6 +505,15 @@ def _stack(eqn: Equation, places: Places, counts: Counts) -> Found:
     return found * len(eqn.outputs)
 
 
+def _spectrum(eqn: Equation, places: Places, counts: Counts) -> Found:
+    """Matrices of a stack stay apart from those of others, and vectors that belong to them."""
+    found = _same(places)
+    lead = max(v.type.ndim for v in eqn.inputs) - 2
+    if eqn.op is not unless_any and not isinstance(found, str) and found[0].axis >= lead:
+        return "has a row or a column of a matrix for each sample"
+    return found
+
+
 def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
     """The rule of a branch or a loop, which keeps samples apart if its bodies do in each trip."""
 
@@ -543,6 +558,8 @@ _RULES: dict[Op, _Rule] = {
     as_softmax_of: _within,
     **dict.fromkeys((as_cholesky_of, as_symmetric, assumed, cholesky, cofactors, det, inv), _stack),
     **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
+    **dict.fromkeys((as_eigenvalue_tangent, as_spectral_gradient), _spectrum),
+    **dict.fromkeys((if_distinct, unless_any), _spectrum),
     **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
     **dict.fromkeys((m.eig, m.expm, m.logm, m.lu, m.sqrtm, *m.SLOPES), _stack),
     cond: _into_bodies(through_cond),

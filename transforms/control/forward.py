@@ -154,7 +154,7 @@ def _linearized_loop(
 
 def _linearized(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
     """The body with tangents of the inputs `active`; those of outputs are not sorted out yet."""
-    graph = linearize(body, active, role="cotangent" if turned else "tangent")
+    graph = linearize(body, active, role="cotangent" if turned else "tangent", closed=False)
     seeds = graph.inputs[len(body.inputs) :]
     return _Joint(graph, dict(zip(active, seeds, strict=True)), {})
 

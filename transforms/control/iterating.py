@@ -190,7 +190,7 @@ def _jacobian(
     """
     z = inputs[consts:]
     samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
-    joint = linearize(body, range(consts, len(inputs)))
+    joint = linearize(body, range(consts, len(inputs)), closed=False)
     slopes = dead_code(Graph(joint.inputs, joint.body, joint.outputs[len(z) :], body.name))
     many = batch(slopes, n, [*[None] * len(inputs), *[0] * len(z)])
     columns = builder.inline(many, [*inputs, *_directions(z, lead, n)])

@@ -26,7 +26,7 @@ def _pushforward(
     In forward mode that becomes one with the checkpoint of the values, when graphs are cleaned.
     """
     active = sorted(tangents)
-    joint = linearize(body, active, role="cotangent" if turned else "tangent")
+    joint = linearize(body, active, role="cotangent" if turned else "tangent", closed=False)
     seeds = joint.inputs[len(inputs) :]
     count = len(body.outputs)
     floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]

@@ -137,7 +137,7 @@ def _pushforward(
         return [None] * (count + 2)
     z = solution(*inputs, body=body, consts=consts, **params)[:count]
     places = [*present, *range(consts, consts + count)]
-    joint = linearize(body, places, role="cotangent" if turned else "tangent")
+    joint = linearize(body, places, role="cotangent" if turned else "tangent", closed=False)
     graph = Graph(joint.inputs, joint.body, joint.outputs[count:], body.name)
     given = [*inputs[:consts], *z, *[tangents[i] for i in present]]
     found = _linear_solution(dead_code(graph), given, len(present), params)
