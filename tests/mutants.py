@@ -238,6 +238,71 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "place[flat.reshape(-1)] = np.arange(flat.size)",
         "place[flat.reshape(-2)] = np.arange(flat.size)",
     ): "NumPy takes every negative extent for the one to be found",
+    (
+        "primgraph/eager/shelf.py",
+        "own = references(deque([np.empty(0)]), 0)",
+        "own = references(deque([np.empty(1)]), 0)",
+    ): "only the references to the array are counted",
+    (
+        "primgraph/eager/gradients.py",
+        "_KEPT = 4096",
+        "_KEPT = 4097",
+    ): "the bound of a table that forgets the oldest: any large number is right",
+    (
+        "primgraph/eager/seeds.py",
+        "self._parameters = count(2**32)",
+        "self._parameters = count(2**33)",
+    ): "streams of parameters begin beyond those of names, which are CRC-32",
+    (
+        "primgraph/eager/views.py",
+        'return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]',
+        'return [(setattr, self, "node", node), (setattr, self, "version", self.version + 2)]',
+    ): "versions are only compared for equality",
+    (
+        "primgraph/eager/views.py",
+        'return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]',
+        'return [(setattr, self, "node", node), (setattr, self, "version", self.version - 1)]',
+    ): "versions are only compared for equality",
+    (
+        "primgraph/control/segments.py",
+        "length = isqrt(max(trips - 1, 0)) + 1",
+        "length = isqrt(max(trips - 1, 1)) + 1",
+    ): "no trip and one trip have no checkpoints for a length of 1 and of 2",
+    (
+        "codegen/plan/schedule.py",
+        "return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]",
+        "return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 2), CHUNK)]",
+    ): "a chunk is longer than two steps",
+    (
+        "codegen/plan/limits.py",
+        "least_bytes: int = 1 << 17",
+        "least_bytes: int = 2 << 17",
+    ): "a measured cost: it decides which of two right plans is taken, by speed alone",
+    (
+        "codegen/plan/sizes.py",
+        "_LONGER = 8",
+        "_LONGER = 9",
+    ): "a measured cost: it decides which of two right plans is taken, by speed alone",
+    (
+        "codegen/native/regions.py",
+        "_ADDED, _ADDING = 0.03, 1 / 64",
+        "_ADDED, _ADDING = 0.03, 2 / 64",
+    ): "a measured cost: it decides which of two right plans is taken, by speed alone",
+    (
+        "codegen/native/flat.py",
+        "if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n >= _SHORT):",
+        "if type(n) is not int or not 1 < n <= _NARROW or (n % _LANES == 0 and n > _SHORT):",
+    ): "rows of 16 elements are right in either loop: the choice is by speed alone",
+    (
+        "codegen/native/source.py",
+        "weight = len(item.nodes) if isinstance(item, Nest) else 1",
+        "weight = len(item.nodes) if isinstance(item, Nest) else 2",
+    ): "where a long function of C is split does not change what it computes",
+    (
+        "codegen/native/systems.py",
+        "more = 1 + 70 * n + (2 * n * n if vectors else 0)",
+        "more = 1 + 70 * n + (2 * n * n if vectors else 1)",
+    ): "LAPACK takes any work array that is large enough",
 }
 
 ENOUGH = 0.97

@@ -93,6 +93,27 @@ def smoothing():
 CALL = "smooth({0:double}, {out:double}, {0.shape[0]}, {0.shape[1]}, {share})"
 
 
+def test_a_parameter_of_the_type_rule_may_be_positional():
+    @primitive(impl=lambda x, factor: factor * np.flip(x))
+    def flipped(x: TensorType, factor: float) -> TensorType:
+        return x
+
+    with pytest.raises(pg.BuildError, match=r"{x}, which flipped has not"):
+        spell_c(flipped, "flipped({x:double}, {out:double}, {factor})")
+    spell_c(
+        flipped,
+        "flipped({0:double}, {out:double}, {0.size}, {factor})",
+        code="""
+static int flipped(const double *x, double *out, long size, double factor) {
+    for (long i = 0; i < size; i++) out[i] = factor * x[size - 1 - i];
+    return 0;
+}
+""",
+    )
+    kernel = same(lambda x: pg.exp(emit(flipped, lift(x), factor=2.5)), rng.normal(size=7))
+    assert not outside(kernel.graph)
+
+
 def test_a_primitive_of_arrays_has_a_function():
     smooth = smoothing()
 

@@ -136,6 +136,14 @@ def test_only_long_work_is_shared_and_never_in_small_pieces():
     assert cheap.rows >= 25_000
 
 
+def test_work_for_two_shares_runs_in_two_threads():
+    """The number of threads grows by one with each `least_share` of work."""
+    shares = np.geomspace(1e6, 1e8, 24).astype(int).tolist()
+    found = [regions_of(1_000_000, least_share=share)[0].threads for share in shares]
+    assert found == sorted(found, reverse=True)
+    assert {1, 2, 3} <= set(found)
+
+
 def test_a_single_long_step_is_shared_too():
     text = "graph f(%x: f64[{n}]) {{\n%0: f64[{n}] = sin(%x)\nreturn %0\n}}"
     limits = Limits(1 << 20, processors=2)
