@@ -9,6 +9,8 @@ was torn, if a case could not go on afterwards, or if anything but `KeyboardInte
 from __future__ import annotations
 
 import argparse
+import atexit
+import shutil
 import signal
 import sys
 import tempfile
@@ -318,8 +320,10 @@ def save_case() -> Case:
             x = x * pg.create_parameter((50,), name=f"w{i}")[:4]
     first = program.state_dict()
     other = {name: array + 1.0 for name, array in first.items()}
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "program.pgz"
+    folder = Path(tempfile.mkdtemp())
+    # Not when it is collected: an interrupt may come in the midst of that.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "program.pgz"
 
     def start() -> None:
         program.set_state_dict(first)
@@ -327,7 +331,7 @@ def save_case() -> Case:
         program.set_state_dict(other)
 
     def look() -> list[Any]:
-        assert [p.name for p in Path(folder.name).iterdir()] == ["program.pgz"]
+        assert [p.name for p in folder.iterdir()] == ["program.pgz"]
         return [v for _, v in sorted(pg.load(path).state_dict().items())]
 
     return Case(start, lambda: pg.save(program, path), look)

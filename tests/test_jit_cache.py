@@ -162,7 +162,8 @@ def test_the_least_recently_used_entry_is_evicted() -> None:
 
     def f(x: Any) -> Any:
         traced.append(x.shape[0])
-        return x * 2.0
+        # Equal graphs share code: no other test holds that of this one.
+        return x * 2.71875
 
     compiled = pg.jit(f, max_entries=2)
     one, two, three = np.ones(1), np.ones(2), np.ones(3)
@@ -175,7 +176,7 @@ def test_the_least_recently_used_entry_is_evicted() -> None:
     assert len(compiled.compilations) == 2
     compiled(one), compiled(three)
     assert traced == [1, 2, 3]
-    np.testing.assert_array_equal(compiled(two), 2.0 * two)
+    np.testing.assert_array_equal(compiled(two), 2.71875 * two)
     assert traced == [1, 2, 3, 2]
     assert [str(c) for c in compiled.compilations] == [
         "x is f64[3], and was f64[2]",

@@ -32,6 +32,7 @@ ELEMENTWISE = {
     **{"maximum": "max({}, {})", "minimum": "min({}, {})", "abs": "abs({})"},
     **{"greater": "{} > {}", "less": "{} < {}", "equal": "{} == {}", "not_equal": "{} != {}"},
     **{"select": "{1} if {0} else {2}", "integer_pow": "{} ** {n}", "logical_not": "not {}"},
+    **{"unless_nan": "{0} if {1} == {1} else {1}"},
     **{name: f"math.{name}({{}})" for name in ("sin", "cos", "tanh", "exp", "log", "sqrt")},
     **{"rsqrt": "1.0 / math.sqrt({})", "sigmoid": "1.0 / (1.0 + math.exp(-{}))"},
 }

@@ -32,6 +32,7 @@ from primgraph.ir.form import result_names
 from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own
 from primgraph.ir.sizes import at_sizes
+from primgraph.ir.slices import without_formal
 from primgraph.ir.types import INT64, TensorType
 
 _WORD = re.compile(r"\w+")
@@ -190,7 +191,7 @@ def function_of(graph: Graph, *, blas: bool = False) -> Function:
 
 
 def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
-    graph = _with_names(graph, names, name)
+    graph = _with_names(without_formal(graph), names, name)
     steps = by_source(schedule(graph))
     for v, type in zip(graph.inputs, graph.input_types, strict=True):
         _require_type(type, f"{name}: input {v.hint or '?'}")

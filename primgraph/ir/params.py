@@ -195,13 +195,14 @@ def bits(value: Any) -> Hashable:
         return (float, value if value and value == value else value.hex())
     if kind is bool:
         return (bool, value)
+    if isinstance(value, np.dtype):
+        # NumPy has two classes for one dtype where `long` and `long long` have the same width.
+        return (np.dtype, NAME_OF_DTYPE.get(value, value))
     return (kind, _content(kind, value))
 
 
 def _content(kind: type[Any], value: Any) -> Hashable:
     """Return the key of a value among those of its class."""
-    if isinstance(value, np.dtype):
-        return NAME_OF_DTYPE.get(value, value)
     if isinstance(value, np.generic):
         item = value.item()
         return (value.dtype.str, repr(value) if isinstance(item, np.generic) else bits(item))

@@ -107,7 +107,9 @@ def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
 
     There the product of `exp(e * log(x))` with a slope is `0 * inf`; the power has its slopes.
     """
-    vanishes = logical_and(equal(x, zeros_like(x)), greater(e, zeros_like(e)))
+    # Exponents of other x are not compared: at e = 0 there is no kink beside those of x = 0.
+    raised = select(equal(x, zeros_like(x)), e, zeros_like(e) - 1.0)
+    vanishes = greater(raised, zeros_like(e))
     return vanishes, power(select(vanishes, x, filled(1, x.type)), e)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.primitives.logic import unless_nan
 from primgraph.transforms.analysis.bodies import (
     Analysis,
     Known,
@@ -18,10 +19,14 @@ from primgraph.transforms.analysis.bodies import (
 
 
 def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
-    """The float values that depend on `sources` in a differentiable way, and those themselves."""
+    """The float values that depend on `sources` in a differentiable way, and those themselves.
+
+    What only tells where a value is NaN has no derivative, as a condition has none.
+    """
     active = set(sources)
     for eqn in graph.body:
-        if not active.isdisjoint(eqn.inputs) and not eqn.op.stops:
+        inputs = eqn.inputs[:1] if eqn.op is unless_nan else eqn.inputs
+        if not active.isdisjoint(inputs) and not eqn.op.stops:
             active.update(v for v in eqn.outputs if v.type.is_inexact)
     return active
 
