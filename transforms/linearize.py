@@ -117,7 +117,9 @@ def push_forward(
     seeds = dict(tangents)
     sources = list(seeds)
     probes = probes or Probes(graph, closed=False)
-    masks = Masking(masks_of(graph, depending(graph, sources), sources, given), graph, moved)
+    masks = Masking(
+        masks_of(graph, depending(graph, sources, by_tangents=True), sources, given), graph, moved
+    )
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}

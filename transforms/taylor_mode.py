@@ -224,7 +224,7 @@ class Jets:
     ) -> None:
         """Record values and coefficients of all equations of `graph`."""
         sources = list(self.seeds)
-        active = depending(graph, sources)
+        active = depending(graph, sources, by_tangents=True)
         masks = Masking(masks_of(graph, active, sources, given), graph, moved)
         for value in graph.inputs:
             if value in self.seeds:

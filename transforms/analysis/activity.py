@@ -18,14 +18,15 @@ from primgraph.transforms.analysis.bodies import (
 )
 
 
-def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
+def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
     """The float values that depend on `sources` in a differentiable way, and those themselves.
 
-    What only tells where a value is NaN has no derivative, as a condition has none.
+    With `by_tangents`, those that tangents reach: an operand that only tells where NaN is has none,
+    as a condition has none.
     """
     active = set(sources)
     for eqn in graph.body:
-        inputs = eqn.inputs[:1] if eqn.op is unless_nan else eqn.inputs
+        inputs = eqn.inputs[:1] if by_tangents and eqn.op is unless_nan else eqn.inputs
         if not active.isdisjoint(inputs) and not eqn.op.stops:
             active.update(v for v in eqn.outputs if v.type.is_inexact)
     return active
