@@ -89,6 +89,7 @@ TESTS: dict[str, list[str]] = {
         "native_fusing", "native_functions", "native_lapack", "native_spelled",
     ],
     "transforms/elements.py": ["sparse_derivatives"],
+    "transforms/probes.py": ["ties"],
     "transforms/entries.py": ["entries", "sparse_derivatives"],
     "transforms/side_by_side.py": ["loop_code"],
     "transforms/split_loops.py": ["loop_code", "loops"],

@@ -106,6 +106,12 @@ TEXTS["at places"] = _text(
     ],
     "%x: f64[N,3]",
 )
+TEXTS["refused where some are true"] = """
+graph f(%x: f64[N,3]) {
+  %0: bool[N,3] = not_equal(%x, %x)
+  %1: f64[N,3] = unless_any(%x, %0, message="some are NaN")
+  return %1
+}"""
 MORE: dict[str, Callable[..., Any]] = {
     "in order": lambda x, v, n, m: (
         pg.sort(x, 0),
