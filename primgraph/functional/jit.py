@@ -62,12 +62,10 @@ class RecompilationWarning(UserWarning):
 
     It comes at the 32nd compilation, and each time that their number has doubled.
 
-    ```python
-    import warnings
-    import primgraph as pg
+        import warnings
+        import primgraph as pg
 
-    warnings.simplefilter("ignore", pg.RecompilationWarning)
-    ```
+        warnings.simplefilter("ignore", pg.RecompilationWarning)
     """
 
 
@@ -134,14 +132,12 @@ def jit(
     not used for longest is evicted, and compiled again if it comes again. A function that is
     compiled again and again raises a `RecompilationWarning` with the most frequent cause.
 
-    ```python
-    import numpy as np
-    import primgraph as pg
+        import numpy as np
+        import primgraph as pg
 
-    scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
-    scaled(np.ones(3), n=2), scaled(np.ones(3), n=2.0)
-    print(len(scaled.compilations))  # 2
-    ```
+        scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
+        scaled(np.ones(3), n=2), scaled(np.ones(3), n=2.0)
+        print(len(scaled.compilations))  # 2
 
     For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
     through it. Tensors that the function finds elsewhere, such as the parameters of a layer, are
