@@ -223,7 +223,12 @@ def test_another_user_who_exchanges_folders_runs_no_code(reachable, monkeypatch)
     shared.chmod(0o1777)
     command = ["/bin/sh", "-c", _ATTACK, "sh", str(shared)]
     attacker = subprocess.Popen(
-        command, user=_OTHER, group=_OTHER, extra_groups=[], stderr=subprocess.DEVNULL
+        command,
+        user=_OTHER,
+        group=_OTHER,
+        extra_groups=[],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         deadline = time.monotonic() + 3
@@ -231,8 +236,10 @@ def test_another_user_who_exchanges_folders_runs_no_code(reachable, monkeypatch)
             assert number(build.library(_TEXT % 1, runtime=False)) == 1
         assert attacker.poll() is None
     finally:
-        attacker.kill()
+        # What the shell has started goes with it: nothing is moved while folders are removed.
+        os.killpg(attacker.pid, signal.SIGKILL)
         attacker.wait()
+        time.sleep(0.1)
 
 
 # Files.
