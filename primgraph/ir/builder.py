@@ -85,9 +85,7 @@ class Builder:
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
-        # A pass enters builders one within the other, and to look for the user's frame in each
-        # takes as long as they are deep.
-        scope = recording(self, user_frame() if self.source is None else None)
+        scope = recording(self, user_frame())
         scope.__enter__()
         self._entered.append(scope)
         return self
