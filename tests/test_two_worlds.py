@@ -704,7 +704,7 @@ def test_a_layer_and_its_optimizer_are_copied_together(duplicate, first):
 
 
 def test_a_compiled_function_goes_with_the_modes_of_its_layers():
-    net = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    net = nn.Sequential(nn.Linear(3, 40), nn.Dropout(0.5))
     x = np.ones((64, 3))
     compiled = {
         "layer": pg.jit(lambda x: net(x)),
