@@ -77,8 +77,7 @@ def linearized(
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
-        probes = Probes(graph, closed=closed)
-        push_forward(builder, graph, moved, tangents, role, given, probes)
+        push_forward(builder, graph, moved, tangents, role, given, closed=closed)
         floats = [v for v in graph.outputs if v.type.is_inexact]
         found = [tangents[v] if v in tangents else zeros_like(v) for v in floats]
     outputs = [*(moved[v] for v in graph.outputs), *found]
@@ -107,25 +106,28 @@ def push_forward(
     role: str = "tangent",
     given: Callable[[], Mapping[Value, Range]] = dict,
     probes: Probes | None = None,
+    *,
+    closed: bool = False,
 ) -> None:
     """Record values and tangents of all equations of `graph`.
 
     `moved` maps inputs to values of `builder`, `tangents` maps those to differentiate by; both
     are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
-    Without `probes`, `graph` counts as a part of another one.
+    `closed` is as in `linearize`; `probes` are those of the graph that this one is a part of.
     """
     seeds = dict(tangents)
     sources = list(seeds)
-    probes = probes or Probes(graph, closed=False)
     masks = Masking(
         masks_of(graph, depending(graph, sources, by_tangents=True), sources, given), graph, moved
     )
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
-        if eqn.op is as_eigenvalue_tangent and probes.is_summed(eqn.output):
+        if eqn.op in (as_eigenvalue_tangent, as_spectral_gradient):
+            probes = probes or Probes(graph, closed=closed)
+        if probes and eqn.op is as_eigenvalue_tangent and probes.is_summed(eqn.output):
             dx = {i: d for i, d in dx.items() if i == 4}
-        if eqn.op is as_spectral_gradient:
+        if probes and eqn.op is as_spectral_gradient:
             found = _spectral_tangents(builder, eqn, moved, dx, probes)
         else:
             found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
