@@ -159,11 +159,12 @@ def scope() -> str:
 @contextmanager
 def marked(scope: str, role: str = "") -> Iterator[None]:
     """A context in which the user's lines are those of a layer, or of an update."""
-    token = _marks.set((role, scope))
+    before = _marks.get()
     try:
+        _marks.set((role, scope))
         yield
     finally:
-        _marks.reset(token)
+        _marks.set(before)
 
 
 # So many decorators are looked for above a definition.

@@ -3,6 +3,7 @@
 import gc
 import signal
 import sys
+from contextvars import ContextVar
 
 import numpy as np
 import pytest
@@ -64,9 +65,18 @@ def test_a_change_that_is_interrupted_anywhere_is_made_or_not(name):
         case.check(before, after)
 
 
+def context_variables():
+    """What all context variables of the package are."""
+    modules = [m for n, m in sys.modules.items() if n.partition(".")[0] == "primgraph"]
+    found = {v for m in modules for v in vars(m).values() if isinstance(v, ContextVar)}
+    return {v: v.get() for v in found}
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 @pytest.mark.parametrize("name", CASES)
 def test_signals_leave_whole_changes(name):
+    before = context_variables()
+
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
@@ -77,6 +87,8 @@ def test_signals_leave_whole_changes(name):
         signal.signal(signal.SIGALRM, handler)
     assert not failures, failures[0]
     assert found.total() == 40
+    gc.collect()
+    assert context_variables() == before
 
 
 def contexts():

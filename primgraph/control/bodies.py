@@ -86,15 +86,16 @@ def traced(
     builder.outer = outer
     builder.written = True
     adoption = Adoption(builder)
-    token = adopting.set(adoption)
+    before = adopting.get()
     try:
+        adopting.set(adoption)
         with builder, tracked():
             result = following(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]
             values = tuple([builder.own(v.value) for v in found])
     finally:
-        adopting.reset(token)
+        adopting.set(before)
     adopt_around(outer, adoption)
     weak = tuple([type(leaf) in SCALARS for leaf in leaves])
     return Body(builder.name, builder, inputs, values, structure, weak)

@@ -194,13 +194,14 @@ class TracedCall(Call, Rules):
         around = adopting.get()
         adoption = Adoption(self.builder)
         adopts = outer is not None and around is not None and around.builder is outer
-        token = adopting.set(adoption if adopts else around)
+        before = adopting.get()
         self.builder.outer = outer
         try:
+            adopting.set(adoption if adopts else around)
             with self.builder, tracked():
                 yield
         finally:
-            adopting.reset(token)
+            adopting.set(before)
         if outer is not None:
             adopt_around(outer, adoption)
             self.captured = tuple(self.builder.captured)
@@ -212,8 +213,9 @@ class TracedCall(Call, Rules):
 
         What a rule raises it raises again for the derivative that needs it.
         """
-        token = _finding.set((*_finding.get(), rule))
+        before = _finding.get()
         try:
+            _finding.set((*_finding.get(), rule))
             for given, record in (
                 (self.definition.pushes, self.recorded_push),
                 (self.definition.pulls, self.recorded_pull),
@@ -222,7 +224,7 @@ class TracedCall(Call, Rules):
                     with suppress(Exception):
                         record()
         finally:
-            _finding.reset(token)
+            _finding.set(before)
 
     def recorded_push(self) -> _Recorded:
         """What the rule for tangents does: the tangents given, and those of the results."""

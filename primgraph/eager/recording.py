@@ -29,22 +29,24 @@ is_within: ContextVar[bool] = ContextVar("primgraph_within_a_function", default=
 @contextmanager
 def within() -> Iterator[None]:
     """Where a function is called that derivatives are taken of."""
-    before = is_within.set(True)
+    before = is_within.get()
     try:
+        is_within.set(True)
         yield
     finally:
-        is_within.reset(before)
+        is_within.set(before)
 
 
 @contextmanager
 def followed() -> Iterator[None]:
     """Let derivatives go through all that a function computes here, which is called for them."""
-    before = is_followed.set(True)
+    before = is_followed.get()
     try:
+        is_followed.set(True)
         with enable_grad(), within():
             yield
     finally:
-        is_followed.reset(before)
+        is_followed.set(before)
 
 
 def is_grad_enabled() -> bool:

@@ -62,8 +62,9 @@ def traced(
         for t, n in zip(types, names, strict=True)
     ]
     adoption = Adoption(builder)
-    token = adopting.set(adoption)
+    before = adopting.get()
     try:
+        adopting.set(adoption)
         with builder, mannered(kind), tracked():
             result = function([handle_of(builder, v) for v in inputs])
             leaves, structure = tree.flatten(result)
@@ -71,7 +72,7 @@ def traced(
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
     finally:
-        adopting.reset(token)
+        adopting.set(before)
     outer = adopting.get()
     if outer is not None:
         outer.modes |= adoption.modes

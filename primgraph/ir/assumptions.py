@@ -59,11 +59,12 @@ _noted: ContextVar[dict[Condition, None] | None] = ContextVar("assumptions", def
 def noting() -> Iterator[dict[Condition, None]]:
     """A context that gives what is assumed within it, in order, once each."""
     found: dict[Condition, None] = {}
-    token = _noted.set(found)
+    before = _noted.get()
     try:
+        _noted.set(found)
         yield found
     finally:
-        _noted.reset(token)
+        _noted.set(before)
 
 
 def note(conditions: Mapping[Condition, None]) -> None:

@@ -18,8 +18,9 @@ def debug(on: bool = True) -> Iterator[None]:
 
     The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
     """
-    token = debugging.set(on)
+    before = debugging.get()
     try:
+        debugging.set(on)
         yield
     finally:
-        debugging.reset(token)
+        debugging.set(before)

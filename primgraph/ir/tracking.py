@@ -17,8 +17,9 @@ def tracked() -> Iterator[None]:
     For functions that are traced: whether derivatives go through a call of what they become is
     decided where that is called.
     """
-    token = is_on.set(True)
+    before = is_on.get()
     try:
+        is_on.set(True)
         yield
     finally:
-        is_on.reset(token)
+        is_on.set(before)

@@ -118,12 +118,13 @@ class Layer:
             return self._computed(args, kwargs)
         program = program_of(variables[0]) if variables else _program_of_call()
         self._enter(program)
-        token = _world.set(program)
+        before = _world.get()
         try:
+            _world.set(program)
             with self._scope(program):
                 return self.forward(*args, **kwargs)
         finally:
-            _world.reset(token)
+            _world.set(before)
 
     def _has_elements(self) -> bool:
         """Whether the parameters are known where a function is traced, or are its inputs."""
@@ -133,11 +134,12 @@ class Layer:
         """The result of `forward` with tensors for parameters."""
         if _world.get() is _EAGERLY:
             return self.forward(*args, **kwargs)
-        token = _world.set(_EAGERLY)
+        before = _world.get()
         try:
+            _world.set(_EAGERLY)
             return self.forward(*args, **kwargs)
         finally:
-            _world.reset(token)
+            _world.set(before)
 
     def _scope(self, program: Program | None) -> AbstractContextManager[None]:
         """Where lines are marked as those of this layer, whose path begins as its parameters do."""

@@ -43,9 +43,10 @@ def calling(path: str, names: Mapping[int, str] | None = None) -> Iterator[None]
     counts[path] += 1
     numbered = path if counts[path] == 1 else f"{path} ({counts[path]})"
     call = _outermost.get() if names is None else Call(numbered, names)
-    token = _outermost.set(call)
+    before = _outermost.get()
     try:
+        _outermost.set(call)
         with marked(numbered):
             yield
     finally:
-        _outermost.reset(token)
+        _outermost.set(before)

@@ -300,11 +300,12 @@ def making(kind: Callable[[Any], Any]) -> Iterator[None]:
 
     It is still NumPy's in functions that change nothing in place.
     """
-    token = _made_into.set(kind)
+    before = _made_into.get()
     try:
+        _made_into.set(kind)
         yield
     finally:
-        _made_into.reset(token)
+        _made_into.set(before)
 
 
 def with_fixed_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -312,11 +313,12 @@ def with_fixed_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        token = are_fixed.set(True)
+        before = are_fixed.get()
         try:
+            are_fixed.set(True)
             return function(*args, **kwargs)
         finally:
-            are_fixed.reset(token)
+            are_fixed.set(before)
 
     return call
 

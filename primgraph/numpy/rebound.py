@@ -82,11 +82,12 @@ def traceable(
     changes anything in place; else arrays that it makes of numbers stay NumPy's. Functions of the
     modules named in `through` are followed as the user's are.
     """
-    token = _followed.set(tuple(through))
+    before = _followed.get()
     try:
+        _followed.set(tuple(through))
         return _traceable(function)
     finally:
-        _followed.reset(token)
+        _followed.set(before)
 
 
 def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
@@ -204,11 +205,12 @@ def _with_methods(function: Callable[..., Any], inner: FunctionType) -> Callable
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        token = are_in_place.set(True)
+        before = are_in_place.get()
         try:
+            are_in_place.set(True)
             return function(*args, **kwargs)
         finally:
-            are_in_place.reset(token)
+            are_in_place.set(before)
 
     return call
 

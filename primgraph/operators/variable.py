@@ -191,11 +191,12 @@ def manner() -> type[Variable]:
 @contextmanager
 def mannered(kind: type[Variable]) -> Iterator[None]:
     """A context in which handles are of the class `kind`, while a function is traced."""
-    token = _manner.set(kind)
+    before = _manner.get()
     try:
+        _manner.set(kind)
         yield
     finally:
-        _manner.reset(token)
+        _manner.set(before)
 
 
 def handle_of(recorder: Recorder, value: Value) -> Variable:

@@ -460,12 +460,13 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
     without it, of the startup program that counted before. Raises `ArgumentError` for anything
     but a `Program`.
     """
-    token = _startup.set(_startup.get() if startup is None else startup)
+    before = _startup.get()
     try:
+        _startup.set(_startup.get() if startup is None else startup)
         with program:
             yield program
     finally:
-        _startup.reset(token)
+        _startup.set(before)
 
 
 @checked

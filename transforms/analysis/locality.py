@@ -40,11 +40,12 @@ def looking_into(eqn: Equation) -> Iterator[bool]:
     A rule may call the function that it is of; then all depends on the rest of it.
     """
     rule, known = eqn.kwargs.get("rule"), _looked_into.get()
-    token = _looked_into.set(known | {rule})
+    before = _looked_into.get()
     try:
+        _looked_into.set(known | {rule})
         yield rule not in known
     finally:
-        _looked_into.reset(token)
+        _looked_into.set(before)
 
 
 def slopes_of(
