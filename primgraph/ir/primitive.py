@@ -248,6 +248,11 @@ class Op(ABC):
         return self
 
 
+def _no_tangent(*operands: Value, **params: Any) -> None:
+    """The rule of operands along which derivatives are zero."""
+    return None
+
+
 @final
 class Primitive(Op, Generic[R]):
     """An op of the small closed set, with every rule that the transforms need.
@@ -398,6 +403,20 @@ class Primitive(Op, Generic[R]):
             return rule
 
         return declare
+
+    def flat(self, *positions: int) -> None:
+        """Declare that no tangent comes from the operands at `positions`.
+
+        These only tell where something is so, or are held constant in the place of others.
+        """
+        for position in positions:
+            self.jvp(position)(_no_tangent)
+
+    def moving(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Return those of `inputs` from which a tangent may come."""
+        if _no_tangent not in self._jvp.values():
+            return inputs
+        return [v for i, v in enumerate(inputs) if self._jvp.get(i) is not _no_tangent]
 
     def pushforward(self, rule: Rule) -> Rule:
         """Declare `rule(inputs, tangents, turned, **params)`, for all operands at once.

@@ -462,9 +462,7 @@ def _as_function_of_jvp(z: Value, x: Value, y: Value, d: Value) -> Value:
     return d
 
 
-@as_function_of.jvp(1)
-def _as_function_of_jvp_of_other(z: Value, x: Value, y: Value, d: Value) -> None:
-    return None
+as_function_of.flat(1)
 
 
 @as_function_of.batch
@@ -489,9 +487,7 @@ def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
     return z
 
 
-@as_another.jvp(0)
-def _as_another_jvp_of_value(y: Value, z: Value, x: Value, d: Value, *, number: int) -> None:
-    return None
+as_another.flat(0)
 
 
 @as_another.jvp(1)
@@ -517,9 +513,7 @@ def steady(z: TensorType) -> TensorType:
     return z
 
 
-@steady.jvp(0)
-def _steady_jvp(y: Value, z: Value, d: Value) -> None:
-    return None
+steady.flat(0)
 
 
 @steady.batch

@@ -127,9 +127,7 @@ def _unless_nan_transpose(ct: Value, x: Linear, y: Value) -> tuple[Any, ...]:
     return unless_nan(ct, y), None
 
 
-@unless_nan.jvp(1)
-def _unless_nan_jvp_of_condition(z: Value, x: Value, y: Value, d: Value) -> None:
-    return None
+unless_nan.flat(1)
 
 
 @unless_nan.batch

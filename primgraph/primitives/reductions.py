@@ -241,11 +241,7 @@ def _root_of_squares_jvp(
     return reduce_sum(x / broadcast(length, shape=x.shape, new_axes=axes) * d, axes=axes)
 
 
-@root_of_squares.jvp(1)
-def _root_of_squares_jvp_of_sum(
-    z: Value, x: Value, squares: Value, d: Value, *, axes: Axes, divisor: float
-) -> None:
-    return None
+root_of_squares.flat(1)
 
 
 @root_of_squares.batch
@@ -278,9 +274,7 @@ def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
     return z
 
 
-@as_softmax_of.jvp(0)
-def _as_softmax_of_jvp_of_value(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) -> None:
-    return None
+as_softmax_of.flat(0)
 
 
 @as_softmax_of.jvp(1)

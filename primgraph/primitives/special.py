@@ -289,9 +289,7 @@ def as_gamma_of(z: TensorType, a: TensorType) -> TensorType:
     return z
 
 
-@as_gamma_of.jvp(0)
-def _as_gamma_of_jvp_of_value(y: Value, z: Value, a: Value, d: Value) -> None:
-    return None
+as_gamma_of.flat(0)
 
 
 @as_gamma_of.jvp(1)

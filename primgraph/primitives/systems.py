@@ -296,9 +296,7 @@ def as_symmetric(z: TensorType, a: TensorType) -> TensorType:
     return z
 
 
-@as_symmetric.jvp(0)
-def _as_symmetric_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None:
-    return None
+as_symmetric.flat(0)
 
 
 @as_symmetric.jvp(1)
@@ -516,9 +514,7 @@ def as_cholesky_of(z: TensorType, a: TensorType) -> TensorType:
     return z
 
 
-@as_cholesky_of.jvp(0)
-def _as_cholesky_of_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None:
-    return None
+as_cholesky_of.flat(0)
 
 
 @as_cholesky_of.jvp(1)

@@ -166,19 +166,12 @@ def if_distinct(z: TensorType, x: TensorType, w: TensorType) -> TensorType:
     return z
 
 
-@if_distinct.jvp(0)
-def _if_distinct_jvp_of_value(s: Value, z: Value, x: Value, w: Value, d: Value) -> None:
-    return None
+if_distinct.flat(0, 2)
 
 
 @if_distinct.jvp(1)
 def _if_distinct_jvp(s: Value, z: Value, x: Value, w: Value, d: Value) -> Value:
     return unless_any(d, _ties(w), message=THIRD)
-
-
-@if_distinct.jvp(2)
-def _if_distinct_jvp_of_eigenvalues(s: Value, z: Value, x: Value, w: Value, d: Value) -> None:
-    return None
 
 
 @if_distinct.batch

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.logic import unless_nan
 from primgraph.transforms.analysis.bodies import (
     Analysis,
     Known,
@@ -21,14 +20,16 @@ from primgraph.transforms.analysis.bodies import (
 def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
     """The float values that depend on `sources` in a differentiable way, and those themselves.
 
-    With `by_tangents`, those that tangents reach: an operand that only tells where NaN is has none,
-    as a condition has none.
+    With `by_tangents`, those that tangents may reach.
     """
     active = set(sources)
     for eqn in graph.body:
-        inputs = eqn.inputs[:1] if by_tangents and eqn.op is unless_nan else eqn.inputs
-        if not active.isdisjoint(inputs) and not eqn.op.stops:
-            active.update(v for v in eqn.outputs if v.type.is_inexact)
+        inputs: Sequence[Value] = eqn.inputs
+        if by_tangents and isinstance(eqn.op, Primitive):
+            inputs = eqn.op.moving(inputs)
+        if active.isdisjoint(inputs) or eqn.op.stops:
+            continue
+        active.update(v for v in eqn.outputs if v.type.is_inexact)
     return active
 
 
