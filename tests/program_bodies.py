@@ -414,8 +414,32 @@ def slope(draft: Draft) -> list[Value]:
         raise
 
 
-_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed)
-_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.14)
+def deep(draft: Draft) -> list[Value]:
+    """Five to twelve branches and loops in each other, of which the outer two may repeat."""
+    x = draft.variable(draft.pick("f"))
+    chosen = draft.variable(draft.typed(TensorType((), BOOL)))
+    kinds = [draft.choose(("branch", "loop", "until")) for _ in range(draft.below(13, 5))]
+    trips = [draft.below(3, 1) for _ in range(2)] + [1] * len(kinds)
+
+    def level(depth: int, y: Any) -> Any:
+        if depth == len(kinds):
+            return pg.sin(y) + x
+        if kinds[depth] == "branch":
+            return pg.cond(chosen, lambda: level(depth + 1, y * 0.5), lambda: pg.tanh(y))
+        if kinds[depth] == "loop":
+            return pg.fori_loop(0, trips[depth], lambda i, s: level(depth + 1, s * 0.5), y)
+        found, _ = pg.while_loop(
+            lambda s: s[1] < trips[depth],
+            lambda s: (level(depth + 1, s[0] * 0.5), s[1] + 1),
+            (y, 0),
+        )
+        return found
+
+    return [level(0, pg.tanh(x)).value]
+
+
+_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed, deep)
+_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.12, 0.02)
 
 
 def _stacks(draft: Draft, least: int) -> list[Value]:

@@ -1145,6 +1145,31 @@ def test_values_of_the_program_around_have_no_derivative_by_the_rules():
     np.testing.assert_array_equal(found[1], [7.0, 7.0, 7.0])
 
 
+def test_constants_of_the_program_around_do_not_hinder_derivatives_in_loops():
+    """Scalars, so that all operands have one shape, in a loop whose masks look into the rules."""
+
+    def looped(x, function):
+        scale = pg.tanh(pg.stop_gradient(x) * 2.0)
+        start = pg.where(x > 0, pg.sqrt(function(x, scale)), x)
+        return pg.fori_loop(
+            0, 3, lambda i, s: pg.where(s > 0, pg.log(function(s, scale)), s), start
+        )
+
+    def with_rule(x, scale):
+        function = pg.custom_vjp(lambda v: pg.sin(v) * scale)
+        function.defvjp(lambda v: (pg.sin(v) * scale, v), lambda v, ct: (ct * pg.cos(v) * scale,))
+        return function(x)
+
+    def plain(x, scale):
+        return pg.sin(x) * scale
+
+    for taken in (pg.grad, lambda f: lambda x: pg.jvp(f, (x,), (1.0,))[1]):
+        found, expected = (
+            pg.jit(taken(lambda x, f=f: looped(x, f)))(2.0) for f in (with_rule, plain)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
 def test_tensors_that_require_gradients_are_refused_in_a_program():
     weight = pg.tensor(np.ones(3), requires_grad=True)
     with pg.Program():

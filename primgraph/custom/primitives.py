@@ -36,6 +36,11 @@ class Slope(ABC):
 
     @property
     @abstractmethod
+    def floats(self) -> tuple[int, ...]:
+        """Positions of the operands by which there is a derivative: the floats among arguments."""
+
+    @property
+    @abstractmethod
     def given(self) -> tuple[bool, bool]:
         """Whether `push` is what the user has written, and whether `pull` is."""
 
@@ -175,8 +180,10 @@ def _as_custom_slopes(
 ) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]:
     x = inputs[1 : 1 + count]
     slope = slope_of(rule, call, static, _types(x), batched)
-    present = tuple(p - 1 for p in positions if 0 < p <= count)
+    present = tuple(p - 1 for p in positions if p - 1 in slope.floats)
     pushes, pulls = slope.given
+    if not present:
+        return []
     graphs = [*([slope.push(present)] if pushes else []), *([slope.pull(present)] if pulls else [])]
     return [(g, [g.inputs[i] for i in present], g.inputs[count:]) for g in graphs]
 

@@ -328,13 +328,17 @@ class TracedCall(Call, Rules):
 class TracedSlope(Slope):
     """The derivative of a call, by its rules, or by the transpose of the one that is there."""
 
-    __slots__ = ("_call", "_pulls", "_pushes", "floats")
+    __slots__ = ("_call", "_floats", "_pulls", "_pushes")
 
     def __init__(self, call: TracedCall) -> None:
         self._call = call
-        self.floats = tuple(i for i, v in enumerate(call.operands) if v.type.is_inexact)
+        self._floats = tuple(i for i, v in enumerate(call.operands) if v.type.is_inexact)
         self._pushes: dict[tuple[int, ...], Graph] = {}
         self._pulls: dict[tuple[int, ...], Graph] = {}
+
+    @property
+    def floats(self) -> tuple[int, ...]:
+        return self._floats
 
     def push(self, present: tuple[int, ...]) -> Graph:
         self._refuse_captured(present)
@@ -453,6 +457,10 @@ class BatchedSlope(Slope):
                 v if self._separate[i] else reduce_sum(v, axes=(0,))
                 for i, v in zip(present, found, strict=True)
             ])  # fmt: skip
+
+    @property
+    def floats(self) -> tuple[int, ...]:
+        return self._inner.floats
 
     @property
     def given(self) -> tuple[bool, bool]:
