@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, final
 
@@ -13,7 +13,6 @@ from primgraph.errors import ArgumentError, BuildError, PrimgraphError
 from primgraph.frames import is_interruption
 from primgraph.ir.assumptions import Condition, note, noting
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
@@ -30,7 +29,15 @@ from primgraph.ir.tracking import is_on, tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
-from primgraph.operators.variable import Variable, handles, in_manner, kind_of, manner, mannered
+from primgraph.operators.variable import (
+    Variable,
+    handles,
+    in_manner,
+    kind_of,
+    manner,
+    mannered,
+    map_variables,
+)
 from primgraph.source import caller
 
 P = ParamSpec("P")
@@ -61,24 +68,13 @@ def constant(found: Any) -> Any:
     return type(found)(builder, builder.emit(lookup("stop_gradient"), [value], {})[0])
 
 
-def constants(found: Any) -> Any:
-    """Return `found` with constant variables, also in lists, tuples and dicts."""
-    if type(found) in (list, tuple):
-        return type(found)([constants(item) for item in found])
-    if isinstance(found, tuple) and hasattr(found, "_fields"):
-        return type(found)(*[constants(item) for item in found])
-    if type(found) is dict:
-        return {name: constants(item) for name, item in found.items()}
-    return constant(found)
-
-
 def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
     """Let variables that a function returns be constants where `pg.no_grad()` is entered."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         result = function(*args, **kwargs)
-        return result if is_on.get() else cast("R", constants(result))
+        return result if is_on.get() else cast("R", map_variables(result, constant))
 
     return call
 
@@ -121,13 +117,9 @@ def body_being_built() -> Builder | None:
 
 def taken_in(body: Builder, given: Any) -> Any:
     """Return `given` with variables of `body` in place of those of the programs around it."""
-    if isinstance(given, Variable):
-        return Variable(body, body.own(given.value)) if given.recorder is not body else given
-    if type(given) in (list, tuple):
-        return type(given)([taken_in(body, item) for item in given])
-    if type(given) is dict:
-        return {name: taken_in(body, item) for name, item in given.items()}
-    return given
+    return map_variables(
+        given, lambda v: v if v.recorder is body else Variable(body, body.own(v.value))
+    )
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
@@ -228,7 +220,7 @@ def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwa
     if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
         with tracked():
             result = _recorded(recorder, function, *args, **kwargs)
-        return cast("R", constants(result))
+        return cast("R", map_variables(result, constant))
     entered = innermost.get()
     if entered is not None and entered.recorder is recorder and not entered.mixed:
         return function(*args, **kwargs)
@@ -270,36 +262,19 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 def handed_out(result: R) -> R:
     """Return `result` with variables that nobody else has, in lists, tuples and dicts too."""
     found: list[Variable] = []
-    _collect(result, found)
+    map_variables(result, found.append)
     if not found or found[0].recorder.in_call:
         return result
     recorder = found[0].recorder
     values = [v.value for v in found if v.recorder is recorder]
     given = recorder.hand_out(values)
-    return result if given == values else cast("R", _exchanged(recorder, result, iter(given)))
-
-
-def _collect(result: Any, found: list[Variable]) -> None:
-    if isinstance(result, Variable):
-        found.append(result)
-    elif isinstance(result, list | tuple):
-        for item in result:
-            _collect(item, found)
-    elif type(result) is dict:
-        for item in result.values():
-            _collect(item, found)
-
-
-def _exchanged(recorder: Recorder, result: Any, values: Iterator[Value]) -> Any:
-    """`result` with handles on `values` in the place of its own, in the order of `_collect`."""
-    if isinstance(result, Variable):
-        return type(result)(recorder, next(values)) if result.recorder is recorder else result
-    if isinstance(result, list | tuple):
-        items = [_exchanged(recorder, item, values) for item in result]
-        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
-    if type(result) is dict:
-        return {name: _exchanged(recorder, item, values) for name, item in result.items()}
-    return result
+    if given == values:
+        return result
+    left = iter(given)
+    changed = map_variables(
+        result, lambda v: type(v)(recorder, next(left)) if v.recorder is recorder else v
+    )
+    return cast("R", changed)
 
 
 def _origin(operands: Sequence[Variable]) -> list[str]:

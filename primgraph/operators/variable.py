@@ -212,15 +212,21 @@ def kind_of(operands: Iterable[Any]) -> type[Variable]:
     return Variable
 
 
-def in_manner(kind: type[Variable], found: Any) -> Any:
-    """`found`, with handles of the class `kind` in it, also in lists and tuples."""
+def map_variables(found: Any, change: Callable[[Variable], Any]) -> Any:
+    """Return `found` with `change(v)` in place of each variable, in lists, tuples and dicts too."""
     if isinstance(found, Variable):
-        return found if type(found) is kind else kind(found.recorder, found.value)
-    if type(found) in (list, tuple):
-        return type(found)([in_manner(kind, item) for item in found])
-    if isinstance(found, tuple) and hasattr(found, "_fields"):
-        return type(found)(*[in_manner(kind, item) for item in found])
+        return change(found)
+    if isinstance(found, list | tuple):
+        items = [map_variables(item, change) for item in found]
+        return type(found)(*items) if hasattr(found, "_fields") else type(found)(items)
+    if type(found) is dict:
+        return {name: map_variables(item, change) for name, item in found.items()}
     return found
+
+
+def in_manner(kind: type[Variable], found: Any) -> Any:
+    """Return `found` with handles of the class `kind` in it."""
+    return map_variables(found, lambda v: v if type(v) is kind else kind(v.recorder, v.value))
 
 
 def handles(arguments: Iterable[Any]) -> list[Variable]:
