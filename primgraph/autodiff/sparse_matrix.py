@@ -187,7 +187,7 @@ class SparseMatrix:
                 f"{self!r} has no numbers yet", hint="matrix.to_dense() is a variable"
             )
         found = self.to_dense()
-        return np.asarray(found.numpy() if isinstance(found, Handle) else found, dtype)
+        return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
 
     def toarray(self) -> Any:
         """All elements, by SciPy's name: see `to_dense`."""
@@ -242,7 +242,9 @@ class SparseMatrix:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Number | Handle) and np.shape(value) == ()
+    if isinstance(value, Handle):
+        return value.shape == ()
+    return isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _taken(x: Any, places: Indices) -> Any:
