@@ -10,7 +10,7 @@ gradients; Adam is written below. The result is compared with the exact solution
     python examples/burgers.py
 
 PRIMGRAPH_EXAMPLE_STEPS sets the number of steps. The kernel's source is written beside this
-file, and a picture too if matplotlib is installed.
+file. With matplotlib, so is a picture: prediction, exact solution and their difference.
 """
 
 import importlib.util
@@ -134,22 +134,22 @@ def predict(weights, t, x):
 
 
 def draw(path, t, x, predicted, true):
-    """Prediction and error as two maps, if matplotlib is there."""
+    """Draw the prediction, the exact solution and their difference, if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture: matplotlib is not installed (pip install 'primgraph[plot]')")
         return
     matplotlib = importlib.import_module("matplotlib")
     matplotlib.use("agg")
     plt = importlib.import_module("matplotlib.pyplot")
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    maps = {"u, predicted": predicted, "u, predicted - exact": predicted - true}
-    for ax, (title, values) in zip(axes, maps.items(), strict=True):
-        limit = np.abs(values).max()
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
+    maps = {"u, predicted": predicted, "u, exact": true, "predicted - exact": predicted - true}
+    limits = [np.abs(true).max()] * 2 + [np.abs(predicted - true).max()]
+    for ax, (title, values), limit in zip(axes, maps.items(), limits, strict=True):
         shown = ax.pcolormesh(t, x, values, cmap="RdBu_r", vmin=-limit, vmax=limit)
         ax.set(title=title, xlabel="t", ylabel="x")
         figure.colorbar(shown, ax=ax)
     figure.savefig(path, dpi=120)
-    print(f"picture:            {path}")
+    print(f"picture:            {path}", flush=True)
 
 
 def main():

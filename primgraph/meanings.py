@@ -186,6 +186,9 @@ _GROUPS = [
     ("Conv1D Conv2D Conv3D MaxPool2D AvgPool2D Conv2DTranspose", _NETS),
     ("beta betainc betaln digamma erfinv gamma gammainc gammaln ndtr", _SPECIAL),
     ("lgamma", "it is pg.special.gammaln"),
+    ("backward", "tensors have it: loss.backward(); of variables there is pg.grad(loss, w)"),
+    ("Module", "the class of layers is pg.nn.Layer"),
+    ("from_dlpack", "pg.tensor(np.from_dlpack(x)) takes an array of another library"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
     (
         "numpy np functional",

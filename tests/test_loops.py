@@ -764,7 +764,7 @@ def refusal(function, *arrays):
         (lambda x: pg.cond(x[0], pg.sin, pg.cos, x), r"by a boolean, not by f64\[\][\s\S]*p > 0"),
         (lambda x: pg.cond(x[0] > 0, lambda: x, lambda: x[:2]), r"is f64\[2\] .* false.* f64\[3\]"),
         (lambda x: pg.cond(x[0] > 0, lambda: (x, x), lambda: x), r"the result is"),
-        (lambda x: pg.cond(x[0] > 0, 3, lambda: x), "is a function, not int 3"),
+        (lambda x: pg.cond(x[0] > 0, 3, lambda: x), "cond takes a function, not 3"),
         (lambda x: pg.switch(x[0], [pg.sin], x), r"by an integer, not by f64\[\]"),
         (lambda x: pg.switch(0, [], x), "no branches"),
         (lambda x: pg.while_loop(lambda v: v > 0, lambda v: v, x), "a single boolean is wanted"),

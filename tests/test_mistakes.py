@@ -457,6 +457,28 @@ TOOLS = [
 ]  # fmt: skip
 
 # What reads a variable in files of the standard library or of an installed package.
+CALLED = [
+    ("pg.spec(3, 4)", "DTypeError", "4 is not a dtype", "one tuple, as in (3, 4)"),
+    ("pg.zeros(3, 4)", "DTypeError", "4 is not a dtype", "one tuple, as in (3, 4)"),
+    ("pg.fori_loop(0, 3, lambda s: s, x)", "ArgumentError", "<lambda>(i, val), which takes (s)",
+     "write a function of (i, val)"),
+    ("pg.cond(True, lambda a: a, lambda a: -a)", "ArgumentError", "cond calls <lambda>(), which",
+     "operands come after the branches"),
+    ("pg.switch(0, [lambda: x], x)", "ArgumentError", "calls <lambda>(operand0), which takes ()"),
+    ("pg.scan(lambda c: (c, None), x, length=2)", "ArgumentError", "<lambda>(carry, x), which"),
+    ("pg.while_loop(lambda: True, lambda v: v, x)", "ArgumentError", "calls <lambda>(val), which"),
+    ("pg.map(lambda a, b: a, x)", "ArgumentError", "map calls <lambda>(x), which takes (a, b)"),
+    ("pg.scan(lambda c, a: (c, a), 0.0, [1.0, 2.0])", "ShapeError", "xs[0] has no leading axis",
+     "make one array of it by np.array"),
+    ("pg.scan(lambda c, a: c, 0.0, ones)", "ArgumentError", "not a pair", "return carry, y"),
+    ("min(pg.tensor(ones), pg.tensor(ones))", "ArgumentError", "is ambiguous", "pg.minimum(a, b)"),
+    ("pg.backward(loss)", "UnknownNameError", "nothing named 'backward'", "loss.backward()"),
+    ("pg.nn.Module()", "UnknownNameError", "nothing named 'Module'", "pg.nn.Layer"),
+    ("pg.from_dlpack(ones)", "UnknownNameError", "pg.tensor(np.from_dlpack(x))"),
+    ("pg.jacobian(f, 0)", "ArgumentError", "the number of an argument or the point", "argnums=0"),
+    ("pg.hessian(f, 0)", "ArgumentError", "the number of an argument or the point", "argnums=0"),
+]  # fmt: skip
+
 LIBRARIES = [
     ("np.full(3, loss)", "UnknownValueError", "no elements before the program runs"),
     ("np.sum([loss, loss])", "UnknownValueError", "no elements before the program runs"),
@@ -503,7 +525,17 @@ ADVICE = [
     ("loss.backward()", "pg.grad(loss, w)"),
 ]
 
-MISTAKES = [*OPERATORS, *PROGRAMS, *RUNS, *DERIVATIVES, *TRAINING, *FILES, *TOOLS, *LIBRARIES]
+MISTAKES = [
+    *OPERATORS,
+    *PROGRAMS,
+    *RUNS,
+    *DERIVATIVES,
+    *TRAINING,
+    *FILES,
+    *TOOLS,
+    *LIBRARIES,
+    *CALLED,
+]
 
 
 def write_library(folder: Path) -> None:

@@ -262,9 +262,9 @@ def test_a_wheel_has_every_file_and_nothing_of_an_earlier_one(tmp_path):
     text = str(shown.get_payload())
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert [n for n in links if not n.startswith(("https://", "#"))] == []
-    assert "`docs/conventions.md`" in text
+    assert "`docs/index.md`" in text
     assert "![" not in text
-    assert "primgraph compiles NumPy programs" in text
+    assert "primgraph compiles NumPy functions" in text
 
 
 @in_checkout

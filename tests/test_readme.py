@@ -136,7 +136,7 @@ def test_the_readme_has_one_command_for_the_example_and_one_for_the_tests():
     assert "pytest -n auto" in commands[1]
 
 
-def test_derivatives_grow_as_the_readme_says():
+def test_derivatives_grow_as_the_pages_say():
     for mode in ("reverse", "forward"):
         assert pg.growth(pg.tanh, pg.spec(3), orders=10, mode=mode).equations[-1] == 79
     weights = [RNG.standard_normal(shape) for shape in ((2, 8), (8, 8), (8, 1))]

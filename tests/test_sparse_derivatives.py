@@ -382,3 +382,77 @@ def test_elements_of_stencils_are_had_without_products():
     assert all(len(v.shape) == 1 for e in graph.body for v in e.outputs)
     graph = pg.trace(lambda x: pg.sparse_jacobian(grid, x).data, pg.spec(30))
     assert not any(v.shape[0] == 5 and len(v.shape) > 2 for e in graph.body for v in e.outputs)
+
+
+def _cubic(x):
+    return pg.sum(x[1:] ** 2 * x[:-1]) + pg.sum(x**3)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("triangle", [None, "lower", "upper"])
+def test_sparse_matrices_compute_as_dense_ones_do(format, triangle):
+    x, v, many = np.arange(1.0, 6.0), np.arange(5.0), np.arange(10.0).reshape(5, 2)
+    dense = pg.hessian(_cubic)(x)
+    matrix = pg.sparse_hessian(_cubic, format=format, triangle=triangle)(x)
+    assert matrix.ndim == 2
+    for found, expected in [
+        (matrix @ v, dense @ v),
+        (v @ matrix, v @ dense),
+        (matrix @ many, dense @ many),
+        (many.T @ matrix, many.T @ dense),
+        (matrix.T.toarray(), dense),
+        (np.asarray(matrix, np.float32), dense),
+        ((2 * matrix / 4).toarray(), dense / 2),
+        ((-matrix).toarray(), -dense),
+        ((matrix @ pg.tensor(v)).numpy(), dense @ v),
+        ((pg.tensor(v) @ matrix).numpy(), dense @ v),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_transposed_jacobians_are_those_of_dense_ones(format):
+    def function(x):
+        return pg.stack([x[0] * x[1], x[2] ** 2, x[1] * x[4]])
+
+    x = np.arange(1.0, 6.0)
+    dense = pg.jacobian(function)(x)
+    matrix = pg.sparse_jacobian(function, format=format)(x)
+    assert matrix.T.shape == (5, 3)
+    np.testing.assert_array_equal(matrix.T.toarray(), dense.T)
+    np.testing.assert_allclose(matrix.T @ np.arange(3.0), dense.T @ np.arange(3.0))
+    np.testing.assert_allclose(np.arange(3.0) @ matrix, np.arange(3.0) @ dense)
+
+
+def test_derivatives_go_through_products_with_sparse_matrices():
+    x, v = np.arange(1.0, 6.0), np.linspace(-1.0, 1.0, 5)
+
+    def product(hessian, turned):
+        return lambda x, v: pg.sum((v @ hessian(x) if turned else hessian(x) @ v) ** 2)
+
+    for turned in (False, True):
+        found, expected = (
+            pg.jit(pg.grad(product(h(_cubic), turned), (0, 1)))(x, v)
+            for h in (pg.sparse_hessian, pg.hessian)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_products_that_do_not_fit_and_sparse_matrices_without_numbers_are_refused():
+    matrix = pg.sparse_hessian(_cubic)(np.ones(5))
+    for other in (np.ones(7), 3.0, np.ones((5, 2, 2))):
+        with pytest.raises(pg.ShapeError, match="has no product with an array of shape"):
+            matrix @ other
+    for wrong in (lambda: matrix + matrix, lambda: matrix * np.ones(5)):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(pg.OptionError, match="has no numbers yet"):
+        pg.jit(lambda x: np.asarray(pg.sparse_hessian(_cubic)(x)), rebind=False)(np.ones(5))
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian"])
+def test_a_python_integer_beside_a_function_is_refused(name):
+    with pytest.raises(pg.ArgumentError, match="the number of an argument or the point") as error:
+        getattr(pg, name)(lambda x: x * x, 0)
+    assert f"pg.{name}(f, argnums=0)" in error.value.hint
+    assert f"pg.{name}(f)(0.0)" in error.value.hint

@@ -145,11 +145,7 @@ class Request:
 
     def note_gradients(self, results: Sequence[Value | None]) -> None:
         """Let the builder know which values are gradients, by what, and of what if that is one."""
-        for x, found in zip(self.inputs, results, strict=True):
-            if found is not None:
-                self.builder.gradients.setdefault(found, x)
-                if len(self.outputs) == 1:
-                    self.builder.targets.setdefault(found, self.outputs[0])
+        note_gradients(self.builder, self.inputs, self.outputs, results)
 
     def answer(
         self, results: Sequence[Value | None], given: Any
@@ -382,3 +378,17 @@ def _how_to_trace(name: str) -> str:
         "variables are inputs of a program or of a traced function: write "
         f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
     )
+
+
+def note_gradients(
+    builder: Builder,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    results: Sequence[Value | None],
+) -> None:
+    """Note in `builder` that `results` are gradients by `inputs`, and of a single output."""
+    for x, found in zip(inputs, results, strict=True):
+        if found is not None:
+            builder.gradients.setdefault(found, x)
+            if len(outputs) == 1:
+                builder.targets.setdefault(found, outputs[0])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numbers
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, OptionError
+from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.form import registered
 from primgraph.ir.primitive import recording
+from primgraph.operators.arithmetic import multiply
 from primgraph.operators.handle import Handle
-from primgraph.operators.indexing import take
+from primgraph.operators.indexing import scatter_add, take
 from primgraph.operators.joining import concatenate
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
@@ -20,6 +23,7 @@ from primgraph.sparsity.pattern import Indices, Pattern, scipy_sparse
 
 FORMATS = ("csr", "csc", "coo")
 TRIANGLES = ("lower", "upper")
+_OTHER = {"lower": "upper", "upper": "lower"}
 
 
 @final
@@ -34,9 +38,22 @@ class SparseMatrix:
     `triangle`, "lower" or "upper", with the diagonal. `coloring` says by which products it was had,
     and `note`, if anything, why there may be more elements than need be.
 
+    It computes as a matrix does: `m @ x` and `x @ m` with arrays, tensors and variables, which
+    derivatives go through, `m.T`, `m.toarray()`, `np.asarray(m)`, and products and quotients with
+    numbers, as in `2 * m`. Of a symmetric matrix that stores one triangle both count.
+
+        import numpy as np
+        import primgraph as pg
+
+        m = pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(3))
+        print(m @ np.array([1.0, 2.0, 3.0]))  # [2. 4. 2.]
+
     It counts as a container of one array: functions that are traced, compiled or differentiated
     may take and return it.
     """
+
+    # NumPy's arrays leave operators to this class.
+    __array_ufunc__ = None
 
     data: Any
     format: str
@@ -92,25 +109,109 @@ class SparseMatrix:
                 f"a matrix in the format coo has no {name}", hint="it has rows and cols"
             )
 
+    @property
+    def ndim(self) -> int:
+        """The number of axes, 2."""
+        return 2
+
+    @property
+    def T(self) -> SparseMatrix:
+        """The transposed matrix, in the format that keeps the order of `data`, or in "coo"."""
+        pattern, triangle = self.pattern.T, self.triangle and _OTHER[self.triangle]
+        if self.format != "coo":
+            format = "csr" if self.format == "csc" else "csc"
+            return replace(self, format=format, pattern=pattern, triangle=triangle)
+        order = np.argsort(self.cols, kind="stable")
+        data = _taken(self.data, order)
+        return replace(self, data=data, pattern=pattern, triangle=triangle)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._product(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if len(np.shape(other)) < 2:
+            return self.T._product(other)
+        return _transposed(self.T._product(_transposed(other)))
+
+    def __mul__(self, number: Any) -> SparseMatrix:
+        return self._with(number, self.data * number if _is_number(number) else None)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: Any) -> SparseMatrix:
+        return self._with(number, self.data / number if _is_number(number) else None)
+
+    def __neg__(self) -> SparseMatrix:
+        return replace(self, data=-self.data)
+
+    def _with(self, number: Any, data: Any) -> SparseMatrix:
+        return NotImplemented if data is None else replace(self, data=data)
+
+    def _product(self, x: Any) -> Any:
+        """The product with the vector or matrix `x`."""
+        shape = x.shape if isinstance(x, Handle) else np.shape(x)
+        if len(shape) not in (1, 2) or shape[0] != self.shape[1]:
+            raise ShapeError(
+                f"a matrix of shape {self.shape} has no product with an array of shape "
+                f"{tuple(shape)}"
+            )
+        rows, cols, data = self._entries()
+        if len(shape) == 2:
+            data = data[:, None]
+        if not isinstance(data, Handle) and not isinstance(x, Handle):
+            terms = data * np.asarray(x)[cols]
+            found = np.zeros((self.shape[0], *shape[1:]), terms.dtype)
+            np.add.at(found, rows, terms)
+            return found
+        terms = multiply(data, _taken(x, cols))
+        with recording(terms.recorder) if isinstance(terms, Variable) else nullcontext():
+            zeros = np.zeros((self.shape[0], *shape[1:]), terms.dtype)
+            return scatter_add(zeros, rows, terms)
+
+    def _entries(self) -> tuple[Indices, Indices, Any]:
+        """Rows, columns and values of all elements, those of both triangles."""
+        rows, cols, data = self.rows, self.cols, self.data
+        if self.triangle is None:
+            return rows, cols, data
+        off = np.flatnonzero(rows != cols)
+        mirrored = _taken(data, off)
+        if isinstance(data, Handle):
+            data = concatenate([data, mirrored])
+        else:
+            data = np.concatenate([data, mirrored])
+        return np.append(rows, cols[off]), np.append(cols, rows[off]), data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if isinstance(self.data, Variable):
+            raise OptionError(
+                f"{self!r} has no numbers yet", hint="matrix.to_dense() is a variable"
+            )
+        found = self.to_dense()
+        return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
+
+    def toarray(self) -> Any:
+        """All elements, by SciPy's name: see `to_dense`."""
+        return self.to_dense()
+
     def to_dense(self) -> Any:
         """All elements, in an array, a variable or a tensor of shape `(m, n)`.
 
         Both triangles are there, also where one is stored.
         """
-        numbers = np.full(self.shape, self.nnz, np.int64)
-        numbers[self.rows, self.cols] = np.arange(self.nnz)
+        places = np.full(self.shape, self.nnz, np.int64)
+        places[self.rows, self.cols] = np.arange(self.nnz)
         if self.triangle is not None:
-            numbers[self.cols, self.rows] = np.arange(self.nnz)
+            places[self.cols, self.rows] = np.arange(self.nnz)
         if not isinstance(self.data, Handle):
-            return np.append(self.data, np.zeros(1, self.dtype))[numbers]
+            return np.append(self.data, np.zeros(1, self.dtype))[places]
         if isinstance(self.data, Variable):
             with recording(self.data.recorder):
-                return self._spread(numbers)
-        return self._spread(numbers)
+                return self._spread(places)
+        return self._spread(places)
 
-    def _spread(self, numbers: Indices) -> Any:
+    def _spread(self, places: Indices) -> Any:
         padded = concatenate([self.data, np.zeros(1, self.dtype)])
-        return reshape(take(padded, numbers.ravel()), self.shape)
+        return reshape(take(padded, places.ravel()), self.shape)
 
     def to_scipy(self, data: Any = None) -> Any:
         """A `scipy.sparse` array of that format with these numbers, by default its own.
@@ -138,6 +239,21 @@ class SparseMatrix:
         part = f", {self.triangle} triangle" if self.triangle else ""
         note = f"; {self.note}" if self.note else ""
         return f"<SparseMatrix {self.format} {rows} x {columns}, {self.nnz} values{part}{note}>"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Handle):
+        return value.shape == ()
+    return isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _taken(x: Any, places: Indices) -> Any:
+    """Return elements along the first axis."""
+    return take(x, places, axis=0) if isinstance(x, Handle) else np.asarray(x)[places]
+
+
+def _transposed(x: Any) -> Any:
+    return x.T if isinstance(x, Handle) else np.asarray(x).T
 
 
 def _flatten(matrix: SparseMatrix) -> tuple[dict[str, Any], Any]:

@@ -144,6 +144,7 @@ def _recorded(
         for value in eqn.outputs:
             if value.hint:
                 builder.rename(moved[value], value.hint)
+            builder.note_moved(value, moved)
     _move_updates(builder, moved)
     return moved
 

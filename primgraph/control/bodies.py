@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -53,6 +54,30 @@ class Body:
         part = self.builder.part([*consts, *self.inputs], self.found, self.name)
         graph = with_flags(part, self.builder) if self.builder.stopped else part
         return graph.titled(())
+
+
+def require_function(operator: str, function: Any, arguments: str) -> None:
+    """Raise `ArgumentError` unless `function` can be called with so many arguments.
+
+    `arguments` names them as in a call, such as "(i, val)".
+    """
+    if not callable(function):
+        raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    names = arguments.strip("()")
+    given = names.split(", ") if names else []
+    try:
+        signature.bind(*given)
+    except TypeError:
+        name = getattr(function, "__name__", "the function")
+        forgotten = "; operands come after the branches" if not given else ""
+        raise ArgumentError(
+            f"{operator} calls {name}{arguments}, which takes {signature}",
+            hint=f"write a function of {arguments}{forgotten}",
+        ) from None
 
 
 def active_builder() -> Builder:

@@ -15,6 +15,7 @@ from primgraph.control.bodies import (
     inputs_of,
     record,
     require_equal,
+    require_function,
     takes,
     traced,
 )
@@ -44,7 +45,7 @@ def cond(
     results of both differ, with the place where they do.
     """
     for function in (true_fun, false_fun):
-        _require_function("cond", function)
+        require_function("cond", function, _operands(operands))
     return in_world(
         partial(_cond, true_fun, false_fun),
         partial(_cond_of_tensors, true_fun, false_fun),
@@ -63,10 +64,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if not listed:
         raise ArgumentError("switch: there are no branches")
     for function in listed:
-        _require_function("switch", function)
+        require_function("switch", function, _operands(operands))
     return in_world(
         partial(_switch, listed), partial(_switch_of_tensors, listed), (index, *operands)
     )
+
+
+def _operands(operands: Sequence[Any]) -> str:
+    return f"({', '.join([f'operand{i}' for i in range(len(operands))])})"
 
 
 def _cond(
@@ -169,11 +174,6 @@ def _alike(bodies: Sequence[Body]) -> list[Body]:
             Body(body.name, body.builder, body.inputs, tuple(found), body.structure, body.weak)
         )
     return made
-
-
-def _require_function(operator: str, function: Any) -> None:
-    if not callable(function):
-        raise ArgumentError(f"{operator}: a branch is a function, not {function!r:.60}")
 
 
 def _require_scalar(operator: str, what: str, type: TensorType, kinds: str) -> None:

@@ -16,6 +16,7 @@ from primgraph.control.bodies import (
     inputs_of,
     record,
     require_equal,
+    require_function,
     takes,
     traced,
 )
@@ -75,7 +76,7 @@ def scan(
     does not suffice, `ShapeError` for extents that differ, and `DTypeError` or `ShapeError`, with
     the place, for a carry that changes.
     """
-    _require_functions("scan", f)
+    require_function("scan", f, "(carry, x)")
     count = _length("scan", xs, length)
     lengths = segments("scan", count, checkpoint)
     build = partial(_scan, f, count, bool(reverse), lengths=lengths)
@@ -99,7 +100,7 @@ def fori_loop(
     the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
     `max_trips` trips are made. `checkpoint` is as in `pg.scan`, and errors are those.
     """
-    _require_functions("fori_loop", body_fun)
+    require_function("fori_loop", body_fun, "(i, val)")
     if isinstance(lower, Handle) or isinstance(upper, Handle):
         return _counted(lower, upper, body_fun, init_val, max_trips, checkpoint)
     try:
@@ -125,7 +126,7 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
     `pg.scan`.
     """
-    _require_functions("map", f)
+    require_function("map", f, "(x)")
     count = _length("map", xs, None)
 
     def build(xs: Any) -> Any:
@@ -157,7 +158,8 @@ def while_loop(
     Raises what `pg.scan` raises, and `DTypeError` or `ShapeError` for a condition that is no
     single boolean.
     """
-    _require_functions("while_loop", cond_fun, body_fun)
+    for function in (cond_fun, body_fun):
+        require_function("while_loop", function, "(val)")
     limit = _limit("while_loop", max_trips)
     lengths = segments("while_loop", limit, checkpoint)
     build = partial(_while, cond_fun, body_fun, limit, lengths=lengths)
@@ -515,7 +517,8 @@ def _pair(given: Any) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ArgumentError(
             f"scan: the function gives {given!r:.60}, and not a pair of the carry and of what "
-            "is stacked"
+            "is stacked",
+            hint="return carry, y; where nothing is stacked, return carry, None",
         )
     carry, y = given
     return carry, y
@@ -572,7 +575,10 @@ def _length(operator: str, xs: Any, length: int | None) -> int:
                for path, leaf in zip(tree.paths(xs, "xs"), leaves, strict=True)}  # fmt: skip
     for path, shape in extents.items():
         if not shape:
-            raise ShapeError(f"{operator}: {path} has no leading axis to go along")
+            raise ShapeError(
+                f"{operator}: {path} has no leading axis to go along",
+                hint="a list or tuple is a container of arrays: make one array of it by np.array",
+            )
         if length is None:
             length = shape[0]
         elif shape[0] != length:
@@ -594,9 +600,3 @@ def _limit(operator: str, max_trips: Any) -> int | None:
             f"{operator}: max_trips is an integer and not negative, not {max_trips!r:.60}"
         )
     return limit
-
-
-def _require_functions(operator: str, *functions: Any) -> None:
-    for function in functions:
-        if not callable(function):
-            raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")

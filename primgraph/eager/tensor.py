@@ -184,7 +184,8 @@ class Tensor(Differentiable):
         if self.size != 1:
             raise ArgumentError(
                 f"the truth of {self.type} is ambiguous",
-                hint="pg.any(x) and pg.all(x) are of one element",
+                hint="pg.any(x) and pg.all(x) are of one element; the smaller of each pair of "
+                "elements is pg.minimum(a, b), and not min(a, b)",
             )
         return bool(self._array().item())
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.autodiff.jacobian import blocks_of
-from primgraph.autodiff.request import located, seeds_for
+from primgraph.autodiff.request import located, note_gradients, seeds_for
 from primgraph.autodiff.traced_call import Call
 from primgraph.eager import recording
 from primgraph.eager.adoption import adopting
@@ -93,7 +93,10 @@ class Recorded(Applied):
         call = self._call
         with located(call.origin):
             values = seeds_for(call.builder, "v", self._given(seeds), call.outputs[:count])
-            return self._handles(call.cotangents(call.path(call.results[:count]), values))
+            found = call.cotangents(call.path(call.results[:count]), values)
+            if values == [None]:
+                note_gradients(call.builder, call.inputs, call.outputs[:1], found)
+            return self._handles(found)
 
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
         call = self._call

@@ -12,6 +12,7 @@ from primgraph.functional.arguments import Chosen, positions_of
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import is_array
 from primgraph.ir.signature import checked
+from primgraph.ir.titles import generated_name
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import type_of
@@ -36,6 +37,12 @@ class Derivative(Transformed):
         self.has_aux = has_aux
         self.holomorphic = holomorphic
         self._places = positions_of(name, argnums)
+
+    @property
+    def generated_name(self) -> str:
+        # A Hessian is the derivative of a gradient that has its name in messages.
+        inner = (self.name, self.kind) == ("hessian", "gradient")
+        return generated_name(self.function) if inner else super().generated_name
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.name, self.kind, self.function, self.argnums, self.has_aux, self.holomorphic

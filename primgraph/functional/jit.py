@@ -32,6 +32,7 @@ from primgraph.functional.world import OnTensors, world_among
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
+from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
 from primgraph.locks import make_lock
 from primgraph.operators.handle import Handle
@@ -214,6 +215,10 @@ class Jit(Transformed):
         self._latest: deque[Signature] = deque(maxlen=_COMPARED)
         self._causes: deque[frozenset[tuple[str, str]]] = deque(maxlen=_MANY)
 
+    @property
+    def generated_name(self) -> str:
+        return generated_name(self.function)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Jit, (self.function, *self._options)
 
@@ -313,7 +318,7 @@ class Jit(Transformed):
             args, named = call.arguments(variables)
             return applied(written, *args, **named)
 
-        title = getattr(self.function, "__name__", "f")
+        title = generated_name(self.function)
         found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Sizes are not used where tensors are.

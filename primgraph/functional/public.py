@@ -16,6 +16,7 @@ from primgraph.autodiff.request import Seeds, Variables
 from primgraph.eager.backward import Tensors
 from primgraph.eager.backward import grad as grad_of_tensors
 from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
 from primgraph.functional import built, operators, products
 from primgraph.functional.applied import in_program
 from primgraph.functional.derivatives import Derivative, gradient_of, hessian_of, jacobian_of
@@ -366,7 +367,8 @@ def jacobian(
     `mode` "reverse" or "forward", by default by that which takes fewer directions.
 
     Without `x`, the function that gives the derivatives of the function `y`, as `pg.jacrev` and
-    `pg.jacfwd` do, with their `argnums` and `has_aux`.
+    `pg.jacfwd` do, with their `argnums` and `has_aux`. A Python int in the place of `x` beside a
+    function is an `ArgumentError`, as it may be meant as either.
 
     Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
     """
@@ -382,6 +384,12 @@ def jacobian(
 
 def _at(transform: Callable[..., Derivative], function: Function, x: Any, *options: Any) -> Any:
     """A derivative of a function at its arguments `x`, by all of them."""
+    if type(x) is int:
+        name = getattr(transform, "func", transform).__name__.removesuffix("_of")
+        raise ArgumentError(
+            f"{name}: {x} beside a function may be the number of an argument or the point",
+            hint=f"write pg.{name}(f, argnums={x}) for the one, pg.{name}(f)({x}.0) for the other",
+        )
     if isinstance(x, list | tuple):
         return transform(function, *options, tuple(range(len(x))), False)(*x)
     return transform(function, *options, 0, False)(x)
@@ -435,7 +443,7 @@ def hessian(
 
     Without `x`, the function that gives the second derivatives of the function `y`, with the
     containers of the arguments in those of the arguments; `argnums` and `has_aux` are as in
-    `pg.grad`.
+    `pg.grad`. A Python int in the place of `x` beside a function is an `ArgumentError`.
 
     Raises `NotScalarError` for more elements; for all else see `jacobian`.
     """

@@ -9,6 +9,7 @@ from types import MethodType
 from typing import Any
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.titles import generated_name
 
 
 class Transformed(ABC):
@@ -27,6 +28,11 @@ class Transformed(ABC):
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function made of the other one gives."""
+
+    @property
+    def generated_name(self) -> str:
+        """The name of generated code, such as `grad_energy`."""
+        return f"{self.name}_{generated_name(self.function)}"
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -274,6 +283,12 @@ class Builder:
             joint = self.joints[value]
             gradients = tuple([other if g is value else g for g in joint.gradients])
             self.joints[other] = joint._replace(gradients=gradients)
+
+    def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
+        """Note for the copy of `value` what it is the gradient by, and of, where these moved to."""
+        for table in (self.gradients, self.targets):
+            if value in table:
+                table.setdefault(moved[value], moved.get(table[value], table[value]))
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""

@@ -28,6 +28,12 @@ class Title(NamedTuple):
 UNTITLED = Title()
 
 
+def generated_name(function: object) -> str:
+    """Return a name for code generated from `function`: `grad_energy` for `grad(energy)`."""
+    found = getattr(function, "generated_name", None)
+    return found if isinstance(found, str) else getattr(function, "__name__", "f")
+
+
 def target_name(line: str) -> str:
     """The name that a line of Python gives to the last thing that it computes; empty if none.
 

@@ -131,8 +131,9 @@ def as_dtype(dtype: Any) -> DType:
     Raises `DTypeError` for anything but booleans, integers, floats of 16, 32 or 64 bits and
     complex numbers of 64 or 128.
     """
-    if isinstance(dtype, bytes):
-        raise DTypeError(f"{dtype!r} is not a dtype")
+    if isinstance(dtype, bytes | int):
+        hint = "a shape of several axes is one tuple, as in (3, 4)" if type(dtype) is int else ""
+        raise DTypeError(f"{dtype!r} is not a dtype", hint=hint)
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:

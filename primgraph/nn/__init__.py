@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
+from primgraph.meanings import written_instead
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from primgraph.nn.attention import Embedding, MultiheadAttention
 from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential
@@ -45,7 +46,7 @@ from primgraph.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.nn", name, __all__)
+        raise unknown_name("primgraph.nn", name, __all__, written_instead(name))
 
     def __dir__() -> list[str]:
         return sorted(__all__)

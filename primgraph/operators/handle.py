@@ -51,6 +51,11 @@ def _changed(array: Any, name: str, /, *args: Any, **options: Any) -> None:
     array[...] = named_function(name)(array, *args[: 2 if name == "partition" else 1], **known)
 
 
+def _is_left_to(other: Any) -> bool:
+    """Whether the class of `other` takes operators over, as NumPy's arrays leave them to it."""
+    return getattr(type(other), "__array_ufunc__", other) is None
+
+
 @checked_methods(late=True)
 class Handle:
     """An array that functions of primgraph take: of a program, or computed as one goes.
@@ -204,6 +209,8 @@ class Handle:
         return self._given("subtract", other, self)
 
     def __mul__(self, other: ArrayLike) -> Self:
+        if _is_left_to(other):
+            return NotImplemented
         return self._given("multiply", self, other)
 
     def __rmul__(self, other: ArrayLike) -> Self:
@@ -234,6 +241,8 @@ class Handle:
         return self._given("power", other, self)
 
     def __matmul__(self, other: ArrayLike) -> Self:
+        if _is_left_to(other):
+            return NotImplemented
         return self._given("matmul", self, other)
 
     def __rmatmul__(self, other: ArrayLike) -> Self:

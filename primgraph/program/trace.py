@@ -19,6 +19,7 @@ from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, tak
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import applied, checked
+from primgraph.ir.titles import generated_name
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
 from primgraph.operators.handle import Handle
@@ -118,7 +119,7 @@ def trace(
         raise ArgumentError(
             f"trace: function is a function, not {type(function).__name__} {function!r:.60}"
         )
-    name = getattr(function, "__name__", "")
+    name = generated_name(function)
     written, kind = function, Variable
     if rebind:
         written, kind = importlib.import_module("primgraph.numpy.rebound").traceable(
