@@ -7,8 +7,9 @@ from typing import Any
 
 from primgraph.operators.arithmetic import abs as absolute
 from primgraph.operators.arithmetic import divide, floor, remainder
+from primgraph.operators.arithmetic import round as round_
 from primgraph.operators.call import of_namespace
-from primgraph.operators.elementary import exp, expm1, log, log1p, sqrt
+from primgraph.operators.elementary import expm1, log, log1p, sin, sqrt
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.logic import (
     equal,
@@ -20,8 +21,9 @@ from primgraph.operators.logic import (
     where,
 )
 from primgraph.operators.promotion import fractional, lift, promoted
-from primgraph.operators.special import beta, gamma, gammaln
-from primgraph.operators.variable import Variable
+from primgraph.operators.special import beta, gamma
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import gamma as gammas
 
 __all__ = [
     "binom",
@@ -52,17 +54,36 @@ def gammasgn(x: ArrayLike) -> Variable:
 
 @of_namespace
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
-    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, away from poles."""
-    start, steps = _floats("poch", z, m)
-    end = start + steps
-    return gammasgn(end) * gammasgn(start) * exp(gammaln(end) - gammaln(start))
+    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for whole `m` from 0 on.
+
+    0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
+    """
+    return emit(gammas.poch, *_floats("poch", z, m))
+
+
+def _sine(x: Variable) -> Variable:
+    """`sin(pi * x)`, which is 0 at whole numbers."""
+    whole = round_(x)
+    return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
 
 
 @of_namespace
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
-    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place."""
+    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
+
+    0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
+    """
     whole, part = _floats("binom", n, k)
-    return divide(1.0, (whole + 1.0) * beta(whole - part + 1.0, part + 1.0))
+    undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
+    whole = where(undefined, math.nan * whole, whole)
+    rest = whole - part
+    # Where a gamma function of the denominator has poles, by DLMF 5.5.3: those of sines.
+    below, above = less(part, -0.5), less(rest, -0.5)
+    outside = logical_or(below, above)
+    turned = where(below, part, rest)
+    value = beta(where(outside, whole + 1.0, rest + 1.0), where(outside, -turned, part + 1.0))
+    inside = divide(1.0, where(outside, 1.0, (whole + 1.0) * value))
+    return where(outside, _sine(turned) * (value * (-1.0 / math.pi)), inside)
 
 
 @of_namespace
