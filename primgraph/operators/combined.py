@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from primgraph.operators.arithmetic import abs as absolute
-from primgraph.operators.arithmetic import divide, floor, remainder
+from primgraph.operators.arithmetic import divide, floor, power, remainder
 from primgraph.operators.arithmetic import round as round_
 from primgraph.operators.call import of_namespace
 from primgraph.operators.elementary import expm1, log, log1p, sin, sqrt
@@ -15,8 +16,8 @@ from primgraph.operators.logic import (
     equal,
     greater,
     less,
-    less_equal,
     logical_and,
+    logical_not,
     logical_or,
     where,
 )
@@ -121,27 +122,37 @@ def exprel(x: ArrayLike) -> Variable:
     return where(near, _series(value), expm1(value) / where(near, 1.0, value))
 
 
-def _powers(logarithm: Variable, exponent: Variable) -> Variable:
-    """`(exp(logarithm * exponent) - 1) / exponent`, and the logarithm where the exponent is 0."""
+def _powers(
+    logarithm: Callable[[Variable], Variable], x: Variable, zero: float, exponent: Variable
+) -> Variable:
+    """`(exp(logarithm(x) * exponent) - 1) / exponent`, the logarithm where the exponent is 0.
+
+    At `x = zero` the logarithm is -inf; there the derivatives of a positive exponent are those of
+    the power itself.
+    """
+    edge = logical_and(equal(x, zero), greater(exponent, 0.0))
+    power_at_edge = power(where(edge, x - zero, 1.0), exponent)
+    inner = logarithm(where(edge, zero + 1.0, x))
     none = equal(exponent, 0.0)
-    vanishing = logical_and(none, equal(logarithm, -math.inf))
-    t = where(vanishing, 0.0, logarithm) * exponent
-    near = logical_or(_is_near(t), none)
-    return where(near, logarithm * _series(t), expm1(t) / where(near, 1.0, exponent))
+    vanishing = logical_and(none, equal(inner, -math.inf))
+    t = where(vanishing, 0.0, inner) * exponent
+    near = logical_and(logical_or(_is_near(t), none), logical_not(edge))
+    raised = where(edge, power_at_edge - 1.0, expm1(t))
+    return where(near, inner * _series(t), raised / where(near, 1.0, exponent))
 
 
 @of_namespace
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0."""
     value, exponent = _floats("boxcox", x, lmbda)
-    return _powers(log(value), exponent)
+    return _powers(log, value, 0.0, exponent)
 
 
 @of_namespace
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """`boxcox(1 + x, lmbda)`, exact near 0."""
     value, exponent = _floats("boxcox1p", x, lmbda)
-    return _powers(log1p(value), exponent)
+    return _powers(log1p, value, -1.0, exponent)
 
 
 @of_namespace
@@ -150,7 +161,7 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
     edge, value = _floats("huber", delta, r)
     size = absolute(value)
     line = edge * (size - 0.5 * edge)
-    loss = where(less_equal(size, edge), 0.5 * (value * value), line)
+    loss = where(less(size, edge), 0.5 * (value * value), line)
     return where(less(edge, 0.0), math.inf, loss)
 
 
