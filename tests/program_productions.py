@@ -67,13 +67,16 @@ def partial(draft: Draft) -> list[Value]:
 
 @production(0.4)
 def special_functions(draft: Draft) -> list[Value]:
-    """Of the numbers between that are ordinary points of each."""
+    """Of the numbers between that are smooth points of each."""
     x = draft.pick("f")
     within = 0.7 * e.tanh(x)
     y = within + 1.1
     of_two = draft.choose((gamma.betaln, gamma.beta, special.xlogy, special.xlog1py))
     operand = draft.choose((within + 0.8, y))
+    # A pole of the denominator of `poch`, which is smooth there.
+    pole = x - e.stop_gradient(x) - float(draft.below(4))
     return draft.choose((
+        lambda: [gamma.poch(pole, y), gamma.poch(y, operand)],
         lambda: [gamma.gammaln(y), gamma.polygamma(y, n=draft.below(3))],
         lambda: [gamma.gamma_function(y), of_two(y, operand)],
         lambda: [special.erfinv(within), special.erfcinv(y), special.logit(0.5 + 0.5 * within)],
