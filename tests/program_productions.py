@@ -73,10 +73,11 @@ def special_functions(draft: Draft) -> list[Value]:
     y = within + 1.1
     of_two = draft.choose((gamma.betaln, gamma.beta, special.xlogy, special.xlog1py))
     operand = draft.choose((within + 0.8, y))
-    # A pole of the denominator of `poch`, which is smooth there.
-    pole = x - e.stop_gradient(x) - float(draft.below(4))
+    # On both sides of poles of the denominator of `poch`, which is smooth there.
+    count = float(draft.below(4))
+    start, steps = within - count, (1.2 + count) - 0.5 * within
     return draft.choose((
-        lambda: [gamma.poch(pole, y), gamma.poch(y, operand)],
+        lambda: [gamma.poch(start, steps), gamma.poch(y, operand)],
         lambda: [gamma.gammaln(y), gamma.polygamma(y, n=draft.below(3))],
         lambda: [gamma.gamma_function(y), of_two(y, operand)],
         lambda: [special.erfinv(within), special.erfcinv(y), special.logit(0.5 + 0.5 * within)],
