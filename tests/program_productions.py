@@ -14,7 +14,7 @@ from primgraph.autodiff.subgraph import reached_by
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
-from primgraph.primitives import bits, indexing, linalg, logic, special
+from primgraph.primitives import bits, gamma, indexing, linalg, logic, special
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
@@ -67,15 +67,19 @@ def partial(draft: Draft) -> list[Value]:
 
 @production(0.4)
 def special_functions(draft: Draft) -> list[Value]:
-    """Of the numbers between that are ordinary points of each."""
+    """Of the numbers between that are smooth points of each."""
     x = draft.pick("f")
     within = 0.7 * e.tanh(x)
     y = within + 1.1
-    of_two = draft.choose((special.betaln, special.beta, special.xlogy, special.xlog1py))
+    of_two = draft.choose((gamma.betaln, gamma.beta, special.xlogy, special.xlog1py))
     operand = draft.choose((within + 0.8, y))
+    # On both sides of poles of the denominator of `poch`, which is smooth there.
+    count = float(draft.below(4))
+    start, steps = within - count, (1.2 + count) - 0.5 * within
     return draft.choose((
-        lambda: [special.gammaln(y), special.polygamma(y, n=draft.below(3))],
-        lambda: [special.gamma_function(y), of_two(y, operand)],
+        lambda: [gamma.poch(start, steps), gamma.poch(y, operand)],
+        lambda: [gamma.gammaln(y), gamma.polygamma(y, n=draft.below(3))],
+        lambda: [gamma.gamma_function(y), of_two(y, operand)],
         lambda: [special.erfinv(within), special.erfcinv(y), special.logit(0.5 + 0.5 * within)],
         lambda: [special.erfcx(within, n=draft.below(3)), special.log_ndtr(x)],
         lambda: [special.gammainc(y, operand, k=draft.below(2), upper=draft.chance(0.5))],

@@ -47,7 +47,7 @@ ULPS: dict[str, tuple[float, str]] = {
 # NumPy's.
 _SPECIAL = dict.fromkeys(
     ("gammaln", "gamma_function", "polygamma", "erfinv", "erfcinv", "erfcx", "log_ndtr", "logit",
-     "xlogy", "xlog1py"),
+     "xlogy", "xlog1py", "poch"),
     (4, "functions of the C library beside NumPy's"),
 )  # fmt: skip
 

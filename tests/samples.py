@@ -853,6 +853,7 @@ ROWS: dict[str, Row] = {
     ),
     "betaln": special(log_beta, 2),
     "beta": special(mpmath.beta, 2),
+    "poch": special(mpmath.rf, 2),
     "by_scipy": special(
         bessel_or_integral,
         domain=[ABOVE_ONE],

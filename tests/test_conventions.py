@@ -312,6 +312,12 @@ ROWS = {
         "slopes_of_sigmoid_do_not_vanish_in_either_tail",
     ),
     "`logsumexp`": ("edge_slopes", "logsumexp_of_infinite_elements"),
+    "`beta`, `betaln`": (
+        "gamma_poles", "poch_is_a_polynomial_of_its_first_operand",
+        "beta_is_smooth_where_its_denominator_has_a_pole",
+        "beta_and_its_logarithm_where_poles_cancel", "binom_is_smooth_where_it_is_zero",
+        "there_is_no_slope_across_poles",
+    ),
     "`xlogy`, `entr`": ("special", "slopes_at_edges"),
     "a Cholesky factor": (
         "linalg", "the_gradient_of_a_cholesky_factor_is_symmetric_though_a_triangle_is_read",

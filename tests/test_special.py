@@ -248,6 +248,9 @@ def test_slopes_at_edges() -> None:
     assert slope(sp.entr, 0.0) == [np.inf]
     assert slope(sp.rel_entr, 0.0, 0.5)[1] == 0.0
     assert slope(lambda x: sp.gammainc(1.0, x), 0.0) == [1.0]
+    for upper, sign in ((sp.gammainc, -1.0), (sp.gammaincc, 1.0)):
+        by_shape = slope(upper, 0.0, 2.5)[0]
+        assert by_shape == pytest.approx(sign * scipy.special.exp1(2.5), rel=1e-12)
     assert slope(lambda x: sp.betainc(1.0, 1.0, x), 0.0) == [1.0]
     assert slope(sp.log_ndtr, -1e5)[0] == pytest.approx(1e5)
     assert slope(sp.log_ndtr, 50.0) == [0.0]

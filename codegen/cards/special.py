@@ -4,76 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.complex_step import ComplexStep, as_on_reals
 from primgraph.codegen.cards.constants import random_card
-from primgraph.codegen.cards.notation import Target, Text
-from primgraph.codegen.cards.ufuncs import ALL
-from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.cards.gamma import called
+from primgraph.codegen.cards.notation import Text
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import Time, per_element
-from primgraph.ir.builder import Builder
-from primgraph.ir.interpret import interpret
-from primgraph.ir.primitive import Op, Primitive, recording
-from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.codegen.plan.work import per_element
+from primgraph.ir.primitive import Op
 from primgraph.primitives import special as s
-
-
-def _called(op: Op, time: Time) -> Card:
-    """The card of a function of the support file with the name, operands and parameters of `op`.
-
-    It reads before it writes, so that the result may be any of the operands.
-    """
-
-    def arguments(names: Sequence[str], step: Step) -> str:
-        return ", ".join([*names, *(repr(value) for value in step.params.values())])
-
-    def read(args: Sequence[Text], step: Step) -> Text:
-        return Text(f"{op.name}({arguments([a.code for a in args], step)})")
-
-    def write(to: Target) -> list[str]:
-        return [f"{op.name}({arguments(to.args, to.step)}, {to.out})"]
-
-    made = plain(
-        read=read,
-        write=write,
-        needs=None,
-        blocking=ALIGNED,
-        nanoseconds=time,
-        scalar=None,
-        complex_step=stepped(op),
-        marks=Marks.EACH,
-    )
-    return replace(made, helper=op.name, inline=True, in_place=ALL)
-
-
-def stepped(op: Op) -> ComplexStep:
-    """What the rules of `op` make of a step: its value, and its slopes times imaginary parts."""
-
-    def function(*xs: Any, **params: Any) -> Any:
-        assert isinstance(op, Primitive)
-        reals, steps = [np.real(x) for x in xs], [np.imag(x) for x in xs]
-        builder = Builder(op.name)
-        kinds = [TensorType(np.shape(x), FLOAT64) for x in xs]
-        operands = [builder.input(t, f"x{i}") for i, t in enumerate(kinds)]
-        tangents = [builder.input(t, f"d{i}") for i, t in enumerate(kinds)]
-        with recording(builder):
-            value = op(*operands, **params)
-            total = value * 0.0
-            for position, tangent in enumerate(tangents):
-                rule = op.jvp_rule(position)
-                if rule is not None and steps[position].any():
-                    total = total + rule(value, *operands, tangent, **params)
-        found, slope = interpret(builder.graph([value, total]), *reals, *steps)
-        result = found.astype(np.complex128)
-        result.imag = slope
-        return result
-
-    return ComplexStep(function, partial=False, smooth=None)
 
 
 def _quoted(name: str) -> str:
@@ -91,18 +31,13 @@ CARDS: dict[Op, Card] = {
         random_card("random_variate", _read_variate),
         complex_step=ComplexStep(as_on_reals(s.random_variate.impl), partial=False, smooth=None),
     ),
-    s.gammaln: _called(s.gammaln, per_element(60.0, 60.0)),
-    s.gamma_function: _called(s.gamma_function, per_element(70.0, 70.0)),
-    s.polygamma: _called(s.polygamma, per_element(70.0, 70.0)),
-    s.betaln: _called(s.betaln, per_element(250.0, 250.0)),
-    s.beta: _called(s.beta, per_element(300.0, 300.0)),
-    s.gammainc: _called(s.gammainc, per_element(3000.0, 3000.0)),
-    s.betainc: _called(s.betainc, per_element(9000.0, 9000.0)),
-    s.erfinv: _called(s.erfinv, per_element(50.0, 50.0)),
-    s.erfcinv: _called(s.erfcinv, per_element(45.0, 45.0)),
-    s.erfcx: _called(s.erfcx, per_element(30.0, 30.0)),
-    s.log_ndtr: _called(s.log_ndtr, per_element(30.0, 30.0)),
-    s.xlogy: _called(s.xlogy, per_element(8.0, 8.0)),
-    s.xlog1py: _called(s.xlog1py, per_element(8.0, 8.0)),
-    s.logit: _called(s.logit, per_element(14.0, 14.0)),
+    s.gammainc: called(s.gammainc, per_element(3000.0, 3000.0)),
+    s.betainc: called(s.betainc, per_element(9000.0, 9000.0)),
+    s.erfinv: called(s.erfinv, per_element(50.0, 50.0)),
+    s.erfcinv: called(s.erfcinv, per_element(45.0, 45.0)),
+    s.erfcx: called(s.erfcx, per_element(30.0, 30.0)),
+    s.log_ndtr: called(s.log_ndtr, per_element(30.0, 30.0)),
+    s.xlogy: called(s.xlogy, per_element(8.0, 8.0)),
+    s.xlog1py: called(s.xlog1py, per_element(8.0, 8.0)),
+    s.logit: called(s.logit, per_element(14.0, 14.0)),
 }

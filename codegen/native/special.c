@@ -178,6 +178,28 @@ static inline double pg_digamma_of(double x) {
 static inline T pg_digamma_T(T x) { return (T)pg_digamma_of((double)x); }
 
 /* = */
+/* gamma(z + m) / gamma(z), by logarithms; at poles 0, infinite, or their ratio. */
+static inline double pg_poch_of(double z, double m) {
+    const double end = z + m;
+    const int below = z <= 0.0 && z > -INFINITY && z == floor(z);
+    const int above = end <= 0.0 && end > -INFINITY && end == floor(end);
+    double odd = 1.0;
+    if (below && above) {
+        odd = fmod(m, 2.0) == 0.0 ? 1.0 : -1.0;
+        return odd * exp(pg_gammaln_of(1.0 - z) - pg_gammaln_of(1.0 - end));
+    }
+    if (below && fabs(m) < INFINITY) return 0.0;
+    if (above && fabs(z) < INFINITY) return INFINITY;
+    if (z < 0.0) odd *= z == floor(z) ? (double)NAN : fmod(floor(z), 2.0) == 0.0 ? 1.0 : -1.0;
+    if (end < 0.0)
+        odd *= end == floor(end) ? (double)NAN : fmod(floor(end), 2.0) == 0.0 ? 1.0 : -1.0;
+    return odd * exp(pg_gammaln_of(end) - pg_gammaln_of(z));
+}
+
+/* = f */
+static inline T pg_poch_T(T z, T m) { return (T)pg_poch_of((double)z, (double)m); }
+
+/* = */
 /* exp(x x) erfc(x) for x >= 0. */
 static inline double pg_erfcx_above(double x) {
     if (x > 1e8) return 0.5641895835477563 / x;

@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, DType
-from primgraph.primitives import bits, logic, parts, special
+from primgraph.primitives import bits, gamma, logic, parts, special
 from primgraph.primitives import elementwise as e
 
 # The types of elements that this back end knows, by the letter and size of NumPy's.
@@ -230,9 +230,10 @@ SPELLINGS: dict[Op, Spelling] = {
     bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
     bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
     bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
-    special.gammaln: _template("pg_gammaln_{t}({0})", "f"),
-    special.gamma_function: _template("pg_gamma_{t}({0})", "f"),
-    special.polygamma: _first_order("pg_digamma_{t}({0})"),
+    gamma.gammaln: _template("pg_gammaln_{t}({0})", "f"),
+    gamma.gamma_function: _template("pg_gamma_{t}({0})", "f"),
+    gamma.polygamma: _first_order("pg_digamma_{t}({0})"),
+    gamma.poch: _template("pg_poch_{t}({0}, {1})", "f"),
     special.erfcx: _first_order("pg_erfcx_{t}({0})"),
     special.erfinv: _template("pg_erfinv_{t}({0})", "f"),
     special.erfcinv: _template("pg_erfcinv_{t}({0})", "f"),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations import beta as beta_functions
 from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
@@ -354,6 +355,7 @@ def _called(code: CodeType) -> Iterator[str]:
 
 _COLLECTED: tuple[ModuleType, ...] = (
     gamma_functions,
+    beta_functions,
     quadrature,
     error_functions,
     borrowed,

@@ -319,61 +319,6 @@ def relative_entropy(off: Any, ratio: Any) -> Any:
     return np.where(np.abs(off) < 0.5, less_logarithm(off), off - np.log(ratio))
 
 
-def betaln_chunk(a: Any, b: Any) -> Any:
-    """log(abs(beta(a, b))); where the larger one is large, by Stirling's series."""
-    small, large = np.minimum(a, b), np.maximum(a, b)
-    result = gammaln_chunk(small) + (
-        gammaln_chunk(large) - gammaln_chunk(small + large)
-    )
-    far = (large >= 8.5) & (small > 0.0)
-    if far.any():
-        p, q = small[far], large[far]
-        total = p + q
-        rest = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
-        both = np.maximum(p, 8.5)
-        even = (
-            -both * np.log1p(q / both)
-            - q * np.log1p(both / q)
-            + (0.9189385332046727 - 0.5 * np.log(both) + stirling(both))
-        )
-        uneven = gammaln_above_zero(p) + q * less_logarithm(p / q) - p * np.log(total)
-        found = rest + np.where(p < 8.5, uneven, even)
-        result[far] = np.where(total == np.inf, -np.inf, found)
-    result[(small == 0.0) & (large < np.inf)] = np.inf
-    return result
-
-
-def beta_chunk(a: Any, b: Any) -> Any:
-    """gamma(a) gamma(b) / gamma(a + b), by the logarithm where these would overflow."""
-    first, second = np.minimum(a, b), np.maximum(a, b)
-    total = first + second
-    # What the sum has lost to rounding, times the slope of the logarithm at large numbers.
-    lost = (first - (total - second)) * (np.log(np.maximum(total, 1.0)))
-    product = (
-        gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first) * (1.0 - lost)
-    )
-    far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
-    far |= (first == 0.0) | (second == 0.0)
-    result = np.where(
-        far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product
-    )
-    whole = first == np.rint(first)
-    result[(total <= 0.0) & (total == np.rint(total)) & ~whole] = 0.0
-    # At a pole of the numerator alone it is infinite; where two poles meet their ratio counts.
-    result[(first < 0.0) & whole & ~np.isnan(second)] = np.inf
-    both = (
-        (first < 0.0)
-        & whole
-        & (total <= 0.0)
-        & (second > 0.0)
-        & (second == np.rint(second))
-    )
-    if both.any():
-        even = np.where(second[both] % 2.0 == 0.0, 1.0, -1.0)
-        result[both] = even * np.exp(betaln_chunk(1.0 - total[both], second[both]))
-    return result
-
-
 def gammaln(x: Any, out: Any = None) -> Any:
     """The logarithm of the absolute value of the gamma function."""
     return in_chunks(gammaln_chunk, (x,), out)
@@ -392,13 +337,3 @@ def digamma(x: Any, out: Any = None) -> Any:
 def polygamma(x: Any, n: int, out: Any = None) -> Any:
     """Derivative `n` of the digamma function."""
     return in_chunks(lambda part: polygamma_chunk(part, n), (x,), out)
-
-
-def betaln(a: Any, b: Any, out: Any = None) -> Any:
-    """The logarithm of the absolute value of the beta function."""
-    return in_chunks(betaln_chunk, (a, b), out)
-
-
-def beta(a: Any, b: Any, out: Any = None) -> Any:
-    """The beta function."""
-    return in_chunks(beta_chunk, (a, b), out)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations.beta import betaln_chunk
 from primgraph.approximations.gamma import (
-    betaln_chunk,
     digamma_chunk,
     gamma_chunk,
     gammaln_above_zero,
@@ -240,6 +240,9 @@ def gamma_moment(a: Any, k: int) -> Any:
 
 def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     """The part of a gamma distribution below or above x, with a power of the logarithm."""
+    if k == 1:
+        # The limit is the exponential integral E1(x), which it is to all digits here.
+        a = np.where((a == 0.0) & (x > 0.0), 1e-100, a)
     # So far to the right that the quotient may overflow.
     x = np.where((a > 0.0) & (x > 1e5) & (x > 1e250 * a), np.inf, x)
     good = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
@@ -264,7 +267,7 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
         result[ends] = np.where(below, 0.0, gamma_moment(a[ends], k))
     result[~good & ~ends] = np.nan
     zero = (a == 0.0) & (x > 0.0)
-    result[zero] = float(not upper)
+    result[zero] = np.nan if k else float(not upper)
     return result
 
 

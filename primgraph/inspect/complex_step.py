@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.cards.special import stepped
+from primgraph.codegen.cards.gamma import stepped
 from primgraph.codegen.cards.table import CARDS
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.builder import Builder

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from primgraph.operators.arithmetic import abs as absolute
-from primgraph.operators.arithmetic import divide, floor, remainder
+from primgraph.operators.arithmetic import divide, floor, power, remainder
+from primgraph.operators.arithmetic import round as round_
 from primgraph.operators.call import of_namespace
-from primgraph.operators.elementary import exp, expm1, log, log1p, sqrt
+from primgraph.operators.elementary import expm1, log, log1p, sin, sqrt
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.logic import (
     equal,
     greater,
     less,
-    less_equal,
     logical_and,
+    logical_not,
     logical_or,
     where,
 )
 from primgraph.operators.promotion import fractional, lift, promoted
-from primgraph.operators.special import beta, gamma, gammaln
-from primgraph.operators.variable import Variable
+from primgraph.operators.special import beta, gamma
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import gamma as gammas
 
 __all__ = [
     "binom",
@@ -52,17 +55,36 @@ def gammasgn(x: ArrayLike) -> Variable:
 
 @of_namespace
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
-    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, away from poles."""
-    start, steps = _floats("poch", z, m)
-    end = start + steps
-    return gammasgn(end) * gammasgn(start) * exp(gammaln(end) - gammaln(start))
+    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for whole `m` from 0 on.
+
+    0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
+    """
+    return emit(gammas.poch, *_floats("poch", z, m))
+
+
+def _sine(x: Variable) -> Variable:
+    """`sin(pi * x)`, which is 0 at whole numbers."""
+    whole = round_(x)
+    return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
 
 
 @of_namespace
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
-    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place."""
+    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
+
+    0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
+    """
     whole, part = _floats("binom", n, k)
-    return divide(1.0, (whole + 1.0) * beta(whole - part + 1.0, part + 1.0))
+    undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
+    whole = where(undefined, math.nan * whole, whole)
+    rest = whole - part
+    # Where a gamma function of the denominator has poles, by DLMF 5.5.3: those of sines.
+    below, above = less(part, -0.5), less(rest, -0.5)
+    outside = logical_or(below, above)
+    turned = where(below, part, rest)
+    value = beta(where(outside, whole + 1.0, rest + 1.0), where(outside, -turned, part + 1.0))
+    inside = divide(1.0, where(outside, 1.0, (whole + 1.0) * value))
+    return where(outside, _sine(turned) * (value * (-1.0 / math.pi)), inside)
 
 
 @of_namespace
@@ -100,27 +122,37 @@ def exprel(x: ArrayLike) -> Variable:
     return where(near, _series(value), expm1(value) / where(near, 1.0, value))
 
 
-def _powers(logarithm: Variable, exponent: Variable) -> Variable:
-    """`(exp(logarithm * exponent) - 1) / exponent`, and the logarithm where the exponent is 0."""
+def _powers(
+    logarithm: Callable[[Variable], Variable], x: Variable, zero: float, exponent: Variable
+) -> Variable:
+    """`(exp(logarithm(x) * exponent) - 1) / exponent`, the logarithm where the exponent is 0.
+
+    At `x = zero` the logarithm is -inf; there the derivatives of a positive exponent are those of
+    the power itself.
+    """
+    edge = logical_and(equal(x, zero), greater(exponent, 0.0))
+    power_at_edge = power(where(edge, x - zero, 1.0), exponent)
+    inner = logarithm(where(edge, zero + 1.0, x))
     none = equal(exponent, 0.0)
-    vanishing = logical_and(none, equal(logarithm, -math.inf))
-    t = where(vanishing, 0.0, logarithm) * exponent
-    near = logical_or(_is_near(t), none)
-    return where(near, logarithm * _series(t), expm1(t) / where(near, 1.0, exponent))
+    vanishing = logical_and(none, equal(inner, -math.inf))
+    t = where(vanishing, 0.0, inner) * exponent
+    near = logical_and(logical_or(_is_near(t), none), logical_not(edge))
+    raised = where(edge, power_at_edge - 1.0, expm1(t))
+    return where(near, inner * _series(t), raised / where(near, 1.0, exponent))
 
 
 @of_namespace
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0."""
     value, exponent = _floats("boxcox", x, lmbda)
-    return _powers(log(value), exponent)
+    return _powers(log, value, 0.0, exponent)
 
 
 @of_namespace
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
     """`boxcox(1 + x, lmbda)`, exact near 0."""
     value, exponent = _floats("boxcox1p", x, lmbda)
-    return _powers(log1p(value), exponent)
+    return _powers(log1p, value, -1.0, exponent)
 
 
 @of_namespace
@@ -129,7 +161,7 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
     edge, value = _floats("huber", delta, r)
     size = absolute(value)
     line = edge * (size - 0.5 * edge)
-    loss = where(less_equal(size, edge), 0.5 * (value * value), line)
+    loss = where(less(size, edge), 0.5 * (value * value), line)
     return where(less(edge, 0.0), math.inf, loss)
 
 

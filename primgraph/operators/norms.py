@@ -57,16 +57,15 @@ def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
         return min(size, axis)
     if number == 1:
         return sum(size, axis)
-    # An element that is 0 has slope 0, as in `abs`, also where that of a small power is infinite.
-    zero = equal(size, 0) if 0 < number < 2 else None
+    # An element that is 0 has slope 0, as in `abs`, also where that of its power is infinite.
+    zero = equal(size, 0) if number < 2 else None
+    of_zero = 0.0 if number > 0 else math.inf
     if zero is None:
         total = sum(power(size, number), axis)
     else:
-        total = sum(where(zero, 0.0, power(where(zero, 1.0, size), number)), axis)
-    if number < 0:
-        return power(total, 1.0 / number)
-    # At zero the slope is 0, as that of the root of a sum of squares.
-    none = equal(total, 0)
+        total = sum(where(zero, of_zero, power(where(zero, 1.0, size), number)), axis)
+    # Where the norm is 0 all slopes are, as those of the root of a sum of squares.
+    none = equal(total, of_zero)
     return where(none, 0.0, power(where(none, 1.0, total), 1.0 / number))
 
 

@@ -18,6 +18,7 @@ from primgraph.operators.handle import ArrayLike
 from primgraph.operators.logic import greater, less, less_equal, logical_and, logical_or, where
 from primgraph.operators.promotion import fractional, lift, promoted, require_integer
 from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import gamma as gammas
 from primgraph.primitives import special
 
 __all__ = [
@@ -63,19 +64,19 @@ def _one(x: ArrayLike) -> Variable:
 @of_namespace
 def gammaln(x: ArrayLike) -> Variable:
     """`log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`."""
-    return emit(special.gammaln, _one(x))
+    return emit(gammas.gammaln, _one(x))
 
 
 @of_namespace
 def gamma(x: ArrayLike) -> Variable:
     """The gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero."""
-    return emit(special.gamma_function, _one(x))
+    return emit(gammas.gamma_function, _one(x))
 
 
 @of_namespace
 def digamma(x: ArrayLike) -> Variable:
     """The derivative of `gammaln`; NaN at its poles below zero."""
-    return emit(special.polygamma, _one(x), n=0)
+    return emit(gammas.polygamma, _one(x), n=0)
 
 
 @of_namespace
@@ -87,7 +88,7 @@ def polygamma(n: int, x: ArrayLike) -> Variable:
     order = require_integer("polygamma", n)
     if order < 0:
         raise ArgumentError(f"polygamma has orders from 0 on, not {order}")
-    return emit(special.polygamma, _one(x), n=order)
+    return emit(gammas.polygamma, _one(x), n=order)
 
 
 @of_namespace
@@ -100,22 +101,22 @@ def multigammaln(a: ArrayLike, d: int) -> Variable:
     if dimensions < 1:
         raise ArgumentError(f"multigammaln has dimensions from 1 on, not {dimensions}")
     value = _one(a)
-    total = emit(special.gammaln, value) + dimensions * (dimensions - 1) / 4 * math.log(math.pi)
+    total = emit(gammas.gammaln, value) + dimensions * (dimensions - 1) / 4 * math.log(math.pi)
     for j in range(1, dimensions):
-        total = total + emit(special.gammaln, value - j / 2)
+        total = total + emit(gammas.gammaln, value - j / 2)
     return total
 
 
 @of_namespace
 def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
     """`gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers."""
-    return emit(special.betaln, *_floats("betaln", a, b))
+    return emit(gammas.betaln, *_floats("betaln", a, b))
 
 
 @of_namespace
 def beta(a: ArrayLike, b: ArrayLike) -> Variable:
     """`gamma(a) * gamma(b) / gamma(a + b)`, without overflow on the way."""
-    return emit(special.beta, *_floats("beta", a, b))
+    return emit(gammas.beta, *_floats("beta", a, b))
 
 
 # Incomplete ones, which are distribution functions.

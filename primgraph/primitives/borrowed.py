@@ -20,7 +20,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import abs_, cos, exp, log, sign, sin
-from primgraph.primitives.logic import less, select
+from primgraph.primitives.logic import equal, less, select
 from primgraph.primitives.shapes import with_batch_axis
 
 Slope = Callable[..., Value]
@@ -135,7 +135,11 @@ def _expn_slope(z: Value, n: Value, x: Value) -> Value:
 
 
 def _hypergeometric(z: Value, a: Value, b: Value, c: Value, x: Value) -> Value:
-    return a * b / c * _call("hyp2f1", a + 1.0, b + 1.0, c + 1.0, x)
+    """DLMF 15.5.1; 0 where the series ends at once, also where that of the next order diverges."""
+    factor = a * b
+    ended = equal(factor, zeros_like(factor))
+    slope = factor / c * _call("hyp2f1", a + 1.0, b + 1.0, c + 1.0, x)
+    return select(ended, zeros_like(slope), slope)
 
 
 def _elliptic(a: float, b: float, scale: float) -> Slope:

@@ -1,8 +1,9 @@
-"""Special functions: gamma, beta and their incomplete forms, and the error function's kin.
+"""Special functions: incomplete gamma and beta functions, and the error function's kin.
 
-They are closed under differentiation: every derivative is made of functions of this file, to any
-order, by parameters as well. In rules `x, y, a, b` are operands, `z` the result and `d` the
-tangent of the operand that the rule is for. Formulas are those of DLMF, chapters 5 to 8.
+They are closed under differentiation: every derivative is made of functions of this file and of
+`gamma`, to any order, by parameters as well. In rules `x, y, a, b` are operands, `z` the result
+and `d` the tangent of the operand that the rule is for. Formulas are those of DLMF, chapters 6
+to 8.
 """
 
 from __future__ import annotations
@@ -13,93 +14,23 @@ from typing import Any
 import numpy as np
 
 from primgraph.approximations import error as errors
-from primgraph.approximations import gamma as gammas
 from primgraph.approximations import quadrature as quadratures
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive, Rule, primitive
-from primgraph.ir.types import INT64, TensorType, common_type
+from primgraph.ir.primitive import Primitive, primitive
+from primgraph.ir.types import INT64, TensorType
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p, power
+from primgraph.primitives.gamma import POLYNOMIAL, betaln, gammaln, ordered, polygamma
 from primgraph.primitives.logic import equal, greater, logical_and, select
 from primgraph.primitives.shapes import with_batch_axis
 
-# What an element costs, as `elementwise` counts it, where a polynomial or two are taken, and
-# where a quadrature is.
-POLYNOMIAL = 50
+# What an element costs, as `elementwise` counts it, where a quadrature is taken.
 QUADRATURE = 2000
-
-
-def _ordered(
-    name: str, impl: Rule, operands: int, params: tuple[str, ...], flops: int
-) -> Primitive[Value]:
-    """A primitive on equal floats; its parameters are orders of derivatives, and perhaps a side."""
-    orders = [param for param in params if param != "upper"]
-
-    def type_rule(*types: TensorType, **given: Any) -> TensorType:
-        if len(types) != operands:
-            raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
-        if set(given) != set(params):
-            raise ArgumentError(f"{name} takes {' and '.join(params)}")
-        first = common_type(name, *types)
-        if first.dtype.kind != "f":
-            raise DTypeError(f"{name} does not take {first}")
-        for order in orders:
-            if given[order] < 0:
-                raise ArgumentError(f"{name} has no order {given[order]}")
-        return first
-
-    op: Primitive[Value] = Primitive(
-        name, type_rule, impl, elementwise=True, singular=True, flops=flops
-    )
-
-    @op.batch
-    def batch_rule(batched: tuple[bool, ...], *inputs: Value, **params: Any) -> Value:
-        return op(*with_batch_axis(batched, inputs), **params)
-
-    return op
 
 
 def _to_power(x: Value, n: int) -> Value:
     return x if n == 1 else integer_pow(x, n=n)
-
-
-# The gamma function, its logarithm and the derivatives of that.
-
-gammaln: Primitive[Value] = elementwise(
-    "gammaln", gammas.gammaln, singular=True, flops=POLYNOMIAL,
-    jvp=lambda z, x, d: d * polygamma(x, n=0),
-)  # fmt: skip
-gamma_function: Primitive[Value] = elementwise(
-    "gamma_function", gammas.gamma_function, singular=True, flops=POLYNOMIAL,
-    jvp=lambda z, x, d: d * (z * polygamma(x, n=0)),
-)  # fmt: skip
-polygamma: Primitive[Value] = _ordered(
-    "polygamma", lambda x, *, n: gammas.polygamma(x, n), 1, ("n",), 2 * POLYNOMIAL
-)
-
-
-@polygamma.jvp()
-def _polygamma_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value:
-    return d * polygamma(x, n=n + 1)
-
-
-def _difference(a: Value, b: Value) -> Value:
-    """The derivative of `betaln(a, b)` by `a`."""
-    return polygamma(a, n=0) - polygamma(a + b, n=0)
-
-
-betaln: Primitive[Value] = elementwise(
-    "betaln", gammas.betaln, operands=2, commutative=True, singular=True, flops=3 * POLYNOMIAL,
-    jvp=(lambda z, a, b, d: d * _difference(a, b), lambda z, a, b, d: d * _difference(b, a)),
-)  # fmt: skip
-beta: Primitive[Value] = elementwise(
-    "beta", gammas.beta, operands=2, commutative=True, singular=True, flops=5 * POLYNOMIAL,
-    jvp=(
-        lambda z, a, b, d: d * (z * _difference(a, b)),
-        lambda z, a, b, d: d * (z * _difference(b, a)),
-    ),
-)  # fmt: skip
 
 
 def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
@@ -123,7 +54,7 @@ def _gamma_density(a: Value, x: Value) -> tuple[Value, Value]:
 # Incomplete gamma and beta functions. With t distributed as they say, and its logarithm measured
 # from its mean, they are integrals of a power `k` of that below x, or above it if `upper`.
 
-gammainc: Primitive[Value] = _ordered(
+gammainc: Primitive[Value] = ordered(
     "gammainc",
     lambda a, x, *, k, upper: quadratures.gammainc(a, x, k, upper),
     2,
@@ -151,7 +82,7 @@ def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool
     return -(d * density) if upper else d * density
 
 
-betainc: Primitive[Value] = _ordered(
+betainc: Primitive[Value] = ordered(
     "betainc",
     lambda a, b, x, *, j, k, upper: quadratures.betainc(a, b, x, j, k, upper),
     3,
@@ -317,7 +248,7 @@ erfcinv: Primitive[Value] = elementwise(
     "erfcinv", errors.erfcinv, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (-_ROOT * exp(z * z)),
 )  # fmt: skip
-erfcx: Primitive[Value] = _ordered(
+erfcx: Primitive[Value] = ordered(
     "erfcx", lambda x, *, n: errors.erfcx(x, n), 1, ("n",), POLYNOMIAL
 )
 
