@@ -38,6 +38,7 @@ __all__ = [
     "sorting",
     "special",
     "spectra",
+    "spectral_derivatives",
     "systems",
     "ties",
     "windows",
