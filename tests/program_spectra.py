@@ -78,7 +78,7 @@ class SpectralProgram:
 
     def _general(self) -> np.ndarray:
         draw = self.draw(2)
-        m, n = (draw.below(_LARGEST, 1) for _ in range(2))
+        m, n = (int(draw.rng.integers(1, _LARGEST + 1)) for _ in range(2))
         k, kind = min(m, n), draw.choose((float, float, complex))
         s = draw.rng.choice([0.0, 0.0, 0.5, 0.75, 1.0], k)
         if draw.chance(0.3):
