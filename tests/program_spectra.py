@@ -1,7 +1,8 @@
-"""Random symmetric functions of eigenvalues, some of which are equal.
+"""Random symmetric functions of eigenvalues or singular values, some of which are equal or zero.
 
-Terms are sums of functions of the eigenvalues, combined in steps. A trace of a function of the
-matrix is the same sum, and its derivatives know nothing of eigenvalues: that is the oracle.
+Terms are sums of functions of the values, combined in steps. A trace of a function of the matrix,
+for singular values of `a.T @ a`, is the same sum, and its derivatives need no decomposition: that
+is the oracle.
 """
 
 from __future__ import annotations
@@ -57,8 +58,38 @@ class SpectralProgram:
         return self.draw(1).below(_STEPS)
 
     @cached_property
+    def singular(self) -> bool:
+        """Whether the function is one of singular values."""
+        return self.draw(4).chance(0.5)
+
+    @cached_property
     def feed(self) -> np.ndarray:
-        """A symmetric matrix with some equal eigenvalues, in a basis of its own or in none."""
+        """A matrix with some equal values, in a basis of its own or in none."""
+        return self._general() if self.singular else self._symmetric()
+
+    @cached_property
+    def along(self) -> np.ndarray:
+        """A direction to differentiate along, symmetric if the matrix is."""
+        draw = self.draw(3)
+        d = draw.rng.normal(size=self.feed.shape)
+        if np.iscomplexobj(self.feed):
+            d = d + 1j * draw.rng.normal(size=d.shape)
+        return np.asarray(d if self.singular else d + d.T)
+
+    def _general(self) -> np.ndarray:
+        draw = self.draw(2)
+        m, n = (int(draw.rng.integers(1, _LARGEST + 1)) for _ in range(2))
+        k, kind = min(m, n), draw.choose((float, float, complex))
+        s = draw.rng.choice([0.0, 0.0, 0.5, 0.75, 1.0], k)
+        if draw.chance(0.3):
+            return np.asarray(np.eye(m, k) * s @ np.eye(k, n), kind)
+        turns = []
+        for size in (m, n):
+            z = draw.rng.normal(size=(2, size, k))
+            turns.append(np.linalg.qr(z[0] + 1j * z[1] if kind is complex else z[0])[0])
+        return np.asarray((turns[0] * s) @ turns[1].conj().T)
+
+    def _symmetric(self) -> np.ndarray:
         draw = self.draw(2)
         n = draw.below(_LARGEST + 1, 1)
         w = draw.rng.choice([-0.5, 0.0, 0.75, 1.0], n)
@@ -66,15 +97,19 @@ class SpectralProgram:
         a = (q * w) @ q.T
         return np.asarray((a + a.T) / 2)
 
-    def by_eigenvalues(self, a: Any) -> Any:
-        """The function of the matrix, by its eigenvalues."""
-        w = pg.linalg.eigvalsh(a)
+    def by_values(self, a: Any) -> Any:
+        """The function of the matrix, by its eigenvalues or the squares of its singular values."""
+        w = pg.linalg.svdvals(a) ** 2 if self.singular else pg.linalg.eigvalsh(a)
         return self._combined(lambda term: pg.sum(term[0](w)))
 
     def by_traces(self, a: Any) -> Any:
-        """The same, by traces of its symmetric part."""
-        even = (a + a.T) * 0.5
-        return self._combined(lambda term: pg.trace(term[1](even)))
+        """The same, by traces of functions of its symmetric part, or of `a.T @ a`."""
+        if self.singular:
+            other = pg.conj(a.T) if np.iscomplexobj(self.feed) else a.T
+            even = other @ a if a.shape[0] > a.shape[1] else a @ other
+        else:
+            even = (a + a.T) * 0.5
+        return self._combined(lambda term: pg.real(pg.trace(term[1](even))))
 
     def _combined(self, made: Callable[[Any], Any]) -> Any:
         found = made(self.draw(10).choose(_TERMS))
@@ -85,31 +120,31 @@ class SpectralProgram:
         return found
 
     def __str__(self) -> str:
-        graph = pg.trace(self.by_eigenvalues, pg.spec(self.feed.shape))
+        graph = pg.trace(self.by_values, pg.spec(self.feed.shape, self.feed.dtype))
         return f"spectral program {self.seed}\n{graph}\nfeed:\n  {self.feed!r}"
 
 
 def check_spectral(program: SpectralProgram, seen: Counter[str] | None = None) -> None:
     """Demand that gradients and second derivatives are those of traces."""
     seen = Counter() if seen is None else seen
-    a, d = program.feed, program.draw(3).rng.normal(size=program.feed.shape)
-    d = d + d.T
+    a, d = program.feed, program.along
 
     def derivatives(function: Callable[[Any], Any], in_reverse: bool) -> Any:
         def asked(x: Any) -> list[Any]:
             slope = pg.grad(function(x), x, materialize_grads=True)
             if in_reverse:
-                return [slope, pg.grad(pg.sum(slope * d), x, materialize_grads=True)]
+                return [slope, pg.grad(pg.real(pg.sum(slope * d)), x, materialize_grads=True)]
             return [slope, pg.forward_grad(slope, x, d)]
 
-        return pg.compile(pg.trace(asked, pg.spec(a.shape)))(a)
+        return pg.compile(pg.trace(asked, pg.spec(a.shape, a.dtype)))(a)
 
     truth = derivatives(program.by_traces, True)
     for in_reverse in (True, False):
-        found = derivatives(program.by_eigenvalues, in_reverse)
+        found = derivatives(program.by_values, in_reverse)
         for what, one, other in zip(("gradient", "second derivative"), found, truth, strict=True):
             one = np.zeros_like(other) if one is None else one
             size = 1 + np.max(np.abs(other))
             fine = np.max(np.abs(one - other)) <= _ROUNDING * size
-            demand(fine, f"{what} of a function of eigenvalues:\n{one!r}, not\n{other!r}")
+            demand(fine, f"{what} of a function of a spectrum:\n{one!r}, not\n{other!r}")
     seen["spectral: programs"] += 1
+    seen["spectral: of singular values"] += program.singular

@@ -508,22 +508,53 @@ def turned_from_unit(a: np.ndarray) -> np.ndarray:
     return np.eye(a.shape[-1]) + 1j * quotient
 
 
-def tangent_of_known(z: Any, a: Any, w: Any, v: Any, d: Any) -> np.ndarray:
-    v = turned_from_unit(a)
-    return np.einsum("...ki,...kl,...li->...i", v, d, v)
+def turned_from_known(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right vectors of a diagonal matrix, as columns, turned as the imaginary part of `a`
+    would turn them."""
+    if hermitian:
+        v = turned_from_unit(a)
+        return v, v
+    *_, m, n = a.shape
+    k, d = min(m, n), a.imag
+    w = np.diagonal(a.real, 0, -2, -1)
+    u, v = np.eye(m, k) + 0j * a[..., :, :k], np.eye(n, k) + 0j * np.swapaxes(a[..., :k, :], -1, -2)
+    for i, j in np.ndindex(m, k):
+        if i != j:
+            other = w[..., i] * d[..., j, i] if i < k else 0
+            u[..., i, j] += 1j * (w[..., j] * d[..., i, j] + other) / _apart(w, i, j)
+    for i, j in np.ndindex(n, k):
+        if i != j:
+            other = w[..., i] * d[..., i, j] if i < k else 0
+            v[..., i, j] += 1j * (w[..., j] * d[..., j, i] + other) / _apart(w, i, j)
+    return u, v
 
 
-def gradient_of_known(z: Any, a: Any, w: Any, v: Any, g: Any) -> np.ndarray:
-    v = turned_from_unit(a)
-    return (v * g[..., None, :]) @ np.swapaxes(v, -1, -2)
+def _apart(w: np.ndarray, i: int, j: int) -> np.ndarray:
+    return w[..., j] ** 2 - (w[..., i] ** 2 if i < w.shape[-1] else 0)
+
+
+def tangent_of_known(
+    z: Any, a: Any, w: Any, u: Any, v: Any, d: Any, *, hermitian: bool
+) -> np.ndarray:
+    u, v = turned_from_known(a, hermitian)
+    return np.einsum("...ki,...kl,...li->...i", u, d, v)
+
+
+def gradient_of_known(
+    z: Any, a: Any, w: Any, u: Any, v: Any, g: Any, *, hermitian: bool
+) -> np.ndarray:
+    u, v = turned_from_known(a, hermitian)
+    return (u * g[..., None, :]) @ np.swapaxes(v, -1, -2)
 
 
 def of_unit_vectors(i: int, x: np.ndarray) -> np.ndarray:
-    """A diagonal matrix, its eigenvalues and its vectors; other operands as they are."""
-    if i not in (1, 2, 3):
+    """A diagonal matrix, its values and its vectors; other operands as they are."""
+    if i not in (1, 2, 3, 4):
         return x
-    unit = np.ones_like(x) if i == 2 else np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
-    return unit * np.arange(1, x.shape[-1] + 1, dtype=x.dtype) if i < 3 else unit
+    if i == 2:
+        return np.ones_like(x) * np.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    unit = np.zeros_like(x) + np.eye(*x.shape[-2:], dtype=x.dtype)
+    return unit * np.arange(1, x.shape[-1] + 1, dtype=x.dtype) if i == 1 else unit
 
 
 def near_identity(i: int, x: np.ndarray) -> np.ndarray:
@@ -1484,16 +1515,19 @@ ROWS: dict[str, Row] = {
         made_fit=lambda i, x: regular(i, np.tril(x)),
     ),
     "if_distinct": Row(
-        [Call("x[3,3]", "x[3,3]", "x[3]"), Call("x[2,2,2]", "x[2,2,2]", "x[2,2]")],
         [
-            Refused(ShapeError, "f64[3,3]", "f64[3,2]", "f64[3]"),
-            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[2]"),
-            Refused(DTypeError, "i64[3,3]", "i64[3,3]", "i64[3]"),
+            Call("x[3,3]", "x[3,3]", np.zeros((3, 3), bool)),
+            Call("x[2,3,2]", "x[2,3,2]", np.zeros((2, 3, 2), bool)),
+        ],
+        [
+            Refused(ShapeError, "f64[3,3]", "f64[3,2]", "bool[3,3]"),
+            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "bool[3]"),
+            Refused(DTypeError, "f64[3,3]", "f64[3,3]", "f64[3,3]"),
+            Refused(DTypeError, "i64[3,3]", "i64[3,3]", "bool[3,3]"),
         ],
         dtypes=("f64", "f32"),
-        reference=lambda z, x, w: z,
-        analytic=lambda z, x, w: x,
-        made_fit=lambda i, x: x + 10 * np.arange(x.shape[-1], dtype=x.dtype) if i == 2 else x,
+        reference=lambda z, x, bad: z,
+        analytic=lambda z, x, bad: x,
     ),
     "unless_any": Row(
         [
@@ -1508,31 +1542,121 @@ ROWS: dict[str, Row] = {
         reference=lambda x, bad, *, message: x,
         analytic=lambda x, bad, *, message: x,
     ),
-    "as_eigenvalue_tangent": Row(
+    "as_spectral_tangent": Row(
         [
-            Call("x[3]", "x[3,3]", "x[3]", "x[3,3]", "x[3,3]"),
-            Call("x[2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2,2]"),
+            Call("x[3]", "x[3,3]", "x[3]", "x[3,3]", "x[3,3]", "x[3,3]", hermitian=True),
+            Call(
+                "x[2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2,2]", "x[2,2,2]", hermitian=True
+            ),
+            Call("x[2]", "x[2,2]", "x[2]", "x[2,2]", "x[2,2]", "x[2,2]", hermitian=False),
+            Call("x[3]", "x[4,3]", "x[3]", "x[4,3]", "x[3,3]", "x[4,3]", hermitian=False),
+            Call(
+                "x[2,2]", "x[2,2,3]", "x[2,2]", "x[2,2,2]", "x[2,3,2]", "x[2,2,3]", hermitian=False
+            ),
         ],
         [
-            Refused(ShapeError, "f64[3]", "f64[3,3]", "f64[3]", "f64[3,3]", "f64[2,2]"),
-            Refused(ShapeError, "f64[3]", "f64[3,3]", "f64[2]", "f64[3,3]", "f64[3,3]"),
+            Refused(
+                ShapeError,
+                "f64[2]",
+                "f64[3,2]",
+                "f64[3]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[3,2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,3]",
+                "f64[2,2]",
+                "f64[3,2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[3,2]",
+                hermitian=True,
+            ),
         ],
         dtypes=("f64", "f32"),
-        reference=lambda z, a, w, v, d: z,
+        reference=lambda z, a, w, u, v, d, *, hermitian: z,
         analytic=tangent_of_known,
         made_fit=of_unit_vectors,
     ),
     "as_spectral_gradient": Row(
         [
-            Call("x[3,3]", "x[3,3]", "x[3]", "x[3,3]", "x[3]"),
-            Call("x[2,2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2]"),
+            Call("x[3,3]", "x[3,3]", "x[3]", "x[3,3]", "x[3,3]", "x[3]", hermitian=True),
+            Call(
+                "x[2,2,2]", "x[2,2,2]", "x[2,2]", "x[2,2,2]", "x[2,2,2]", "x[2,2]", hermitian=True
+            ),
+            Call("x[2,2]", "x[2,2]", "x[2]", "x[2,2]", "x[2,2]", "x[2]", hermitian=False),
+            Call("x[4,3]", "x[4,3]", "x[3]", "x[4,3]", "x[3,3]", "x[3]", hermitian=False),
+            Call(
+                "x[2,2,3]", "x[2,2,3]", "x[2,2]", "x[2,2,2]", "x[2,3,2]", "x[2,2]", hermitian=False
+            ),
         ],
         [
-            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[3]", "f64[3,3]", "f64[2]"),
-            Refused(ShapeError, "f64[3,3]", "f64[3,3]", "f64[2]", "f64[3,3]", "f64[3]"),
+            Refused(
+                ShapeError,
+                "f64[3,2]",
+                "f64[3,2]",
+                "f64[3]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[3,2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,3]",
+                "f64[2,2]",
+                "f64[2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[3,2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[3,2]",
+                hermitian=False,
+            ),
+            Refused(
+                ShapeError,
+                "f64[3,2]",
+                "f64[3,2]",
+                "f64[2]",
+                "f64[3,2]",
+                "f64[2,2]",
+                "f64[2]",
+                hermitian=True,
+            ),
         ],
         dtypes=("f64", "f32"),
-        reference=lambda z, a, w, v, g: z,
+        reference=lambda z, a, w, u, v, g, *, hermitian: z,
         analytic=gradient_of_known,
         made_fit=of_unit_vectors,
     ),

@@ -331,12 +331,20 @@ ROWS = {
         "forward_mode_first_is_refused_where_equal_values_part",
         "third_derivatives_at_ties_are_refused", "second_derivatives_at_ties_within_bodies",
     ),
-    "eigenvectors or singular values": (
+    "eigenvectors and singular vectors": (
         "linalg", "functions_of_repeated_values_have_slopes",
         "vectors_of_repeated_values_do_not_turn_towards_each_other",
     ),
+    "singular values that are repeated": (
+        "singular_ties", "even_functions_have_second_derivatives_at_ties_and_zeros",
+        "other_functions_have_no_second_derivative_at_ties",
+        "functions_that_are_not_even_have_no_second_derivative_at_zeros",
+        "forward_mode_first_is_refused_where_equal_values_part",
+        "sums_have_second_derivatives_at_ties_in_forward_mode",
+        "third_derivatives_at_ties_and_zeros_are_refused", "second_derivatives_within_bodies",
+    ),
     "a singular value that is 0": (
-        "linalg", "singular_values_of_rank_deficient_matrices_have_slopes",
+        "singular_ties", "the_nuclear_norm_has_a_kink_at_zero",
     ),
     "`pinv`, `lstsq`": ("linalg", "slopes_of_linear_algebra_in_both_modes_to_order_two"),
     "`norm` of order p": (

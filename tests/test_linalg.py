@@ -343,7 +343,7 @@ REPEATED = {
     "squares of singular values": (
         lambda x: pg.sum(pg.linalg.svdvals(x) ** 2),
         lambda x: np.sum(x * x),
-        1,
+        2,
     ),
     "pseudo-inverse": (
         lambda x: pg.sum(WEIGHTS * pg.linalg.pinv(x)),

@@ -343,6 +343,6 @@ def test_symmetric_matrices_of_scipy():
     np.testing.assert_allclose(found, scipy.linalg.expm_frechet(a, d)[1], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_symmetric_functions_of_eigenvalues(seed):
+@pytest.mark.parametrize("seed", range(12))
+def test_random_symmetric_functions_of_spectra(seed):
     check_spectral(SpectralProgram(seed))

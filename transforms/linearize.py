@@ -22,10 +22,11 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add, as_another
-from primgraph.primitives.ties import (
-    as_eigenvalue_tangent,
+from primgraph.primitives.spectral_derivatives import (
     as_spectral_gradient,
-    spectral_tangents,
+    as_spectral_tangent,
+    tangents_of_gradient,
+    tangents_of_tangent,
 )
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.frames import is_mark
@@ -123,12 +124,9 @@ def push_forward(
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
-        if eqn.op in (as_eigenvalue_tangent, as_spectral_gradient):
+        if eqn.op in (as_spectral_tangent, as_spectral_gradient):
             probes = probes or Probes(graph, closed=closed)
-        if probes and eqn.op is as_eigenvalue_tangent and probes.is_summed(eqn.output):
-            dx = {i: d for i, d in dx.items() if i == 4}
-        if probes and eqn.op is as_spectral_gradient:
-            found = _spectral_tangents(builder, eqn, moved, dx, probes)
+            found = _spectral_tangents(builder, eqn, moved, masks.tangents(eqn, dx), probes)
         else:
             found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
         for value, dz in zip(eqn.outputs, found, strict=True):
@@ -143,26 +141,27 @@ def _spectral_tangents(
     dx: Mapping[int, Value],
     probes: Probes,
 ) -> Tangents:
-    """The tangent of a gradient by eigenvalues, with what it needs to know where some are equal.
+    """Return the tangent of a tangent of eigenvalues or singular values, or of a gradient by these.
 
-    That is how the gradient moves with the eigenvalues, whatever these move with: another tangent
-    is pushed from the ones to the other.
+    Where some are equal, that of a gradient needs to know how it moves with the values, whatever
+    these move with: another tangent is pushed from the ones to the other.
     """
-    _, _, w, _, g = eqn.inputs
-    x = [moved[v] for v in eqn.inputs]
-    if probes.is_even(g):
-        dx = {i: d for i, d in dx.items() if i == 4}
+    x, w, g = [moved[v] for v in eqn.inputs], eqn.inputs[2], eqn.inputs[5]
+    if eqn.op is as_spectral_tangent:
+        return tangents_of_tangent(x, dx, summed=probes.is_summed(eqn.output), **eqn.kwargs)
     sources = probes.sources(w)
 
-    def probed(direction: Value) -> Value:
-        if (w, g) not in probes.found:
+    def probe(direction: Value, at_zero: bool) -> Value:
+        key = (w, g, at_zero)
+        if key not in probes.found:
             tangents = dict.fromkeys(sources, direction)
             part = probes.between(sources, g)
             push_forward(builder, part, dict(moved), tangents, probes=probes)
-            probes.found[w, g] = tangents.get(g, zeros_like(x[4]))
-        return probes.found[w, g]
+            probes.found[key] = tangents.get(g, zeros_like(x[5]))
+        return probes.found[key]
 
-    return spectral_tangents(x, dx, probed if sources else None)
+    even, known = probes.is_even(g), probe if sources else None
+    return tangents_of_gradient(x, dx, even=even, probe=known, **eqn.kwargs)
 
 
 def _reached(

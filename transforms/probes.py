@@ -1,24 +1,27 @@
-"""How gradients by eigenvalues move with these, beside what a graph is differentiated by."""
+"""Derivatives of gradients by eigenvalues or singular values along directions of these."""
 
 from __future__ import annotations
 
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.constants import full
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast
-from primgraph.primitives.spectra import eigh, eigvalsh
+from primgraph.primitives.spectra import VALUES_ALONE
+
+_ALONE = {alone for _, alone in VALUES_ALONE.values()}
 
 
 @final
 class Probes:
-    """Directional derivatives of gradients by eigenvalues, for `as_spectral_gradient`.
+    """Directional derivatives of gradients by eigenvalues or singular values.
 
-    `closed` tells that all ways from eigenvalues to their gradient are in the graph; in the body
-    of a loop, a branch or a checkpoint they may lead through what is outside.
+    `as_spectral_gradient` needs them. `closed` tells that all ways from values to their gradient
+    are in the graph; in the body of a loop, a branch or a checkpoint they may lead through what is
+    outside.
     """
 
     def __init__(self, graph: Graph, *, closed: bool) -> None:
@@ -26,13 +29,14 @@ class Probes:
         self._closed = closed
         self._even: set[Value] | None = None
         self._summed: set[Value] | None = None
-        # What was found, by eigenvalues and gradient: chains of decompositions ask again.
-        self.found: dict[tuple[Value, Value], Value] = {}
+        # What was found, by values, gradient, and whether it is for zeros: chains of decompositions
+        # ask again.
+        self.found: dict[tuple[Value, Value, bool], Value] = {}
 
     def is_even(self, value: Value) -> bool:
         """Tell whether all elements along the last axis are equal, by the structure of the graph.
 
-        The sum of eigenvalues has such a gradient, which does not depend on eigenvectors.
+        The sum of eigenvalues or singular values has such a gradient.
         """
         if self._even is None:
             self._even = set()
@@ -44,7 +48,7 @@ class Probes:
     def is_summed(self, value: Value) -> bool:
         """Tell whether nothing but sums over the last axis read `value`.
 
-        The tangents of eigenvalues add up to the trace of the direction, whatever the matrix is.
+        Sums of tangents do not depend on how equal values part.
         """
         if self._summed is None:
             self._summed = {v for e in self._graph.body if _sums_last(e) for v in e.inputs}
@@ -55,12 +59,15 @@ class Probes:
         return value in self._summed
 
     def sources(self, w: Value) -> list[Value]:
-        """Return all values of the graph that are these eigenvalues; none if that is not known."""
+        """Return all results of the graph with the same values; none if that is not known."""
         if not self._closed:
             return []
-        spectra = [e for e in self._graph.body if e.op in (eigh, eigvalsh)]
-        own = [e for e in spectra if e.outputs[0] is w]
-        return [e.outputs[0] for e in spectra if own and e.inputs == own[0].inputs]
+        found: dict[tuple[Op, tuple[Value, ...]], list[Value]] = {}
+        for eqn in self._graph.body:
+            if eqn.op in VALUES_ALONE or eqn.op in _ALONE:
+                place, alone = VALUES_ALONE.get(eqn.op, (0, eqn.op))
+                found.setdefault((alone, tuple(eqn.inputs)), []).append(eqn.outputs[place])
+        return next((values for values in found.values() if w in values), [])
 
     def between(self, sources: list[Value], end: Value) -> Graph:
         """Return the part of the graph between `sources` and `end`."""

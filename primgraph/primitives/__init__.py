@@ -40,6 +40,7 @@ __all__ = [
     "sorting",
     "special",
     "spectra",
+    "spectral_derivatives",
     "systems",
     "ties",
     "windows",

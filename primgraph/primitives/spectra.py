@@ -19,31 +19,25 @@ from typing import Any
 import numpy as np
 
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import primitive
+from primgraph.ir.primitive import Op, Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled
 from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.shapes import concat, slice_
+from primgraph.primitives.spectral_derivatives import (
+    Spectrum,
+    spectral_tangent,
+    turned_vectors,
+)
 from primgraph.primitives.systems import (
     adjoint,
-    conjugate,
     from_lower,
     half_lower,
     lower_triangle,
-    of_kind,
-    real_part,
     real_type,
     require_matrices,
     require_square,
     triangular_solve,
-)
-from primgraph.primitives.ties import (
-    column_sums,
-    eigenvalue_tangent,
-    gaps,
-    in_columns,
-    in_rows,
-    reciprocal,
 )
 
 # Operations for each element and row, of LAPACK's usual methods (Golub and Van Loan, 2013).
@@ -96,10 +90,8 @@ def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
 def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     """`dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
     w, v = z
-    change = from_lower(d)
-    within = matmul(adjoint(v), matmul(change, v))
-    turn = within * of_kind(reciprocal(gaps(w), w), v)
-    return eigenvalue_tangent(a, w, v, change), matmul(v, turn)
+    spectrum, change = Spectrum(a, w, v, v, True), from_lower(d)
+    return spectral_tangent(spectrum, change), turned_vectors(spectrum, change)[0]
 
 
 @eigh.batch
@@ -121,7 +113,7 @@ def eigvalsh(a: TensorType) -> TensorType:
 @eigvalsh.jvp()
 def _eigvalsh_jvp(z: Value, a: Value, d: Value) -> Value:
     _, v = eigh(a)
-    return eigenvalue_tangent(a, z, v, from_lower(d))
+    return spectral_tangent(Spectrum(a, z, v, v, True), from_lower(d))
 
 
 @eigvalsh.batch
@@ -161,30 +153,15 @@ def svd(a: TensorType, *, full: bool) -> tuple[TensorType, ...]:
 
 @svd.jvp()
 def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -> tuple[Value, ...]:
-    """Townsend's formulas, by the sum and difference of what turns `u` and what turns `v`.
-
-    The difference has quotients by sums of singular values only, so that it is right where these
-    are repeated: the polar factor `u @ vt` has its derivative there.
-    """
+    """Townsend's formulas, of which those of the vectors are in `turned_vectors`."""
     all_u, s, all_vt = z
-    count, (m, n) = s.shape[-1], a.shape[-2:]
+    count = s.shape[-1]
     u, v = _part(all_u, -1, 0, count), adjoint(_part(all_vt, -2, 0, count))
-    left, right = matmul(d, v), matmul(adjoint(d), u)
-    within = matmul(adjoint(u), left)
-    mirrored = adjoint(within)
-    sums = in_columns(s, count) + in_rows(s, count)
-    both = (within + mirrored) * of_kind(reciprocal(gaps(s), s), a)
-    apart = (within - mirrored) * of_kind(reciprocal(sums, s), a)
-    du = matmul(u, (both + apart) * 0.5)
-    dv = matmul(v, (both - apart) * 0.5)
-    inverse = of_kind(reciprocal(s, s), a)
-    if m != count:
-        du = du + (left - matmul(u, within)) * in_columns(inverse, m)
-    if n != count:
-        dv = dv + (right - matmul(v, mirrored)) * in_columns(inverse, n)
+    spectrum = Spectrum(a, s, u, v, False)
+    du, dv = turned_vectors(spectrum, d)
     if full:
         du, dv = _completed(all_u, du, count), _completed(adjoint(all_vt), dv, count)
-    return du, column_sums(real_part(conjugate(u) * left)), adjoint(dv)
+    return du, spectral_tangent(spectrum, d), adjoint(dv)
 
 
 @svd.batch
@@ -206,12 +183,16 @@ def svdvals(a: TensorType) -> TensorType:
 @svdvals.jvp()
 def _svdvals_jvp(z: Value, a: Value, d: Value) -> Value:
     u, _, vt = svd(a, full=False)
-    return column_sums(real_part(conjugate(u) * matmul(d, adjoint(vt))))
+    return spectral_tangent(Spectrum(a, z, u, adjoint(vt), False), d)
 
 
 @svdvals.batch
 def _svdvals_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return svdvals(a)
+
+
+# The result with the values of a decomposition, and what computes these alone.
+VALUES_ALONE: dict[Op, tuple[int, Primitive[Value]]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
 
 
 def _pinv(a: Any, *, rcond: float) -> Any:

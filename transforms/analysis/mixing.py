@@ -49,6 +49,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.primitives.spectra import eigh, eigvalsh, pinv, qr, svd, svdvals
+from primgraph.primitives.spectral_derivatives import as_spectral_gradient, as_spectral_tangent
 from primgraph.primitives.systems import (
     as_cholesky_of,
     as_symmetric,
@@ -62,12 +63,7 @@ from primgraph.primitives.systems import (
     solve,
     triangular_solve,
 )
-from primgraph.primitives.ties import (
-    as_eigenvalue_tangent,
-    as_spectral_gradient,
-    if_distinct,
-    unless_any,
-)
+from primgraph.primitives.ties import if_distinct, unless_any
 from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.analysis.bodies import (
     Analysis,
@@ -558,7 +554,7 @@ _RULES: dict[Op, _Rule] = {
     as_softmax_of: _within,
     **dict.fromkeys((as_cholesky_of, as_symmetric, assumed, cholesky, cofactors, det, inv), _stack),
     **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
-    **dict.fromkeys((as_eigenvalue_tangent, as_spectral_gradient), _spectrum),
+    **dict.fromkeys((as_spectral_tangent, as_spectral_gradient), _spectrum),
     **dict.fromkeys((if_distinct, unless_any), _spectrum),
     **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
     **dict.fromkeys((m.eig, m.expm, m.logm, m.lu, m.sqrtm, *m.SLOPES), _stack),

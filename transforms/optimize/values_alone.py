@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.spectra import eigh, eigvalsh, svd, svdvals
-
-# Which result has the values, and what gives these alone.
-_ALONE: dict[Op, tuple[int, Primitive[Value]]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
+from primgraph.primitives.spectra import VALUES_ALONE
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -18,20 +14,20 @@ def values_alone(graph: Graph) -> Graph:
 
     A derivative needs them: then the one factorisation that gives both serves the value, too.
     """
-    if not any(eqn.op in _ALONE for eqn in graph.body):
+    if not any(eqn.op in VALUES_ALONE for eqn in graph.body):
         return graph
     read = {v for eqn in graph.body for v in eqn.inputs}.union(graph.outputs)
     builder, moved = rebuild(graph)
     for eqn in graph.body:
-        if eqn.op not in _ALONE or not _alone(eqn, read):
+        if eqn.op not in VALUES_ALONE or not _alone(eqn, read):
             copy(builder, eqn, moved)
             continue
-        place, op = _ALONE[eqn.op]
+        place, op = VALUES_ALONE[eqn.op]
         builder.source = eqn.source
         (moved[eqn.outputs[place]],) = builder.emit(op, [moved[eqn.inputs[0]]], {})
     return builder.graph([moved[v] for v in graph.outputs])
 
 
 def _alone(eqn: Equation, read: set[Value]) -> bool:
-    place, _ = _ALONE[eqn.op]
+    place, _ = VALUES_ALONE[eqn.op]
     return all(k == place or v not in read for k, v in enumerate(eqn.outputs))

@@ -18,8 +18,9 @@ from primgraph.primitives.elementwise import add, as_another, steady, stop_gradi
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_, slice_assign
 from primgraph.primitives.special import as_gamma_of
+from primgraph.primitives.spectral_derivatives import as_spectral_gradient, as_spectral_tangent
 from primgraph.primitives.systems import as_cholesky_of, as_symmetric
-from primgraph.primitives.ties import as_eigenvalue_tangent, as_spectral_gradient, if_distinct
+from primgraph.primitives.ties import if_distinct
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family, Seen
@@ -50,7 +51,7 @@ _SHORTER = 8
 @OWN_SLOPES.rule(as_softmax_of)
 @OWN_SLOPES.rule(as_symmetric)
 @OWN_SLOPES.rule(as_cholesky_of)
-@OWN_SLOPES.rule(as_eigenvalue_tangent)
+@OWN_SLOPES.rule(as_spectral_tangent)
 @OWN_SLOPES.rule(as_spectral_gradient)
 @OWN_SLOPES.rule(if_distinct)
 @OWN_SLOPES.rule(as_gamma_of)
