@@ -159,8 +159,8 @@ class Link:
     def copies(self, layout: np.ndarray[Any, Any]) -> bool | None:
         """Return whether NumPy copies the elements of an array; None if that is not known."""
         if self.name == "ravel":
-            order: Any = next((v for v in (*self.args, *self.options.values()) if v), "C")
-            part: np.ndarray[Any, Any] | None = np.ravel(layout, order)
+            is_turned = "F" in (*self.args[1:], *self.options.values())
+            part: np.ndarray[Any, Any] | None = np.ravel(layout, "F" if is_turned else "C")
         else:
             part = self.part(layout)
         return None if part is None else part.size > 0 and not np.may_share_memory(part, layout)
@@ -168,8 +168,7 @@ class Link:
     @property
     def may_copy(self) -> bool:
         """Whether NumPy may return a copy, which depends on the memory layout of the base."""
-        is_plain = self.keeps_order and self.base.is_in_order and self.base.link is None
-        return self.name in _MAY_COPY and not is_plain
+        return self.name in _MAY_COPY
 
     @property
     def keeps_order(self) -> bool:
@@ -177,13 +176,20 @@ class Link:
         orders = [v for v in (*self.args, *self.options.values()) if isinstance(v, str)]
         return self.name in _IN_ORDER and all(order == "C" for order in orders)
 
-    @cached_property
-    def refusal(self) -> str:
-        """The reason why the view cannot be written to; empty if it can be."""
+    @property
+    def read_only(self) -> str:
+        """The reason why NumPy lets nobody write to the view; empty if it does."""
         if self.name in _READ_ONLY or (self.name == "imag" and not self.base.type.is_complex):
             return (
                 f"assignment destination is read-only, as NumPy's {self.name.strip('_')} returns it"
             )
+        return ""
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the view cannot be written to; empty if it can be."""
+        if self.read_only:
+            return self.read_only
         if self.name != "getitem" and self.graph is None:
             return f"an assignment to what {self.name} returns may not reach the array it shows"
         return ""

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.numpy.changing import ChangingArray, changing
+from primgraph.numpy.changing import changing
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
 from primgraph.operators.variable import handles
@@ -65,9 +65,8 @@ def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
             a = a[None]
         if _is_array(a, dtype) and not options.get("copy"):
             order = order or _ORDERS.get(original.__name__)
-            if order is None or not isinstance(a, ChangingArray):
-                return a
-            return a.laid_out(order)
+            laid_out = getattr(type(a), "_laid_out", None)
+            return a if order is None or laid_out is None else laid_out(a, order)
         return functions["array"](a, dtype)
 
     return made

@@ -259,7 +259,8 @@ class ChangingArray(Variable):
         """Be a view of another array, or may be one."""
         base = link.base
         self.is_in_order = self.ndim < 2 or (link.keeps_order and base.is_in_order)
-        is_copied = base._is_copied_by(link) if link.may_copy else False
+        is_plain = base.link is None and base.is_in_order and link.keeps_order
+        is_copied = base._is_copied_by(link) if link.may_copy and not is_plain else False
         if is_copied:
             self.is_in_order = True
             return
@@ -297,7 +298,7 @@ class ChangingArray(Variable):
                 found = array.link.part(found)
         return found
 
-    def laid_out(self, order: str) -> ChangingArray:
+    def _laid_out(self, order: str) -> ChangingArray:
         """Return this array if its elements lie in memory in that order, else a copy of it."""
         if order not in ("C", "F") or self.ndim == 0:
             return self
@@ -404,6 +405,8 @@ def changing(found: Any) -> Any:
         return found if found.link is None else found.copy()
     if isinstance(found, Variable):
         return ChangingArray(found.recorder, found.value)
+    if getattr(found, "_alias", None) is not None:
+        return found.clone()
     is_float = isinstance(found, np.ndarray) and found.dtype.kind in "fc"
     if not is_float or are_fixed.get() or handles((found,)):
         return found
