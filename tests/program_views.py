@@ -42,6 +42,8 @@ _WRITES = [
 _WRITES_OF_ROWS = [
     "{y}[0] = {v}", "{y}[-1] -= {v}", "{y}[1:] *= {v}", "{y}[::2] = 0.5 * {y}[::2]",
     "{y}.put([0], {v})", "{y}[[0]] = {v}",
+    "for i in range(len({y})): part = {y}[i:i + 1]; part *= 0.5 + 0.25 * i",
+    "for i, row in enumerate({y}[:, None]): row -= 0.125 * i",
 ]  # fmt: skip
 
 

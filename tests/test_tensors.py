@@ -350,6 +350,8 @@ def test_a_change_of_a_view_changes_its_base():
     assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]]
     x.T.T[1].fill_(2.0)
     assert column.tolist() == [1.0, 2.0]
+    number = x[0, 0]
+    number += 7.0
     np.squeeze(x[None])[0] = 3.0
     assert x.tolist() == [[3.0, 3.0], [2.0, 2.0]]
     with pytest.warns(pg.TensorWarning, match="share no elements"):

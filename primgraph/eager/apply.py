@@ -10,6 +10,7 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.adoption import adopting
+from primgraph.eager.indexing import with_numbers
 from primgraph.eager.mixed import in_program_of, in_trace_of
 from primgraph.eager.node import Node, given
 from primgraph.eager.recording import is_tracked
@@ -58,6 +59,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     adoption = adopting.get()
     if adoption is not None:
         return in_trace_of(adoption, function, args, kwargs)
+    if function in _by_masks:
+        args = [args[0], *map(with_numbers, args[1:2]), *args[2:]]
+        if "index" in kwargs:
+            kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
     inputs: list[Node] = []
     # Python's floats, and what is made of nothing, have the dtype that is the default now.
     key: list[Any] = [function, get_default_dtype()]

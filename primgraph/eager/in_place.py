@@ -21,6 +21,7 @@ from primgraph.eager.indexing import (
     in_numpys_words,
     moves,
     require_fit,
+    with_numbers,
 )
 from primgraph.eager.run import along, origin_of, source_of
 from primgraph.eager.views import with_history
@@ -74,7 +75,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
 
 def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
     """Let `tensor` show elements of `value` at `index` from now on."""
-    known = constant(index)
+    known = constant(with_numbers(index))
     entries = known if isinstance(known, tuple) else (known,)
     number = _as_data(tensor, value)
     try:

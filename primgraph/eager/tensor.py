@@ -109,8 +109,10 @@ class Tensor(Differentiable):
 
     def __getitem__(self, index: Any) -> Self:
         found = elements_at(self, index)
-        if self.writes_through and isinstance(found, Tensor) and found._alias is None:
-            share_part(found, self, index)
+        if self.writes_through and isinstance(found, Tensor):
+            alias = found._alias
+            if not isinstance(alias, View) or alias.source() is not self:
+                share_part(found, self, index)
         return found
 
     def detach(self) -> Tensor:

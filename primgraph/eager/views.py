@@ -20,14 +20,14 @@ import numpy as np
 from primgraph.atomic import Call, call_all
 from primgraph.eager import recording
 from primgraph.eager.differentiable import Differentiable, leaf
-from primgraph.eager.indexing import elements_at
+from primgraph.eager.indexing import elements_at, with_numbers
 from primgraph.eager.node import Node
 from primgraph.eager.reverse import unheld
 from primgraph.eager.run import along
 from primgraph.eager.steps import Step, Traced, traced
 from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.ir.types import TensorType
-from primgraph.numpy.aliasing import VIEWS, Link
+from primgraph.numpy.aliasing import VIEWS, Link, is_basic
 from primgraph.operators.call import called
 from primgraph.operators.indexing import set_places
 from primgraph.operators.late import functions
@@ -367,9 +367,12 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
     entries = index if isinstance(index, tuple) else (index,)
     if any(isinstance(entry, bool | np.bool_) or not _is_basic(entry) for entry in entries):
         return
-    known = tuple([entry if _is_plain(entry) else entry.__index__() for entry in entries])
+    known = tuple([with_numbers(e) if _is_plain(e) else e.__index__() for e in entries])
     followed = recording.is_on.get()
     family = type(source).family
+    if not (family.shares_detached or is_basic(known, source.ndim)):
+        # NumPy gives a number for a single element, where torch gives a view.
+        return
 
     def take(node: Node) -> Node:
         with recording.set_grad_enabled(followed):

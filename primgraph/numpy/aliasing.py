@@ -242,7 +242,7 @@ def _gives_view(link: Link) -> bool:
     """Whether NumPy gives a view for these arguments, as far as no memory layout matters."""
     name, base = link.name, link.base
     if name == "getitem":
-        return _is_basic(link.index, base.ndim)
+        return is_basic(link.index, base.ndim)
     if name == "diag":
         return base.ndim == 2
     if name == "meshgrid":
@@ -277,7 +277,7 @@ def _entries_of(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 
-def _is_basic(index: Any, ndim: int) -> bool:
+def is_basic(index: Any, ndim: int) -> bool:
     """Whether NumPy gives a view: not of places in index arrays, nor of single elements.
 
     A variable without axes counts as an integer, as `np.argmax` returns one.
