@@ -310,6 +310,17 @@ def test_fill_changes_copies_and_new_arrays() -> None:
             np.testing.assert_array_equal(mine, wanted)
 
 
+def test_fill_of_a_variable_says_what_may_be_filled() -> None:
+    def filled(x: Any) -> Any:
+        x.fill(2.0)
+        return pg.sum(x)
+
+    for build in (pg.jit(filled), lambda x: pg.trace(filled, pg.spec(x.shape))):
+        with pytest.raises(pg.ArgumentError, match="nor does an argument of a function") as caught:
+            build(X)
+        assert "y = x.copy() may be changed by y.fill(value)" in str(caught.value)
+
+
 def test_chains_of_views_of_a_copy() -> None:
     names = {name: pair[0] for name, pair in FOREIGN.items()}
     exec(PRELUDE, names)

@@ -161,8 +161,10 @@ class Variable(Handle):
     def fill(self, value: Any) -> None:
         """Refuse to change a variable, which never changes."""
         raise ArgumentError(
-            "a variable does not change: it cannot be filled",
-            hint="pg.full_like(x, value) is a new one",
+            "a variable does not change, nor does an argument of a function that is traced: it "
+            "cannot be filled",
+            hint="pg.full_like(x, value) is a new one; in a function that is written with NumPy "
+            "alone, y = x.copy() may be changed by y.fill(value)",
         )
 
     def __copy__(self) -> Variable:
