@@ -321,6 +321,49 @@ def test_fill_of_a_variable_says_what_may_be_filled() -> None:
         assert "y = x.copy() may be changed by y.fill(value)" in str(caught.value)
 
 
+def test_bodies_of_loops_do_not_assign_to_arrays_around_them() -> None:
+    def in_a_loop(x: Any) -> Any:
+        y = np.copy(x)
+
+        def body(i: Any, total: Any) -> Any:
+            row = y[0]
+            row[1] = 50.0
+            return total + np.sum(row)
+
+        return pg.fori_loop(0, 3, body, 0.0), y
+
+    def in_a_branch(x: Any) -> Any:
+        row = np.copy(x)[0]
+
+        def changed() -> Any:
+            row[0] = 9.0
+            return row * 1.0
+
+        return pg.cond(x[0, 0] > 0, changed, lambda: row * 2.0), row
+
+    for f in (in_a_loop, in_a_branch):
+        with pytest.raises(pg.ArgumentError, match="cannot assign to an array of the program"):
+            by_jit(f, X)
+
+
+def test_bodies_of_loops_see_what_views_show() -> None:
+    def looped(x: Any) -> Any:
+        y = np.copy(x)
+        turned = y.T
+        y[0] = 7.0
+
+        def body(i: Any, total: Any) -> Any:
+            own = np.copy(total)
+            np.squeeze(own[None])[0] += turned[0, 0]
+            return own
+
+        return pg.fori_loop(0, 3, body, np.zeros(2)), turned
+
+    total, turned = by_jit(looped, X)
+    np.testing.assert_array_equal(total, [21.0, 0.0])
+    np.testing.assert_array_equal(turned[:, 0], [7.0, 7.0, 7.0, 7.0])
+
+
 def test_chains_of_views_of_a_copy() -> None:
     names = {name: pair[0] for name, pair in FOREIGN.items()}
     exec(PRELUDE, names)

@@ -17,7 +17,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Recorder, innermost
+from primgraph.ir.primitive import Recorder, innermost, recording
 from primgraph.numpy.aliasing import (
     ARRAYS_WITHOUT_AXES,
     Family,
@@ -27,11 +27,15 @@ from primgraph.numpy.aliasing import (
     is_same_place,
     view_of,
 )
+from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
 from primgraph.operators.placing import is_computed, placed, put
 from primgraph.operators.variable import Variable, handles, in_manner
 from primgraph.source import caller
+
+# The reason why arrays that a body of a loop or a branch captures are not assigned to in it.
+_OF_AROUND = "the body of a loop or a branch cannot assign to an array of the program around it"
 
 
 class ChangingArray(Variable):
@@ -52,6 +56,12 @@ class ChangingArray(Variable):
         # Whether NumPy has a number here, for which `s += x` is another one.
         self._is_number = False
         super().__init__(recorder, value)
+
+    def captured_by(self, body: Any) -> Variable:
+        """Return the array that stands for this one in a body: it cannot be assigned to there."""
+        found = ChangingArray(body, body.own(self.value))
+        found.refusal = _OF_AROUND
+        return found
 
     @property
     def value(self) -> Value:
@@ -74,7 +84,10 @@ class ChangingArray(Variable):
         for array in reversed(chain):
             if array.link is not None and array._seen != family.version:
                 base = array.link.base
-                array._shown = array.link.again(Variable(base.recorder, base._shown)).value
+                # What it shows is of the program of the base, also where a body is built.
+                with recording(base.recorder):
+                    shown = array.link.again(Variable(base.recorder, base._shown))
+                array._shown = shown.value
             array._seen = family.version
 
     def change_to(self, found: Variable) -> None:
@@ -84,9 +97,12 @@ class ChangingArray(Variable):
         and `DTypeError` for a value that it cannot hold, `ArgumentError` for a view that NumPy
         makes read-only, or that shares elements in a way that no assignment goes through.
         """
-        if self.refusal:
+        refusal = self.refusal
+        if body_being_built() not in (None, self.recorder):
+            refusal = _OF_AROUND
+        if refusal:
             raise ArgumentError(
-                self.refusal, hint="y = x.copy() has elements of its own, which may be assigned to"
+                refusal, hint="y = x.copy() has elements of its own, which may be assigned to"
             )
         if found.shape != self.shape:
             raise ShapeError(f"{self.type} cannot be changed in place into {found.type}")

@@ -122,7 +122,7 @@ def body_being_built() -> Builder | None:
 def taken_in(body: Builder, given: Any) -> Any:
     """Return `given` with variables of `body` in place of those of the programs around it."""
     if isinstance(given, Variable):
-        return Variable(body, body.own(given.value)) if given.recorder is not body else given
+        return given.captured_by(body) if given.recorder is not body else given
     if type(given) in (list, tuple):
         return type(given)([taken_in(body, item) for item in given])
     if type(given) is dict:

@@ -92,6 +92,10 @@ class Variable(Handle):
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
         return self._given("stop_gradient", self)
 
+    def captured_by(self, body: Any) -> Variable:
+        """Return the variable that stands for this one in a body, a builder, that captures it."""
+        return Variable(body, body.own(self.value))
+
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return other arguments for a function where handles are of this class; None for these."""
