@@ -300,6 +300,15 @@ def test_numbers_are_no_arrays_that_change(number: str) -> None:
         np.testing.assert_allclose(mine, wanted, rtol=1e-15)
 
 
+def test_fill_leaves_numbers_as_they_are() -> None:
+    f = written(
+        "filled number", "s = np.sum(x)", "t = s.copy()", "t.fill(0.5)", "u = np.copy(s)",
+        "u.fill(0.5)", "t += s", "return t, u",
+    )  # fmt: skip
+    for mine, wanted in zip(by_jit(f, X), f(X), strict=True):
+        np.testing.assert_array_equal(mine, wanted)
+
+
 def test_fill_changes_copies_and_new_arrays() -> None:
     f = written(
         "fill", "y = x.copy()", "y.fill(0.5)", "z = np.empty(3)", "z.fill(2.0)",

@@ -48,7 +48,7 @@ _FRESH_IN_ORDER = frozenset((
 ))  # fmt: skip
 # Those that return arrays without axes, where others return NumPy's numbers.
 ARRAYS_WITHOUT_AXES = (VIEWS - {"einsum", "getitem"}) | {
-    "array", "asarray", "assign", "full_like", "ones_like", "where", "zeros_like",
+    "array", "asarray", "assign", "full_like", "ones_like", "select", "where", "zeros_like",
 }  # fmt: skip
 
 

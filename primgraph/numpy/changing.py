@@ -181,8 +181,9 @@ class ChangingArray(Variable):
         return self._changed("bitwise_xor", other)
 
     def fill(self, value: Any) -> None:
-        """`x[...] = value`."""
-        self[...] = value
+        """`x[...] = value`; a number, which NumPy's `x.copy()` is too, stays as it is."""
+        if not self._is_number:
+            self[...] = value
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements of the array as it is in one row."""
@@ -201,6 +202,7 @@ class ChangingArray(Variable):
         """Return the same elements as an array, and a variable, of its own."""
         same = functions["assign"](Variable(self.recorder, self.value))
         found = ChangingArray(self.recorder, same.value)
+        found._is_number = self._is_number
         found.is_in_order = order == "C" or self.ndim < 2 or (order == "K" and self.is_in_order)
         return found
 
