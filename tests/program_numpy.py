@@ -76,7 +76,7 @@ class NumpyProgram:
 
     @property
     def others(self) -> list[np.ndarray]:
-        return [x + x.dtype.type(0.05) * np.sin(3 * x + 1) for x in self.feeds]
+        return [np.asarray(x + x.dtype.type(0.05) * np.sin(3 * x + 1)) for x in self.feeds]
 
     @property
     def changes(self) -> bool:

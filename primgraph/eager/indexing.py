@@ -22,6 +22,7 @@ from primgraph.errors import (
 )
 from primgraph.ir.types import Shape
 from primgraph.operators.late import functions
+from primgraph.operators.variable import handles
 from primgraph.source import instruction
 
 T = TypeVar("T", bound=Differentiable)
@@ -71,7 +72,8 @@ def with_numbers(index: Any) -> Any:
     bounds: Any = (index.start, index.stop, index.step)
     if not any(isinstance(n, Differentiable) for n in bounds):
         return index
-    return slice(*[operator.index(n) if isinstance(n, Differentiable) else n for n in bounds])
+    start, stop, step = (operator.index(n) if handles((n,)) else n for n in bounds)
+    return slice(start, stop, step)
 
 
 def in_numpys_words(

@@ -105,7 +105,7 @@ class Link:
     The base is `args[hole]` or `options[hole]`, where these have None.
     """
 
-    base: ChangingArray
+    base: Any
     function: Callable[..., Any]
     args: tuple[Any, ...]
     options: Mapping[str, Any]
@@ -205,7 +205,7 @@ def view_of(
     args: tuple[Any, ...],
     options: Mapping[str, Any],
     number: int | None,
-    arrays: type[ChangingArray],
+    arrays: type[Handle],
 ) -> Link | None:
     """Return how result `number` of a call is a view of an argument; None if it is none."""
     name = function.__name__
@@ -226,7 +226,7 @@ def _hole(
     args: tuple[Any, ...],
     options: Mapping[str, Any],
     number: int | None,
-    arrays: type[ChangingArray],
+    arrays: type[Handle],
 ) -> int | str | None:
     """Return the place of the argument of which a result is a view."""
     if name == "einsum":

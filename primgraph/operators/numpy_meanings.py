@@ -313,7 +313,8 @@ def _nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
     found = called("nan_to_num", x, **options)
     if copy or not isinstance(x, Handle):
         return found
-    x[...] = found
+    array: Any = x
+    array[...] = found
     return x
 
 
