@@ -259,6 +259,9 @@ def test_unknown_layouts_are_an_error_where_they_matter(write: str, use: str) ->
     with pytest.raises(pg.ArgumentError, match="memory layout that is not known") as caught:
         pg.trace(written(write, *lines, write, f"return {use}"), pg.spec((2, 2)))
     assert write in str(caught.value)
+    turned = ("y = np.zeros((2, 2), order='F') + x", "z = y.reshape(-1)", "w = z[1:]")
+    with pytest.raises(pg.ArgumentError, match="memory layout that is not known"):
+        pg.trace(written(f"{write} turned", *turned, write, f"return {use}"), pg.spec((2, 2)))
     alone = written(f"{write} alone", *lines, "z[0] = 5.0", "return z * 1.0, w * 1.0")
     x = np.array([[2.0, 1.0], [0.5, 3.0]])
     for mine, wanted in zip(by_jit(alone, x), alone(x), strict=True):
@@ -266,8 +269,13 @@ def test_unknown_layouts_are_an_error_where_they_matter(write: str, use: str) ->
 
 
 @pytest.mark.parametrize(
-    "new", ["np.add(x, 1.0)", "np.where(x > 0, x, 1.0)", "np.concatenate([x, x])"]
-)
+    "new",
+    [
+        "np.add(x, 1.0)", "np.where(x > 0, x, 1)", "np.stack([x, x])", "np.copy(x)", "np.array(x)",
+        "np.zeros_like(x)", "np.ones((3, 4)) * x", "np.abs(x) / 2", "np.zeros((2, 3))",
+        "np.array([x[0], x[1]])", "np.full_like(x, 2.0)", "np.cumsum(x, axis=0)",
+    ],
+)  # fmt: skip
 def test_layouts_of_new_arrays_are_known(new: str) -> None:
     f = written(new, f"y = {new}", "z = y.reshape(-1)", "z[1] = 9.0", "return y, z")
     for mine, wanted in zip(by_jit(f, X), f(X), strict=True):

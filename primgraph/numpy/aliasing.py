@@ -41,10 +41,10 @@ _IN_ORDER = VIEWS - {
 }  # fmt: skip
 # Functions, beside NumPy's ufuncs, whose results lie in C order if all arguments do.
 _FRESH_IN_ORDER = frozenset((
-    "abs", "assign", "astype", "broadcast_to", "clip", "concatenate", "cumprod", "cumsum", "diff",
-    "divide", "dot", "eye", "flatten", "full_like", "max", "mean", "min", "nan_to_num", "ones_like",
-    "outer", "pad", "repeat", "reshape", "ravel", "round", "set_slice", "sort", "stack", "std",
-    "sum", "tile", "tril", "triu", "var", "vstack", "where", "zeros_like",
+    "abs", "array", "asarray", "assign", "astype", "broadcast_to", "clip", "concatenate", "cumprod",
+    "cumsum", "diff", "divide", "dot", "eye", "flatten", "full_like", "max", "mean", "min",
+    "nan_to_num", "ones_like", "outer", "pad", "repeat", "reshape", "ravel", "round", "set_slice",
+    "sort", "stack", "std", "sum", "tile", "tril", "triu", "var", "vstack", "where", "zeros_like",
 ))  # fmt: skip
 # Those that return arrays without axes, where others return NumPy's numbers.
 ARRAYS_WITHOUT_AXES = (VIEWS - {"einsum", "getitem"}) | {
@@ -244,7 +244,7 @@ def _gives_view(link: Link) -> bool:
     if name == "getitem":
         return is_basic(link.index, base.ndim)
     if name == "diag":
-        return base.ndim == 2
+        return bool(base.ndim == 2)
     if name == "meshgrid":
         return link.options.get("copy") is False
     if name == "astype":

@@ -409,7 +409,13 @@ def filling(function: Callable[..., Any]) -> Callable[..., Any]:
         found = function(*args, **kwargs)
         if function.__name__.startswith("empty") and isinstance(found, np.ndarray):
             found = np.zeros_like(found)
-        return changing(found)
+        made = changing(found)
+        if isinstance(made, ChangingArray):
+            given = (*args, *kwargs.values())
+            is_turned = any(isinstance(v, str) and v in ("A", "F") for v in given)
+            known = all(getattr(v, "is_in_order", True) for v in handles(given))
+            made.is_in_order = made.ndim < 2 or (known and not is_turned)
+        return made
 
     return call
 
