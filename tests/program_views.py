@@ -22,7 +22,7 @@ _VIEWS = {
     1: [
         "{y}[1:]", "{y}[:-1]", "{y}[::2]", "{y}[::-1]", "{y}[..., ::2]", "{y}[-1:]", "np.flip({y})",
         "np.flip({y}, 0)", "np.flipud({y})", "np.array_split({y}, 2)[0]", "np.split({y}, [1])[1]",
-        "{y}[..., -1:]", "{y}[np.array([0, 0])]", "list({y})[0]", "np.unstack({y})[-1]",
+        "{y}[..., -1:]", "{y}[np.array([0, 0])].copy()", "list({y})[0]", "np.unstack({y})[-1]",
         "{y}[np.argmax(distinct({y}.ravel())) % {y}.shape[0]]",
     ],
     2: [
