@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from program_draft import Choices
 from program_numpy_rows import EXPRESSIONS, FOREIGN, PRELUDE, STATEMENTS, WIDE
+from program_views import views_of
 
 import primgraph as pg
 
@@ -25,6 +26,7 @@ _HUGE = 40.0
 _TRIES = 12
 _NARROW = 0.12
 _OF_STATEMENTS = 0.2
+_OF_VIEWS = 0.06
 _INTEGERS = 0.1
 _SHAPES = ((3,), (4,), (2, 3), (3, 3), (2, 2), (5,), (2, 2, 2), (1, 3), (), (1,), (2, 3, 3))
 
@@ -74,7 +76,7 @@ class NumpyProgram:
 
     @property
     def others(self) -> list[np.ndarray]:
-        return [x + x.dtype.type(0.05) * np.sin(3 * x + 1) for x in self.feeds]
+        return [np.asarray(x + x.dtype.type(0.05) * np.sin(3 * x + 1)) for x in self.feeds]
 
     @property
     def changes(self) -> bool:
@@ -120,6 +122,14 @@ class _Draft(Choices):
     def _step(self) -> None:
         for _ in range(_TRIES):
             name = f"v{len(self.steps)}"
+            if self.chance(_OF_VIEWS):
+                operand = self._operand("n", {})
+                if operand in self.known:
+                    lines = views_of(self, operand, self.known[operand], name, self.space)
+                    if self._holds(name, lines):
+                        self.steps.append((name, lines))
+                        return
+                continue
             if self.chance(_OF_STATEMENTS):
                 text = self.choose(STATEMENTS).strip()
             else:

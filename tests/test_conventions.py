@@ -455,7 +455,17 @@ PROMISES = {
         ("tensors", "what_does_not_fit_is_not_put_in_place"),
         ("tensors", "a_leaf_changed_within_no_grad_stays_a_leaf"),
     ),
-    "Views do not write through": (("tensors", "a_change_of_a_view_warns_with_both_lines"),),
+    "Views write through as NumPy's do": (
+        ("tensors", "a_change_of_a_view_changes_its_base"),
+        ("view_writes", "writes_through_views_are_numpys"),
+        ("view_writes", "chains_of_views_of_a_copy"),
+        ("view_writes", "views_that_numpy_makes_read_only_are_refused"),
+        ("tensors", "a_change_of_a_view_of_megengine_warns_with_both_lines"),
+    ),
+    "`reshape` and `ravel` give a view": (
+        ("view_writes", "unknown_layouts_are_an_error_where_they_matter"),
+        ("view_writes", "layouts_of_new_arrays_are_known"),
+    ),
     "Views of tensors of `compat.torch`": (
         ("compat_views", "writes_through_data_are_kept"),
         ("compat_views", "random_changes_of_views"),

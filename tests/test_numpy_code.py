@@ -231,11 +231,8 @@ def through_a_view(x: Any) -> Any:
     return np.sum(y)
 
 
-def test_views_do_not_write_through() -> None:
-    with pytest.raises(pg.ArgumentError, match="changed through a view") as caught:
-        pg.trace(through_a_view, pg.spec(3))
-    assert "row[1] = x[0]" in str(caught.value)
-    assert "return np.sum(y)" in str(caught.value)
+def test_views_write_through() -> None:
+    np.testing.assert_array_equal(pg.jit(through_a_view)(X), through_a_view(X))
 
     def alone(x: Any) -> Any:
         x = np.reshape(x, (1, 3))

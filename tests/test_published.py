@@ -158,5 +158,4 @@ def test_parts_are_added_to_in_place() -> None:
     x = np.array([1.0, 2.0])
     for one, other in zip(pg.jit(added)(x), added(x), strict=True):
         np.testing.assert_array_equal(one, other)
-    with pytest.raises(pg.ArgumentError, match="views do not write through"):
-        pg.jit(misplaced)(x)
+    np.testing.assert_array_equal(pg.jit(misplaced)(x), misplaced(x))

@@ -112,7 +112,7 @@ def held_by_the_user(training):
         np.asarray(gradient)[3:, ::2],
         w.detach(),
         w.detach()[2:5],
-        w.T,
+        w.T.copy(),
         gradient,
         pg.tanh(w),
         gradient.detach() * 2,

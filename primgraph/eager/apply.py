@@ -10,15 +10,17 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.eager.adoption import adopting
+from primgraph.eager.indexing import with_numbers
 from primgraph.eager.mixed import in_program_of, in_trace_of
 from primgraph.eager.node import Node, given
 from primgraph.eager.recording import is_tracked
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, key_of, together, traced
 from primgraph.eager.tensor import Tensor
-from primgraph.eager.views import makes_views, share_step
+from primgraph.eager.views import makes_views, share_as_numpy, share_step
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
+from primgraph.numpy.aliasing import view_of
 from primgraph.operators.call import appliers
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import array_of
@@ -57,6 +59,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     adoption = adopting.get()
     if adoption is not None:
         return in_trace_of(adoption, function, args, kwargs)
+    if function in _by_masks:
+        args = [args[0], *map(with_numbers, args[1:2]), *args[2:]]
+        if "index" in kwargs:
+            kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
     inputs: list[Node] = []
     # Python's floats, and what is made of nothing, have the dtype that is the default now.
     key: list[Any] = [function, get_default_dtype()]
@@ -64,7 +70,7 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     for argument in args:
         kind = type(argument)
         if kind is Tensor:
-            node = argument.node
+            node = argument.last_node if argument._alias is None else argument.node
             inputs.append(node)
             key.append(node.type)
         elif kind is float or kind is int:
@@ -102,22 +108,33 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         found = family(Node(step.type, step, nodes, tracked, place))
         if not tracked:
             postpone(found)
-        if family.writes_through and makes_views(function):
-            _shared([found], function, args, call)
+        if family.writes_through and makes_views(function, family):
+            _shared([found], function, args, kwargs, call)
         return found
-    results = [family(_made(s, nodes, place)) for s in call.steps]
+    results = [family(_made(s, nodes, place, family)) for s in call.steps]
     for result in results:
         if not result.node.tracked:
             postpone(result)
-    if family.writes_through and makes_views(function):
-        _shared(results, function, args, call)
+    if family.writes_through and makes_views(function, family):
+        _shared(results, function, args, kwargs, call)
     return together(call, results)
 
 
 def _shared(
-    results: Sequence[Tensor], function: Callable[..., Any], args: Sequence[Any], call: Call
+    results: Sequence[Tensor],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    call: Call,
 ) -> None:
-    """Let results that are views share the elements of the first argument."""
+    """Let results that are views share the elements of an argument."""
+    if not type(results[0]).shares_detached:
+        for i, (result, step) in enumerate(zip(results, call.steps, strict=True)):
+            number = None if call.tree is None else i
+            link = view_of(function, tuple(args), kwargs, number, Tensor)
+            if link is not None:
+                share_as_numpy(result, step, link)
+        return
     source = args[0] if args else None
     if isinstance(source, Tensor):
         for result, step in zip(results, call.steps, strict=True):
@@ -168,12 +185,18 @@ def _family(argument: Any, known: type[Tensor]) -> type[Tensor]:
     return known
 
 
-def _made(step: Step, inputs: tuple[Node, ...], place: tuple[CodeType, int] | None) -> Node:
+def _made(
+    step: Step,
+    inputs: tuple[Node, ...],
+    place: tuple[CodeType, int] | None,
+    family: type[Tensor],
+) -> Node:
     tracked = is_tracked(step, inputs)
     node = Node(step.type, step, inputs, tracked, place)
     if step.is_view:
         (source,) = inputs
-        node.base = source.holder
+        if not family.writes_through:
+            node.base = source.holder
         if not tracked and source.array is not None:
             # Other parts of one array are no other structure.
             node.array = step.evaluate([source.array])

@@ -67,11 +67,14 @@ class Differentiable(Handle):
     Gradients are of its `family`.
     """
 
-    __slots__ = ("__weakref__", "_alias", "_backward", "node")
+    # The node that was shown last is in `last_node`: that of a view may be older than its storage.
+    __slots__ = ("__weakref__", "_alias", "_backward", "last_node")
 
     family: ClassVar[type[Tensor]]
     # Whether a change in place of a view changes what it is a view of.
     writes_through: ClassVar[bool] = False
+    # Whether `x.detach()` is a view, and a change that is not recorded keeps the derivative.
+    shares_detached: ClassVar[bool] = False
 
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
@@ -81,14 +84,26 @@ class Differentiable(Handle):
     def __init__(self, node: Node) -> None:
         # What shares its elements, in families in which views do.
         self._alias: Storage | View | None = None
-        self.node = node
+        self.last_node = node
         # What concerns `backward`; most tensors have nothing of it.
         self._backward: _Backward | None = None
         node.holder = ref(self)  # type: ignore[arg-type]
 
     @property
+    def node(self) -> Node:
+        """The node that this shows; that of a view is of what its storage holds by now."""
+        alias = self._alias
+        if alias is not None and alias.is_stale:
+            alias.refresh(self)  # type: ignore[arg-type]
+        return self.last_node
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        self.last_node = node
+
+    @property
     def type(self) -> TensorType:
-        return self.node.type
+        return self.last_node.type
 
     def show(self, node: Node) -> None:
         """Show another value from now on. Gradients by what it was are its own, too."""
@@ -301,7 +316,7 @@ class Differentiable(Handle):
 
 
 # Sets the slot itself, also of tensors of classes with a property of that name.
-set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["node"].__set__
+set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["last_node"].__set__
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

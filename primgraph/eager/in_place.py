@@ -1,6 +1,6 @@
 """Operations in place: the tensor shows another value, and what it was computed into keeps its own.
 
-Views do not write through, of which a warning tells, but in families where they do.
+Views write through, but in families where they do not: a warning tells there.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from primgraph.eager.indexing import (
     in_numpys_words,
     moves,
     require_fit,
+    with_numbers,
 )
 from primgraph.eager.run import along, origin_of, source_of
 from primgraph.eager.views import with_history
@@ -62,7 +63,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     node, before = value.node, tensor.node
     if is_trained:
         node = leaf(node, True)
-    elif tensor.writes_through and not recording.is_on.get():
+    elif tensor.shares_detached and not recording.is_on.get():
         node = with_history(before, node)
     calls = tensor.storing(node, {})
     if tensor.has_hooks and not is_trained:
@@ -74,7 +75,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
 
 def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
     """Let `tensor` show elements of `value` at `index` from now on."""
-    known = constant(index)
+    known = constant(with_numbers(index))
     entries = known if isinstance(known, tuple) else (known,)
     number = _as_data(tensor, value)
     try:
@@ -120,16 +121,18 @@ def _fitting(tensor: Tensor, value: Any) -> Any:
 
 
 def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
-    """Warn where this is a view of a tensor that is still there: it stays as it is."""
+    """Warn where this was taken from a tensor that is still there, which stays as it is."""
     base = None if tensor.node.base is None else tensor.node.base()
-    if tensor.writes_through or base is None or base is tensor or (augmented and _is_stored_back()):
+    if tensor.shares_detached or base is None or base is tensor:
+        return
+    if augmented and _is_stored_back():
         return
     place = caller()
     taken = source_of(tensor.node)
     taken_at = "" if taken is None else f", taken at {taken}   {taken.text}"
     warnings.warn_explicit(
-        f"this changes a view{taken_at}, and not what it is a view of: views do not write "
-        "through; write x[index] = ... on the tensor itself",
+        f"this changes a tensor{taken_at}, and not the one that it was taken from: the two share "
+        "no elements; write x[index] = ... on that one",
         TensorWarning,
         place.file,
         place.line,

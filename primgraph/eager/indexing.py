@@ -42,9 +42,8 @@ def elements_at(tensor: T, index: Any) -> T:
     `IndexError`, in its words, for an index that does not fit and is known by now.
     """
     entries = index if isinstance(index, tuple) else (index,)
-    if any(type(entry) is slice for entry in entries):
-        entries = tuple([_with_numbers(entry) for entry in entries])
-        index = entries if isinstance(index, tuple) else entries[0]
+    index = with_numbers(index)
+    entries = index if isinstance(index, tuple) else (index,)
     try:
         if all(type(entry) in _BASIC for entry in entries):
             moving = _moving(tensor, entries)
@@ -59,14 +58,21 @@ def elements_at(tensor: T, index: Any) -> T:
     return part
 
 
-def _with_numbers(entry: Any) -> Any:
-    """A slice whose bounds are tensors with the numbers in these."""
-    if type(entry) is not slice or not any(
-        isinstance(n, Differentiable) for n in (entry.start, entry.stop, entry.step)
-    ):
-        return entry
-    bounds: Any = (entry.start, entry.stop, entry.step)
-    start, stop, step = (operator.index(b) if handles((b,)) else b for b in bounds)
+def with_numbers(index: Any) -> Any:
+    """Return an index in which slices have numbers for bounds that are tensors.
+
+    In functions that are traced the bounds stay, as they may be others in the next call.
+    """
+    if adopting.get() is not None:
+        return index
+    if type(index) is tuple and any(type(entry) is slice for entry in index):
+        return tuple([with_numbers(entry) for entry in index])
+    if type(index) is not slice:
+        return index
+    bounds: Any = (index.start, index.stop, index.step)
+    if not any(isinstance(n, Differentiable) for n in bounds):
+        return index
+    start, stop, step = (operator.index(n) if handles((n,)) else n for n in bounds)
     return slice(start, stop, step)
 
 

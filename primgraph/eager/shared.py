@@ -31,7 +31,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 # The slot itself, which is there in tensors of both kinds: the node that a tensor had when it was
 # changed or read last.
-_slot: Any = vars(Differentiable)["node"]
+_slot: Any = vars(Differentiable)["last_node"]
 
 
 class _Standing:

@@ -17,12 +17,12 @@ from primgraph.eager.in_place import change, set_elements
 from primgraph.eager.indexing import elements_at
 from primgraph.eager.node import given
 from primgraph.eager.run import compute, source_of
-from primgraph.eager.views import share_all, share_part
+from primgraph.eager.views import View, share_all, share_part
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.ir.sheet import facts
 from primgraph.ir.types import NAME_OF_DTYPE
 from primgraph.operators.call import appliers
-from primgraph.operators.late import functions
+from primgraph.operators.late import functions, named_function
 from primgraph.program.sharing import Share
 
 
@@ -33,15 +33,16 @@ class Tensor(Differentiable):
     them: `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison that steers
     Python. Operators and methods are those of every array of primgraph.
 
-    Operations in place let this handle show another value. What was computed from the former one
-    keeps it, so that no gradient becomes wrong; views do not write through to what they were
-    taken from.
+    Operations in place let this handle show another value, and with it what it is a view of, and
+    all other views of that. What was computed from the former value keeps it, so that no gradient
+    becomes wrong.
 
     A subclass has other manners: what is computed with one of its tensors, gradients too, are
     tensors of its `family`, which is the subclass itself unless it says otherwise.
     """
 
     __slots__ = ("_label", "_shares")
+    writes_through: ClassVar[bool] = True
     _called = "a tensor"
     # What it is called in programs and by optimizers, and what it has in common with programs;
     # only tensors that are parameters have these.
@@ -109,17 +110,41 @@ class Tensor(Differentiable):
     def __getitem__(self, index: Any) -> Self:
         found = elements_at(self, index)
         if self.writes_through and isinstance(found, Tensor):
-            share_part(found, self, index)
+            alias = found._alias
+            if not isinstance(alias, View) or alias.source() is not self:
+                share_part(found, self, index)
         return found
 
     def detach(self) -> Tensor:
         found = super().detach()
-        if self.writes_through and isinstance(found, Tensor):
+        if self.shares_detached and isinstance(found, Tensor):
             share_all(found, self)
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         set_elements(self, index, value)
+
+    def conj(self) -> Any:
+        """Return the conjugates of complex numbers; a tensor of real ones is returned itself."""
+        if self.type.is_complex or self.shares_detached:
+            return named_function("conj")(self)
+        return self
+
+    conjugate = conj
+
+    def change_to(self, found: Any) -> None:
+        """Show the elements of `found` from now on, which is of the same shape."""
+        change(self, functions["asarray"](found))
+
+    def _laid_out(self, order: str) -> Tensor:
+        """Return this tensor if NumPy's array would lie in memory in that order, else a copy."""
+        alias = self._alias
+        layout = alias.layout() if isinstance(alias, View) else np.empty(self.shape, np.int8)
+        if layout is None or order not in ("C", "F"):
+            return self
+        flags = layout.flags
+        is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
+        return self if is_so else self.clone()
 
     def add_(self, other: Any) -> Self:
         """`x += other`."""
@@ -146,9 +171,9 @@ class Tensor(Differentiable):
         """`number` at every place from now on."""
         return change(self, Tensor(given(np.full(self.shape, number, self.dtype))))
 
-    def fill(self, value: float) -> None:
+    def fill(self, value: Any) -> None:
         """`value` at every place from now on, as NumPy's arrays have it."""
-        self.fill_(value)
+        self[...] = value
 
     def zero_(self) -> Self:
         """Zeros from now on."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
 from weakref import ref
 
 import numpy as np
@@ -20,51 +20,25 @@ import numpy as np
 from primgraph.atomic import Call, call_all
 from primgraph.eager import recording
 from primgraph.eager.differentiable import Differentiable, leaf
-from primgraph.eager.indexing import elements_at
+from primgraph.eager.indexing import elements_at, with_numbers
 from primgraph.eager.node import Node
 from primgraph.eager.reverse import unheld
 from primgraph.eager.run import along
 from primgraph.eager.steps import Step, Traced, traced
 from primgraph.errors import ArgumentError, NotDifferentiable
-from primgraph.ir.graph import Equation
-from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
+from primgraph.numpy.aliasing import VIEWS, Link, is_basic
 from primgraph.operators.call import called
 from primgraph.operators.indexing import set_places
 from primgraph.operators.late import functions
 from primgraph.operators.variable import Variable, emit
+from primgraph.operators.view_graphs import ViewGraph
 from primgraph.primitives.elementwise import as_another
-from primgraph.primitives.shapes import broadcast
 
 if TYPE_CHECKING:
     from primgraph.eager.tensor import Tensor
 
 Array: TypeAlias = np.ndarray[Any, Any]
-
-
-# The slot itself, which is there in all tensors: the node that a tensor had last.
-_slot: Any = vars(Differentiable)["node"]
-
-
-class Sharing:
-    """Mixin of tensors whose views write through: a view shows what its storage holds by now."""
-
-    __slots__ = ()
-
-    writes_through: ClassVar[bool] = True
-    _alias: Storage | View | None
-
-    @property
-    def node(self) -> Node:
-        alias = self._alias
-        if alias is not None and alias.is_stale:
-            alias.refresh(cast("Tensor", self))
-        found: Node = _slot.__get__(self)
-        return found
-
-    @node.setter
-    def node(self, node: Node) -> None:
-        _slot.__set__(self, node)
 
 
 @final
@@ -107,10 +81,11 @@ class View:
 
     `take` gives the node from that of the source, and `part` the same view of an array of NumPy;
     it is None for what is computed from elements, such as the real parts of complex numbers. With
-    `is_followed` derivatives go through. `seen` is the version of the storage that is shown.
+    `is_followed` derivatives go through. `seen` is the version of the storage that is shown, and
+    `refusal` the reason why the view cannot be written to, if there is one.
     """
 
-    __slots__ = ("is_followed", "outer", "part", "seen", "source", "storage", "take")
+    __slots__ = ("is_followed", "outer", "part", "refusal", "seen", "source", "storage", "take")
 
     def __init__(
         self,
@@ -130,7 +105,12 @@ class View:
         self.take = take
         self.part = part
         self.is_followed = is_followed
+        self.refusal = ""
         self.seen = self.storage.version
+
+    def layout(self) -> Array | None:
+        """An array that lies in memory as this view of a C-contiguous array does in NumPy."""
+        return self._of(self._unset())
 
     @property
     def is_copy(self) -> bool:
@@ -186,7 +166,7 @@ class View:
 
     def _shown(self, tensor: Tensor, source: Node) -> Node:
         """The node of `tensor`, which shows this view of `source`."""
-        before: Node = _slot.__get__(tensor)
+        before = tensor.last_node
         if not self.is_stale:
             return before
         self.seen = self.storage.version
@@ -209,16 +189,22 @@ class View:
         Raises `ArgumentError` for elements that are computed, and for those that several places of
         the view share, `NotDifferentiable` for a view of a leaf that requires a gradient.
         """
-        places = np.full(self.storage.node.type.shape, -1)
-        part = self._of(places)
+        refusals = [view.refusal for view in self._way() if view.refusal]
+        if refusals:
+            raise ArgumentError(
+                refusals[0], hint="x.copy() has elements of its own, which may be assigned to"
+            )
+        shape = self.storage.node.type.shape
+        part = self._of(np.arange(self.storage.node.type.size).reshape(shape))
         if part is None:
             raise ArgumentError(
                 "this is computed from the elements of another tensor, and cannot be changed in "
                 "place: it would be the other tensor that changes",
                 hint="compute the new elements, and write them to the other tensor",
             )
-        extents = zip(part.strides, part.shape, strict=True)
-        if any(step == 0 and n > 1 for step, n in extents):
+        places = np.full(shape, -1)
+        places.reshape(-1)[part] = np.arange(part.size).reshape(part.shape)
+        if np.count_nonzero(places >= 0) < part.size:
             raise ArgumentError(
                 "unsupported operation: more than one element of the written-to tensor refers to a "
                 "single memory location",
@@ -233,14 +219,11 @@ class View:
             whole = owner
         else:
             whole = family(unheld(stored.get(self.storage, self.storage.node)))
-        # NumPy makes broadcast views read-only; the elements of this one lie at different places.
-        part.flags.writeable = True
-        part[...] = np.arange(part.size).reshape(part.shape)
         with nullcontext() if is_recorded else recording.no_grad():
             value = family(unheld(node))
             numbers, taking = np.maximum(places, 0), places >= 0
             new = _whole(whole, numbers, taking, value).node
-        if not is_recorded:
+        if not is_recorded and family.shares_detached:
             new = with_history(whole.node, new)
         calls = self.storage.putting(new, stored)
         if owner is not None:
@@ -316,9 +299,13 @@ _SHARING = frozenset(
 _COMPUTED = frozenset(("conj", "diagonal", "imag", "real"))
 
 
-def makes_views(function: Callable[..., Any]) -> bool:
-    """Whether results of `function`, as it is applied to variables, may share elements."""
-    return function.__name__ in _SHARING and function in called
+def makes_views(function: Callable[..., Any], family: type[Tensor]) -> bool:
+    """Whether results of `function`, as it is applied to variables, may share elements.
+
+    Tensors do so as NumPy's arrays, or as in torch.
+    """
+    names = _SHARING if family.shares_detached else VIEWS
+    return function.__name__ in names and function in called
 
 
 def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step: Step) -> None:
@@ -331,37 +318,48 @@ def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step
         tracked = followed and bool(step.reaching) and node.tracked
         return Node(step.type, step, (node,), tracked, node.place)
 
-    view = View(source, take, _parted(step) if step.is_view else None, followed)
+    view = View(source, take, _part(step), followed)
     # Only a reshape of what lies in memory in another order is a copy.
     is_plain = view.outer is None and isinstance(step, Traced) and len(step.graph.body) < 2
     if is_plain or view.part is None or not view.is_copy:
         found._alias = view
 
 
-def _parted(step: Step) -> Callable[[Array], Array]:
-    """Return the function that gives the same view, as `step` is, of any array."""
-    assert isinstance(step, Traced)
-    graph = step.graph
-
-    def part(array: Array) -> Array:
-        known = dict.fromkeys(graph.inputs, array)
-        for eqn in graph.body:
-            x = known[eqn.inputs[0]]
-            found = _repeated(x, **eqn.kwargs) if eqn.op is broadcast else _moved(eqn, x)
-            known.update(zip(eqn.outputs, found if eqn.op.multiple else (found,), strict=True))
-        return known[graph.outputs[0]]
-
-    return part
+def _part(step: Step) -> Callable[[Array], Array] | None:
+    """Return the function that gives the same view, as `step` is, of any array; None for others."""
+    return ViewGraph(step.graph).part if step.is_view and isinstance(step, Traced) else None
 
 
-def _moved(eqn: Equation, x: Array) -> Any:
-    assert isinstance(eqn.op, Primitive)
-    return eqn.op.impl(x, **eqn.kwargs)
+def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
+    """Let `found`, the result of `step`, share the elements of the base, as NumPy's view does.
 
+    Elements that were computed count as C-contiguous.
+    """
+    source: Any = link.base
+    followed, family = recording.is_on.get(), type(source).family
+    part = _part(step)
 
-def _repeated(x: Array, *, shape: Any, new_axes: Any) -> Array:
-    """`x`, each element at several places, where the primitive copies."""
-    return np.broadcast_to(np.expand_dims(x, new_axes), shape)
+    def take(node: Node) -> Node:
+        if part is not None:
+            tracked = followed and bool(step.reaching) and node.tracked
+            return Node(step.type, step, (node,), tracked, node.place)
+        with recording.set_grad_enabled(followed):
+            taken: Node = link.again(family(unheld(node))).node
+            return taken
+
+    if part is None and link.name == "getitem":
+        # An index of tensors, whose numbers `share_part` asks for.
+        return
+    if link.may_copy:
+        alias = source._alias
+        unset = np.empty(source.shape, np.int8)
+        layout = alias.layout() if isinstance(alias, View) else unset
+        if layout is None or link.copies(layout):
+            return
+    if part is None and link.graph is not None:
+        part = link.graph.part
+    found._alias = view = View(source, take, part, followed)
+    view.refusal = link.read_only
 
 
 def share_part(found: Tensor, source: Tensor, index: Any) -> None:
@@ -369,9 +367,12 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
     entries = index if isinstance(index, tuple) else (index,)
     if any(isinstance(entry, bool | np.bool_) or not _is_basic(entry) for entry in entries):
         return
-    known = tuple([entry if _is_plain(entry) else entry.__index__() for entry in entries])
+    known = tuple([with_numbers(e) if _is_plain(e) else e.__index__() for e in entries])
     followed = recording.is_on.get()
     family = type(source).family
+    if not (family.shares_detached or is_basic(known, source.ndim)):
+        # NumPy gives a number for a single element, where torch gives a view.
+        return
 
     def take(node: Node) -> Node:
         with recording.set_grad_enabled(followed):
@@ -384,8 +385,8 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
 
 def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> Any:
     """Return `found`, which is `function(source)` and changes with it, if both are tensors."""
-    if isinstance(found, Sharing) and isinstance(source, Sharing):
-        family, followed = type(source).family, recording.is_on.get()  # type: ignore[attr-defined]
+    if isinstance(found, Differentiable) and isinstance(source, Differentiable):
+        family, followed = type(source).family, recording.is_on.get()
 
         def take(node: Node) -> Node:
             with recording.set_grad_enabled(followed):

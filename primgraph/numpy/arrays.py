@@ -36,6 +36,8 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
     """An array as `np.array` makes it; a program's where there is a variable in nested lists."""
     if not handles((object,)):
         return np.array(object, dtype, ndmin=ndmin, **options)
+    if not options.get("copy", True) and _is_array(object, dtype):
+        return object if object.ndim >= ndmin else object[(None,) * (ndmin - object.ndim)]
     found = changing(functions["array"](object, dtype))
     if hasattr(found, "clone"):
         # It may be a view of a tensor, which NumPy's would not be.
@@ -45,6 +47,11 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
     return functions["reshape"](found, (1,) * (ndmin - found.ndim) + found.shape)
 
 
+def _is_array(given: Any, dtype: Any) -> bool:
+    """Whether NumPy would return an array of that dtype as it is."""
+    return isinstance(given, Handle) and (dtype is None or np.dtype(dtype) == given.dtype)
+
+
 def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
     """One of NumPy's functions that make arrays of what may have variables in it."""
 
@@ -52,10 +59,21 @@ def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
     def made(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
         if not handles((a,)):
             return original(a, dtype, *args, **options)
+        order = args[0] if args else options.get("order")
+        if original.__name__ in _ORDERS and getattr(a, "ndim", 1) == 0:
+            # NumPy gives these at least one axis.
+            a = a[None]
+        if _is_array(a, dtype) and not options.get("copy"):
+            order = order or _ORDERS.get(original.__name__)
+            laid_out = getattr(type(a), "_laid_out", None)
+            return a if order is None or laid_out is None else laid_out(a, order)
         return functions["array"](a, dtype)
 
     return made
 
+
+# The memory layouts that functions promise, beside those of their arguments.
+_ORDERS = {"ascontiguousarray": "C", "asfortranarray": "F"}
 
 asanyarray = _as_array(np.asanyarray)
 asarray = _as_array(np.asarray)

@@ -1,70 +1,73 @@
 """Arrays of a program that may be assigned to, as NumPy's: the handle means another value then.
 
-What is taken of an array by slices or in another shape is a view of it: it shows what the array
-holds when it is looked at. Views do not write through: what an assignment to one should have
-changed is an error where it is used afterwards, with both lines.
+An array and its views share elements: an assignment to one of them changes all. See `aliasing` on
+what counts as a view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Recorder, innermost
+from primgraph.ir.primitive import Recorder, innermost, recording
+from primgraph.numpy.aliasing import (
+    ARRAYS_WITHOUT_AXES,
+    Family,
+    Link,
+    frozen,
+    is_new_in_order,
+    is_same_place,
+    view_of,
+)
+from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
 from primgraph.operators.placing import is_computed, placed, put
-from primgraph.operators.variable import Variable, handles
+from primgraph.operators.variable import Variable, handles, in_manner
 from primgraph.source import caller
 
-# Functions that give views of their first argument where they do so of NumPy's arrays.
-_VIEWS = frozenset((
-    "array_split", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diag",
-    "diagonal", "dsplit", "expand_dims", "flip", "fliplr", "flipud", "getitem", "hsplit",
-    "matrix_transpose", "moveaxis", "ravel", "reshape", "rollaxis", "rot90", "split", "squeeze",
-    "swapaxes", "transpose", "unstack", "vsplit",
-))  # fmt: skip
-
-
-class _Family:
-    """An array and its views: how often one of them was assigned to."""
-
-    __slots__ = ("version",)
-
-    def __init__(self) -> None:
-        self.version = 0
+# The reason why arrays that a body of a loop or a branch captures are not assigned to in it.
+_OF_AROUND = "the body of a loop or a branch cannot assign to an array of the program around it"
 
 
 class ChangingArray(Variable):
     """A variable that may be assigned to: `y[1:] = x`, `y += 1`. See the module."""
 
-    __slots__ = ("_broke", "_broken", "_family", "_index", "_seen", "_shown", "_source")
+    __slots__ = ("_family", "_is_number", "_seen", "_shown", "is_in_order", "link", "refusal")
 
     def __init__(self, recorder: Recorder, value: Value) -> None:
-        self._family: _Family | None = None
-        # The array that this is a view of, and what makes it of that.
-        self._source: tuple[ChangingArray, Callable[[Any], Any]] | None = None
+        self._family: Family | None = None
         self._seen = 0
-        # The line that should have changed this array through a view of it.
-        self._broken: Any = None
-        # The index by which this was taken, and arrays that may not be used since this was changed.
-        self._index: Any = None
-        self._broke: list[ChangingArray] = []
         self._shown = value
+        # How this is a view of another array; None for an array of its own.
+        self.link: Link | None = None
+        # The reason why it cannot be assigned to; empty if it can be.
+        self.refusal = ""
+        # Whether the axes lie in memory in their order, as far as that is known.
+        self.is_in_order = True
+        # Whether NumPy has a number here, for which `s += x` is another one.
+        self._is_number = False
         super().__init__(recorder, value)
+
+    def captured_by(self, body: Any) -> Variable:
+        """Return the array that stands for this one in a body: it cannot be assigned to there."""
+        found = ChangingArray(body, body.own(self.value))
+        found.refusal = _OF_AROUND
+        return found
 
     @property
     def value(self) -> Value:
         """The value that the array is now."""
         family = self._family
-        if family is not None and self._seen != family.version:
+        if family is not None and (self._seen != family.version or family.outer is not None):
             self._look_again(family)
         return self._shown
 
@@ -72,71 +75,76 @@ class ChangingArray(Variable):
     def value(self, value: Value) -> None:
         self._shown = value
 
-    def _look_again(self, family: _Family) -> None:
-        """What the array holds after one of its family was assigned to."""
+    def _look_again(self, family: Family) -> None:
+        """Show what the array holds after one of its family was assigned to."""
+        family.require_known()
         chain = [self]
-        while chain[-1]._source is not None and chain[-1]._seen != family.version:
-            chain.append(chain[-1]._source[0])
+        while chain[-1].link is not None and chain[-1]._seen != family.version:
+            chain.append(chain[-1].link.base)
         for array in reversed(chain):
-            if array._broken is not None:
-                place = array._broken
-                raise ArgumentError(
-                    "an array is used that was to be changed through a view of it, and views do "
-                    "not write through",
-                    origin=[f"a view of it was assigned to at {place}   {place.text}".rstrip()],
-                    hint="assign to the array itself: y[0, 1] = v, not row = y[0]; row[1] = v",
-                )
-            if array._source is not None and array._seen != family.version:
-                base, again = array._source
-                array._shown = again(Variable(base.recorder, base._shown)).value
+            if array.link is not None and array._seen != family.version:
+                base = array.link.base
+                # What it shows is of the program of the base, also where a body is built.
+                with recording(base.recorder):
+                    shown = array.link.again(Variable(base.recorder, base._shown))
+                array._shown = shown.value
             array._seen = family.version
 
     def change_to(self, found: Variable) -> None:
         """Mean another value from now on, of the same shape, in the dtype that it has.
 
-        Raises `ShapeError` and `DTypeError` for a value that it cannot hold.
+        What this is a view of, and all other views of that, change with it. Raises `ShapeError`
+        and `DTypeError` for a value that it cannot hold, `ArgumentError` for a view that NumPy
+        makes read-only, or that shares elements in a way that no assignment goes through.
         """
+        refusal = self.refusal
+        if body_being_built() not in (None, self.recorder):
+            refusal = _OF_AROUND
+        if refusal:
+            raise ArgumentError(
+                refusal, hint="y = x.copy() has elements of its own, which may be assigned to"
+            )
         if found.shape != self.shape:
             raise ShapeError(f"{self.type} cannot be changed in place into {found.type}")
         if not np.can_cast(found.dtype, self.dtype, "same_kind"):
             raise DTypeError(f"{self.type} cannot hold {found.type}")
-        value = _of_dtype(found, self).value
+        new = _of_dtype(found, self)
         family = self._family
         if family is not None:
-            # What this is a view of keeps its elements, and may not be used any more.
-            array, place = self._source, caller()
-            self._broke = []
-            while array is not None:
-                if array[0]._broken is None:
-                    self._broke.append(array[0])
-                array[0]._broken = place
-                array[0]._seen = -1
-                array = array[0]._source
-            family.version += 1
-            self._seen = family.version
-            if self._source is not None:
-                # Others of the family read from what is broken; this one goes on by itself.
-                self._source, self._family, self._seen = None, None, 0
-        self._shown = value
+            # What the arrays held before has to be known, also of those that this is a view of.
+            self._look_again(family)
+            family.change(caller())
+            self._write_back(family, new)
+        self._shown = new.value
+
+    def _write_back(self, family: Family, new: Variable) -> None:
+        """Let this array hold `new`, and what it is a view of with it."""
+        array = self
+        while True:
+            array._shown, array._seen = new.value, family.version
+            if array.link is None:
+                return
+            base = array.link.base
+            before = Variable(base.recorder, base._shown)
+            if array.link.name == "getitem":
+                new = _set(before, array.link.index, new)
+            else:
+                new = array.link.write(before, new)
+            array = base
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(value, ChangingArray) and any(a is self for a in value._broke):
-            value._store_back(index)
-        plain = Variable(self.recorder, self.value)
-        self.change_to(_set(plain, index, value))
-
-    def _store_back(self, index: Any) -> None:
-        """Let arrays be used again of which this was a view: it is put where it was taken from.
-
-        That is how Python runs `y[1:-1] += x`.
-        """
-        if _places(index) == self._index:
-            for array in self._broke:
-                array._broken = None
-            self._broke = []
+        link = value.link if isinstance(value, ChangingArray) else None
+        is_part = link is not None and link.base is self and link.name == "getitem"
+        if is_part and link is not None and is_same_place(frozen(index), link.index):
+            # The elements are there already, as Python runs `y[1:-1] += x`.
+            return
+        self.change_to(_set(Variable(self.recorder, self.value), index, value))
 
     def _changed(self, name: str, other: Any) -> Self:
-        self.change_to(functions[name](Variable(self.recorder, self.value), other))
+        found = functions[name](Variable(self.recorder, self.value), other)
+        if self._is_number:
+            return cast("Self", in_manner(type(self), found))
+        self.change_to(found)
         return self
 
     def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
@@ -173,8 +181,9 @@ class ChangingArray(Variable):
         return self._changed("bitwise_xor", other)
 
     def fill(self, value: Any) -> None:
-        """`x[...] = value`."""
-        self[...] = value
+        """`x[...] = value`; a number, which NumPy's `x.copy()` is too, stays as it is."""
+        if not self._is_number:
+            self[...] = value
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements of the array as it is in one row."""
@@ -192,7 +201,22 @@ class ChangingArray(Variable):
     def copy(self, order: str = "C") -> ChangingArray:
         """Return the same elements as an array, and a variable, of its own."""
         same = functions["assign"](Variable(self.recorder, self.value))
-        return ChangingArray(self.recorder, same.value)
+        found = ChangingArray(self.recorder, same.value)
+        found._is_number = self._is_number
+        found.is_in_order = order == "C" or self.ndim < 2 or (order == "K" and self.is_in_order)
+        return found
+
+    def view(self) -> Any:
+        """Return an array that shares all elements with this one."""
+        return self[...]
+
+    def conj(self) -> Any:
+        """Return the conjugates of complex numbers; an array of real ones is returned itself."""
+        return functions["conj"](self) if self.type.is_complex else self
+
+    def conjugate(self) -> Any:
+        """Return `x.conj()`."""
+        return self.conj()
 
     def __copy__(self) -> ChangingArray:
         return self.copy()
@@ -201,57 +225,111 @@ class ChangingArray(Variable):
         return self.copy()
 
     @classmethod
+    def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the arguments with the order of the elements in memory, where they ask for it."""
+        array = args[0] if args else None
+        if function.__name__ not in ("flatten", "ravel", "reshape"):
+            return None
+        order = args[-1] if isinstance(args[-1], str) else ""
+        if not isinstance(array, ChangingArray) or order not in ("A", "K"):
+            return None
+        return (*args[:-1], array._order_of(order))
+
+    def _order_of(self, order: str) -> str:
+        """Return what "A" and "K" mean for this array: "C" where its layout is not known."""
+        layout = self._layout()
+        if layout is None:
+            return "C"
+        if order == "A":
+            return "F" if layout.flags.fnc else "C"
+        pairs = zip(layout.strides, layout.shape, strict=True)
+        strides = [abs(step) for step, n in pairs if n > 1]
+        if strides == sorted(strides, reverse=True):
+            return "C"
+        if strides == sorted(strides):
+            return "F"
+        raise ArgumentError(
+            "order='K' is the order of the elements in memory, which is neither that of 'C' "
+            f"nor that of 'F' in this {self.type}",
+            hint="give order='C' or 'F'",
+        )
+
+    @classmethod
     def returned(
         cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Any
     ) -> Any:
         """What a function has given, as a view where it is one."""
-        base = args[0] if args else None
-        if isinstance(base, ChangingArray) and function.__name__ in _VIEWS and _is_view(
-            function, args, kwargs
-        ):  # fmt: skip
-            several = isinstance(found, list | tuple)
-            for i, item in enumerate(found if several else [found]):
-                if isinstance(item, ChangingArray) and item is not base:
-                    item._see(base, _again(function, args[1:], kwargs, i if several else None))
-                    if function.__name__ == "getitem" and len(args) > 1:
-                        item._index = _places(args[1])
+        several = isinstance(found, list | tuple)
+        given = [v for v in handles((*args, *kwargs.values())) if isinstance(v, ChangingArray)]
+        for i, item in enumerate(found if several else [found]):
+            if not isinstance(item, ChangingArray) or any(item is v for v in given):
+                continue
+            link = view_of(function, args, kwargs, i if several else None, ChangingArray)
+            if link is None:
+                name = function.__name__
+                item.is_in_order = is_new_in_order(name, given, item.ndim)
+                item._is_number = item.ndim == 0 and name not in ARRAYS_WITHOUT_AXES
+            else:
+                item._see(link)
         return found
 
-    def _see(self, base: ChangingArray, again: Callable[[Any], Any]) -> None:
-        """Be a view of another array."""
+    def _see(self, link: Link) -> None:
+        """Be a view of another array, or may be one."""
+        base = link.base
+        self.is_in_order = self.ndim < 2 or (link.keeps_order and base.is_in_order)
+        is_plain = base.link is None and base.is_in_order and link.keeps_order
+        is_copied = base._is_copied_by(link) if link.may_copy and not is_plain else False
+        if is_copied:
+            self.is_in_order = True
+            return
         if base._family is None:
-            base._family, base._seen = _Family(), 0
-        self._family, self._seen, self._source = base._family, base._family.version, (base, again)
+            base._family, base._seen = Family(), 0
+        family = base._family
+        if is_copied is None:
+            self._may_see(family)
+            return
+        self.refusal = base.refusal or link.refusal
+        self._family, self._seen, self.link = family, family.version, link
 
+    def _may_see(self, family: Family) -> None:
+        """Share elements with the arrays of a family, or not: that is not known."""
+        self._family = Family()
+        self._family.outer = family, family.version
+        self.is_in_order = False
 
-def _places(index: Any) -> str:
-    """An index of numbers and slices, such that equal ones are known."""
-    return repr(index if isinstance(index, tuple) else (index,))
+    def _is_copied_by(self, link: Link) -> bool | None:
+        """Return whether NumPy copies for a view of this array; None if that is not known."""
+        layout = self._layout()
+        return None if layout is None else link.copies(layout)
 
+    def _layout(self) -> np.ndarray[Any, Any] | None:
+        """Return an array that lies in memory as NumPy's would; None if that is not known."""
+        chain = [self]
+        while chain[-1].link is not None:
+            chain.append(chain[-1].link.base)
+        root = chain.pop()
+        if not root.is_in_order or any(isinstance(n, Dim) for n in root.shape):
+            return None
+        found: np.ndarray[Any, Any] | None = np.empty(root.shape, np.int8)
+        for array in reversed(chain):
+            if found is not None and array.link is not None:
+                found = array.link.part(found)
+        return found
 
-def _again(
-    function: Callable[..., Any], rest: tuple[Any, ...], kwargs: dict[str, Any], place: int | None
-) -> Callable[[Any], Any]:
-    """What makes the view again of a base that has changed."""
-
-    def made(base: Any) -> Any:
-        found = functions[function.__name__](base, *rest, **kwargs)
-        return found if place is None else found[place]
-
-    return made
-
-
-def _is_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether NumPy would give a view: not of places in index arrays, nor of single elements."""
-    if function.__name__ != "getitem":
-        return True
-    index = args[1] if len(args) > 1 else kwargs.get("index")
-    entries = index if isinstance(index, tuple) else (index,)
-    if not all(e is None or e is Ellipsis or isinstance(e, int | np.integer | slice)
-               for e in entries):  # fmt: skip
-        return False
-    numbers = sum(isinstance(e, int | np.integer) for e in entries)
-    return numbers < args[0].ndim or Ellipsis in entries
+    def _laid_out(self, order: str) -> ChangingArray:
+        """Return this array if its elements lie in memory in that order, else a copy of it."""
+        if order not in ("C", "F") or self.ndim == 0:
+            return self
+        layout = self._layout()
+        if layout is not None:
+            flags = layout.flags
+            is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
+            return self if is_so else self.copy(order)
+        found = self.copy(order)
+        if self._family is None:
+            self._family, self._seen = Family(), 0
+        found._may_see(self._family)
+        return found
 
 
 def _set(x: Variable, index: Any, value: Any) -> Variable:
@@ -331,7 +409,13 @@ def filling(function: Callable[..., Any]) -> Callable[..., Any]:
         found = function(*args, **kwargs)
         if function.__name__.startswith("empty") and isinstance(found, np.ndarray):
             found = np.zeros_like(found)
-        return changing(found)
+        made = changing(found)
+        if isinstance(made, ChangingArray):
+            given = (*args, *kwargs.values())
+            is_turned = any(isinstance(v, str) and v in ("A", "F") for v in given)
+            known = all(getattr(v, "is_in_order", True) for v in handles(given))
+            made.is_in_order = made.ndim < 2 or (known and not is_turned)
+        return made
 
     return call
 
@@ -342,9 +426,11 @@ def changing(found: Any) -> Any:
     Arrays of integers, booleans and others than floats stay NumPy's: they are indices and masks.
     """
     if isinstance(found, ChangingArray):
-        return found
+        return found if found.link is None else found.copy()
     if isinstance(found, Variable):
         return ChangingArray(found.recorder, found.value)
+    if getattr(found, "_alias", None) is not None:
+        return found.clone()
     is_float = isinstance(found, np.ndarray) and found.dtype.kind in "fc"
     if not is_float or are_fixed.get() or handles((found,)):
         return found

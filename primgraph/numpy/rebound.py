@@ -186,9 +186,10 @@ def _writes(code: CodeType) -> bool:
 def _changes(whole: CodeType) -> bool:
     """Whether a function of that code may change an array in place."""
     for code in _codes(whole):
-        if not _IN_PLACE.isdisjoint(code.co_names) or any(
-            isinstance(c, tuple) and "out" in c for c in code.co_consts
-        ):
+        named = {n for c in code.co_consts if isinstance(c, tuple) for n in c}
+        if not _IN_PLACE.isdisjoint(code.co_names) or "out" in named:
+            return True
+        if "nan_to_num" in code.co_names and "copy" in named:
             return True
         for step in dis.get_instructions(code):
             if step.opname == "STORE_SUBSCR" or (
@@ -236,11 +237,8 @@ _ENDS = ("POP_TOP", "RETURN", "STORE_")
 
 @lru_cache(_KEPT)
 def _sets(whole: CodeType) -> bool:
-    """Whether a function of that code makes a copy and sets elements of anything."""
-    names = {name for code in _codes(whole) for name in code.co_names}
-    steps = [s for code in _codes(whole) for s in dis.get_instructions(code)]
-    sets = not names.isdisjoint(("fill", "put")) or any(s.opname == "STORE_SUBSCR" for s in steps)
-    return "copy" in names and sets
+    """Whether a function of that code makes a copy and changes anything in place."""
+    return any("copy" in code.co_names for code in _codes(whole)) and _changes(whole)
 
 
 def _is_own(value: Any) -> bool:

@@ -117,9 +117,7 @@ def body_being_built() -> Builder | None:
 
 def taken_in(body: Builder, given: Any) -> Any:
     """Return `given` with variables of `body` in place of those of the programs around it."""
-    return map_variables(
-        given, lambda v: v if v.recorder is body else Variable(body, body.own(v.value))
-    )
+    return map_variables(given, lambda v: v if v.recorder is body else v.captured_by(body))
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:

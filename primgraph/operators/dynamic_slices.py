@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -41,10 +42,21 @@ def dynamic_slices(x: Variable, entries: Sequence[Any]) -> tuple[Variable, list[
         if entry is None or entry is Ellipsis or isinstance(entry, bool):
             continue
         if has_variable_bounds(entry):
+            entry = slice(*map(_in_program, (entry.start, entry.stop, entry.step)))
+            rest[place] = entry
+        if has_variable_bounds(entry):
             found = called("take", found, _positions(x, entry, axis), axis)
             rest[place] = slice(None)
         axis += 1
     return found, rest
+
+
+def _in_program(bound: Any) -> Any:
+    """Return a bound that is a tensor as the variable that stands for it, or else as a number."""
+    if not isinstance(bound, Handle) or isinstance(bound, Variable):
+        return bound
+    found = called("asarray", bound)
+    return found if isinstance(found, Variable) else operator.index(found)
 
 
 def _positions(x: Variable, entry: slice, axis: int) -> Variable:
@@ -116,7 +128,7 @@ def _summands(builder: Builder, value: Value) -> list[tuple[Value, int]]:
     name, inputs = eqn.op.name, eqn.inputs
     if name in ("add", "sub"):
         return [(inputs[0], 1), (inputs[1], 1 if name == "add" else -1)]
-    if name in ("neg", "cast"):
+    if name in ("neg", "cast", "reshape"):
         return [(inputs[0], -1 if name == "neg" else 1)]
     if name == "mul":
         for number, other in ((inputs[0], inputs[1]), (inputs[1], inputs[0])):

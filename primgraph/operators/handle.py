@@ -140,7 +140,8 @@ class Handle:
     @property
     def mT(self) -> Self:
         """The transposes of a stack of matrices."""
-        return self._given("matrix_transpose", self)
+        found: Self = named_function("matrix_transpose")(self)
+        return found
 
     @property
     def device(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
+from primgraph.operators.call import of_namespace
 from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
 from primgraph.operators.placing import along, put
@@ -307,6 +308,16 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     return value.clone() if hasattr(value, "clone") else called("assign", value)
 
 
+def _nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
+    """Replace what is no finite number, in the array itself if `copy` is false."""
+    found = called("nan_to_num", x, **options)
+    if copy or not isinstance(x, Handle):
+        return found
+    array: Any = x
+    array[...] = found
+    return x
+
+
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim != 2 or wrap:
         raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
@@ -370,12 +381,13 @@ CALLED: dict[str, Callable[..., Any]] = {
     "iscomplexobj": _iscomplexobj,
     "isrealobj": _isrealobj,
     "iterable": _iterable,
-    "lib.stride_tricks.sliding_window_view": _sliding_window_view,
+    "lib.stride_tricks.sliding_window_view": of_namespace(_sliding_window_view),
     "linalg.diagonal": _last_diagonal,
     "linalg.trace": _last_trace,
     "linspace": _linspace,
     "logspace": _logspace,
     "min_scalar_type": _min_scalar_type,
+    "nan_to_num": _nan_to_num,
     "ndim": _ndim,
     "ones_like": _like("ones"),
     "pad": _pad,

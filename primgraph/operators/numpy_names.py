@@ -22,7 +22,7 @@ SAME = """
     isin isinf isnan isneginf isposinf isreal ix_ kron lcm ldexp left_shift less less_equal
     lexsort log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
     logical_xor matmul matrix_transpose matvec max maximum mean median meshgrid min minimum modf
-    moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
+    moveaxis multiply nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
     nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter nonzero
     not_equal outer partition percentile polyadd polyder polydiv polyfit polyint polymul polysub
     polyval positive power prod ptp quantile rad2deg real reciprocal remainder repeat resize

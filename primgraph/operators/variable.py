@@ -92,6 +92,10 @@ class Variable(Handle):
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
         return self._given("stop_gradient", self)
 
+    def captured_by(self, body: Any) -> Variable:
+        """Return the variable that stands for this one in a body, a builder, that captures it."""
+        return Variable(body, body.own(self.value))
+
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
         """Return other arguments for a function where handles are of this class; None for these."""
@@ -161,8 +165,10 @@ class Variable(Handle):
     def fill(self, value: Any) -> None:
         """Refuse to change a variable, which never changes."""
         raise ArgumentError(
-            "a variable does not change: it cannot be filled",
-            hint="pg.full_like(x, value) is a new one",
+            "a variable does not change, nor does an argument of a function that is traced: it "
+            "cannot be filled",
+            hint="pg.full_like(x, value) is a new one; in a function that is written with NumPy "
+            "alone, y = x.copy() may be changed by y.fill(value)",
         )
 
     def __copy__(self) -> Variable:

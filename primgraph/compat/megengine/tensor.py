@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod as product
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ class Tensor(_Tensor):
     """`pg.Tensor`, made from an array or numbers: Python's are of float32 or int32."""
 
     __slots__ = ()
+    writes_through: ClassVar[bool] = False
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
         super().__init__(data if isinstance(data, Node) else _made(data, dtype))

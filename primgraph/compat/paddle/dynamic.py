@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast, final
+from typing import Any, ClassVar, TypeVar, cast, final
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from primgraph.eager.adoption import stand_ins
 from primgraph.eager.node import given
 from primgraph.eager.recording import no_grad as nothing_recorded
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.eager.views import Sharing
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
 from primgraph.operators.promotion import array_of
@@ -22,10 +21,11 @@ T = TypeVar("T")
 
 
 @final
-class Tensor(Methods, Sharing, _Tensor):
+class Tensor(Methods, _Tensor):
     """`pg.Tensor` with what Paddle's has beside the methods of all arrays."""
 
     __slots__ = ()
+    shares_detached: ClassVar[bool] = True
 
     @property
     def stop_gradient(self) -> bool:

@@ -17,7 +17,7 @@ from primgraph.eager.adoption import stand_ins
 from primgraph.eager.in_place import change
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.eager.views import Sharing, View, show_elements, show_view
+from primgraph.eager.views import View, show_elements, show_view
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
 from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
 from primgraph.operators import astype
@@ -208,10 +208,11 @@ class Variable(Manners, _Variable):
     __slots__ = ()
 
 
-class Tensor(Manners, Sharing, _Tensor):
+class Tensor(Manners, _Tensor):
     """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it."""
 
     __slots__ = ()
+    shares_detached: ClassVar[bool] = True
     _library: ClassVar[str] = "torch"
 
     def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
