@@ -25,8 +25,9 @@ from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 OPS = [lookup(name) for name in ROWS]
 FAMILIES = sorted(p.stem for p in Path(pg.primitives.__file__).parent.glob("[a-z]*.py"))
-# Branches and loops are statements around others, and have no card.
+# Branches and loops are statements around others, and have no card; nor has what computes nothing.
 FAMILIES.remove("control")
+FAMILIES.remove("spectral_derivatives")
 ROOT = Path(cards.__file__).parent.parent
 FIELDS = [field.name for field in dataclasses.fields(Card)]
 
@@ -311,6 +312,8 @@ OTHER_MEANINGS = {
     "codegen/export/control.py": {"reverse"},
     "codegen/native/control.py": {"reverse"},
     "codegen/native/regions.py": {"add", "maximum", "minimum"},
+    # The name of a method of NumPy's.
+    "primgraph/eager/tensor.py": {"conj"},
     # Names of parameters and of tasks.
     "primgraph/distributed/mapped.py": {"constant"},
     "primgraph/training/fit.py": {"checkpoint"},
