@@ -170,7 +170,8 @@ def _differences(function: object, x: Arrays, v: Arrays) -> list[np.ndarray] | N
 
     def by(step: float) -> list[np.ndarray]:
         runs = [
-            function(*(a + t * step * b for a, b in zip(x, v, strict=True))) for t in (1, -1, 2, -2)
+            function(*(np.asarray(a + t * step * b) for a, b in zip(x, v, strict=True)))
+            for t in (1, -1, 2, -2)
         ]
         return [(8 * (a - b) - (c - d)) / (12 * step) for a, b, c, d in zip(*runs, strict=True)]
 

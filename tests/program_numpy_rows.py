@@ -91,7 +91,8 @@ np.fmod(np.where({a} > 0, -128, 7).astype(np.int8), np.int8(-3)) + {a}
 np.ldexp(1e30 * {a}, -2000) + np.ldexp({a}, -140) + {a}; np.abs(np.sign(1e30 * ({a} + 1j)))
 np.real(np.reciprocal({a} + 2j)); np.angle(np.sign({a}).astype(np.int8)) + {a}
 np.nan_to_num(np.where({a} > 0, np.nan, {a})); np.nansum(np.where({a} > 0, np.nan, {a}))
-np.nanmean(np.append(np.where({v} > 0, np.nan, {v}), {v}[0])); np.round({a}, 20) + {a}
+np.nanmean(np.append(np.where({v} > 0, np.nan, {v}), {v}[0]))
+np.round(np.where({a} > 0, 1.5, 0.3), 20) * {a}
 """
 
 _BINARY = """
