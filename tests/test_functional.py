@@ -523,3 +523,32 @@ def test_second_derivatives_along_one_axis_do_not_meet_infinite_slopes_along_oth
     finite = np.isfinite(np.diag(whole))
     assert finite.any()
     np.testing.assert_allclose(found[finite], np.diag(whole)[finite])
+
+
+def test_jit_and_vmap_are_decorators_with_options():
+    @pg.jit(static_argnames="n", max_entries=3)
+    def power(x, n):
+        return x**n
+
+    @pg.vmap(in_axes=(0, None))
+    def shifted(x, y):
+        return pg.sum(x) + y
+
+    assert power.max_entries == 3
+    np.testing.assert_array_equal(power(np.arange(3.0), n=2), [0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(shifted(np.ones((2, 3)), 1.0), [4.0, 4.0])
+
+
+def test_a_traced_argument_that_is_to_be_a_number_tells_how_to_make_it_static():
+    def repeated(x, count):
+        for _ in range(count):
+            x = x * 2.0
+        return x
+
+    with pytest.raises(pg.PrimgraphError) as error:
+        pg.jit(repeated)(1.0, 3)
+    assert "static_argnames='count'" in error.value.hint
+    assert pg.jit(repeated, static_argnames="count")(1.0, 3) == 8.0
+    with pytest.raises(pg.PrimgraphError) as error:
+        pg.jit(lambda x, n: np.zeros(n) + x)(1.0, 3)
+    assert "static_argnames of pg.jit" in error.value.hint

@@ -9,9 +9,10 @@ import warnings
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from types import ModuleType
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 
@@ -104,7 +105,7 @@ class _Entry:
         return tuple([(id(layer), training) for layer, training in self.traced.modes])
 
 
-@checked
+@overload
 def jit(
     function: Callable[..., Any],
     static_argnums: int | Sequence[int] = (),
@@ -116,7 +117,32 @@ def jit(
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
-) -> Jit:
+) -> Jit: ...
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    math: str = "exact",
+    target: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
+) -> Callable[[Callable[..., Any]], Jit]: ...
+@checked
+def jit(
+    function: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    *,
+    math: str = "exact",
+    target: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
+) -> Any:
     """Compile a function: trace it and turn it into NumPy code for each kind of call.
 
     It is called once for all calls with arrays of the same shapes and dtypes in the same
@@ -140,6 +166,8 @@ def jit(
         scaled(np.ones(3), n=2), scaled(np.ones(3), n=2.0)
         print(len(scaled.compilations))  # 2
 
+    Without a function it returns a decorator: `@pg.jit(target="c")`.
+
     For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
     through it. Tensors that the function finds elsewhere, such as the parameters of a layer, are
     those that it found when it was compiled, with the elements that they have at each call; where
@@ -162,6 +190,18 @@ def jit(
     place, and for static ones that cannot be hashed; where Python asks a variable for numbers, the
     error has the line.
     """
+    if function is None:
+        return partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            math=math,
+            target=target,
+            sizes=sizes,
+            rebind=rebind,
+            through=through,
+            max_entries=max_entries,
+        )
     names = modules_named(through)
     options = math, sizes, rebind, names, target, max_entries
     return Jit(function, static_argnums, static_argnames, *options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from functools import partial
+from typing import Any, final, overload
 
 from primgraph import tree
 from primgraph.eager.adoption import stand_in
@@ -37,14 +38,26 @@ from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
 
 
-@checked
+@overload
 def vmap(
     function: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
     *,
     axis_size: int | None = None,
-) -> Vmap:
+) -> Vmap: ...
+@overload
+def vmap(
+    *, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> Callable[[Callable[..., Any]], Vmap]: ...
+@checked
+def vmap(
+    function: Callable[..., Any] | None = None,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+) -> Any:
     """The function of many samples that does for each what `function` does for one.
 
     `in_axes` says which axis of an argument counts the samples; the function sees the argument
@@ -53,7 +66,8 @@ def vmap(
     argument, or like an outer part of it. Arguments by name have the samples along axis 0.
     `out_axes` says in the same way where the samples are in what the function returns; None there
     is for what is the same for all of them. Axes may be counted from the end. `axis_size` is the
-    number of samples, where no argument tells.
+    number of samples, where no argument tells. Without a function it returns a decorator:
+    `@pg.vmap(in_axes=(0, None))`.
 
     The function is called once, with a variable in the place of each array that has samples, and
     what it does is vectorised; what it gives is as in `pg.grad`. Where Python asks for the number
@@ -63,6 +77,8 @@ def vmap(
     for axes that there are not; `ArgumentError` for axes that fit no argument, and for what is no
     array.
     """
+    if function is None:
+        return partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
     return Vmap(function, in_axes, out_axes, axis_size)
 
 

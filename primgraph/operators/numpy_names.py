@@ -118,7 +118,7 @@ SPECIAL_FUNCTIONS = {
 }
 
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
-_CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
+_CONSTANT = "it takes numbers: static_argnames of pg.jit passes an argument as a number"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
 _CALENDAR = "there are no dates here"
 _CONFIGURES = "it is about NumPy itself"

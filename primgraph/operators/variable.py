@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
@@ -136,7 +137,17 @@ class Variable(Handle):
     def __float__(self) -> float:
         raise UnknownValueError(
             "a variable has no number before the program runs",
-            hint=advice.on_number(array_functions()),
+            hint="; ".join(filter(None, [advice.on_number(array_functions()), self._static()])),
+        )
+
+    def _static(self) -> str:
+        """Advice where this is the argument of a function that is traced."""
+        value, builder = self.value, self.recorder
+        if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
+            return ""
+        return (
+            f"where {value.hint!r} is an argument of a function under pg.jit, "
+            f"static_argnames={value.hint!r} passes its number"
         )
 
     __int__ = __float__
