@@ -399,15 +399,7 @@ def test_a_primitive_of_matrices_in_both_styles_is_what_the_interpreter_says(cas
 def test_every_primitive_has_samples():
     names = {n for n, op in registered().items() if isinstance(op, Primitive)}
     # What only derivatives see is gone before code is generated.
-    formal = {
-        "as_another",
-        "as_custom",
-        "as_function_of",
-        "as_softmax_of",
-        "custom_tangents",
-        "steady",
-    }
-    formal |= {"as_symmetric", "as_cholesky_of", "as_gamma_of"}
+    formal = {n for n in names if registered()[n].formal} | {"custom_tangents"}
     # Those of matrices that are fit for them have a test of their own.
     formal |= {case.op.name for case in MATRICES}
     # Branches and loops have tests of their own in both styles.
