@@ -542,3 +542,25 @@ def test_other_containers_of_fetches_are_read_in_order_or_refused():
     for method in (executor.kernel, executor.repeated_kernel):
         with pytest.raises(pg.ArgumentError, match="fetch_list is a list"):
             method(program, {"a": double})
+
+
+def test_results_of_a_loop_that_nobody_has_are_no_outputs_of_the_program():
+    with pg.Program() as program:
+        x, w = pg.data("x", (5,)), pg.data("w", ())
+        y, _ = pg.scan(lambda c, a: (pg.tanh(c * w + a), None), 0.0, x)
+        slope = pg.grad(y, w)
+    graph = program.graph()
+    assert len(graph.outputs) == 2
+    feed = {"x": np.linspace(0.0, 1.0, 5), "w": 0.5}
+    found = pg.compile(graph)(feed["x"], np.float64(0.5))
+    for array, expected in zip(found, pg.Executor().run(program, feed, [y, slope]), strict=True):
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_results_that_somebody_has_are_outputs_of_the_program():
+    with pg.Program() as program:
+        first, rest = pg.split(pg.data("x", (5,)), [2])
+        pg.sin(first)
+        pg.linalg.svd(pg.data("a", (2, 2)))
+    assert rest.value in program.graph().outputs
+    assert len(program.graph().outputs) == 5

@@ -171,14 +171,21 @@ class Program(Drawn):
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.
 
-        By default the outputs are the values that nothing else is computed from.
+        By default the outputs are the values that nothing else is computed from. Of an equation with
+        several results, such as a loop, those that nobody has been given are none.
         """
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
             return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
-        ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
+        ends = [v for eqn in self.builder.body for v in self._ends(eqn, used)]
         return self.builder.graph(ends, self.name).titled(titles_of(self.builder, ends))
+
+    def _ends(self, eqn: Equation, used: set[Value]) -> list[Value]:
+        """Return the results of `eqn` that are outputs of the whole program."""
+        unused = [v for v in eqn.outputs if v not in used]
+        held = [v for v in unused if self.builder.is_held(v)]
+        return held if held or len(unused) < len(eqn.outputs) else unused
 
     def own(self, variable: Any) -> Variable:
         """`variable`, if it is one of this program.
