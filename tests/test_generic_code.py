@@ -173,7 +173,7 @@ MORE: dict[str, Callable[..., Any]] = {
     "gamma and its kin": lambda x, v, n, m: (
         s.gammaln(x * x + 0.5) + s.gamma(x * x + 0.5) + s.digamma(x * x + 0.5),
         s.betaln(x * x + 0.5, pg.asarray(n) + 1.0) + s.beta(x * x + 0.5, 2.0),
-        s.gammainc(x * x + 0.5, 1.5) + s.betainc(x * x + 0.5, 1.5, 0.3),
+        s.gammainc(x * x + 0.5, 1.5) + s.poch(x, 1.5) + s.betainc(x * x + 0.5, 1.5, 0.3),
     ),
     "errors and logarithms": lambda x, v, n, m: (
         s.erfinv(pg.tanh(x)) + s.erfcinv(pg.tanh(x) + 1.0) + s.erfcx(x) + s.log_ndtr(x),
