@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
+from primgraph.locks import cached_property
 from primgraph.operators.call import called
 from primgraph.operators.dynamic_slices import has_variable_bounds
 from primgraph.operators.handle import Handle

@@ -171,8 +171,8 @@ class Program(Drawn):
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.
 
-        By default the outputs are the values that nothing else is computed from. Of an equation with
-        several results, such as a loop, those that nobody has been given are none.
+        By default the outputs are the values that nothing else is computed from. Of an equation
+        with several results, such as a loop, only those that somebody has been given count.
         """
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
