@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import partial
 from itertools import starmap
 from operator import call
@@ -71,3 +72,32 @@ class Exit:
         if isinstance(waiting, list):
             # There is nothing to undo.
             waiting.clear()
+
+
+class Setting:
+    """A context in which a context variable has a value; contexts may be entered within each other.
+
+    It counts for the thread, or the asynchronous task, that has entered it.
+    """
+
+    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
+        self._variable = variable
+        self._value = value
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before.append(self._variable.get())
+        self._variable.set(self._value)
+
+    def _leave(self) -> None:
+        call_all([(self._variable.set, self._before[-1]), (self._before.pop,)])
+
+    def _undoing(self) -> Callable[[], None]:
+        return partial(self._back_to, len(self._before), self._variable.get())
+
+    def _back_to(self, depth: int, value: Any) -> None:
+        """Leave all contexts of this that were entered after so many."""
+        if len(self._before) > depth:
+            call_all([(self._variable.set, value), (self._before.__delitem__, slice(depth, None))])
+
+    __exit__ = Exit(_leave, _undoing)

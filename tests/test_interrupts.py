@@ -10,6 +10,7 @@ import pytest
 from interrupts import CASES, run
 
 import primgraph as pg
+from primgraph.ir.primitive import recording
 
 # So many instructions of each case are places of an interrupt.
 PLACES = 60
@@ -94,16 +95,25 @@ def test_signals_leave_whole_changes(name):
 def contexts():
     tensor = pg.tensor(np.ones(2), requires_grad=True)
     manager = pg.GradManager().attach(tensor)
+    program, builder = pg.Program(), pg.Builder()
+    known = list(context_variables())
     return {
+        "program": lambda: program,
+        "builder": lambda: builder,
+        "recorded": lambda: recording(builder),
+        "debug": lambda: pg.eager.debug(),
         "no_grad": lambda: pg.no_grad(),
         "enable_grad": lambda: pg.enable_grad(),
         "manager": lambda: manager,
         "group": lambda: manager | pg.GradManager(),
-    }, (lambda: (pg.is_grad_enabled(), tensor.is_leaf))
+    }, (lambda: ([v.get() for v in known], tensor.is_leaf))
 
 
 @pytest.mark.parametrize("name", contexts()[0])
-@pytest.mark.parametrize("function", ["_left", "_leave", "release", "__enter__", "_enter"])
+@pytest.mark.parametrize(
+    "function",
+    ["_left", "_leave", "leave", "release", "__exit__", "__enter__", "_enter", "end of __enter__"],
+)
 def test_a_context_is_left_where_its_end_is_interrupted(name, function):
     """Python handles signals before the first line of `__exit__`, and keeps the traceback."""
     makers, look = contexts()
@@ -111,11 +121,14 @@ def test_a_context_is_left_where_its_end_is_interrupted(name, function):
     kept = []
 
     def trace(frame, event, arg):
-        if frame.f_code.co_name == function and "primgraph" in frame.f_code.co_filename:
+        name = frame.f_code.co_name
+        if event == "return":
+            name = f"end of {name}"
+        if name == function and "primgraph" in frame.f_code.co_filename:
             sys.settrace(None)
             kept.append(frame)
             raise KeyboardInterrupt
-        return None
+        return trace if function.endswith(f" {name}") else None
 
     before = sys.gettrace()
     sys.settrace(trace)

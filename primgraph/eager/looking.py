@@ -6,6 +6,7 @@ import gc
 from contextlib import ContextDecorator
 from typing import final
 
+from primgraph.atomic import Setting
 from primgraph.eager.backward import listed
 from primgraph.eager.run import compute, debugging
 from primgraph.eager.tensor import Tensor
@@ -24,7 +25,7 @@ def sync(*tensors: Tensor) -> None:
 
 
 @final
-class debug(ContextDecorator):
+class debug(Setting, ContextDecorator):
     """A context, and a decorator, in which everything is computed at once, equation by equation.
 
     The first equation that makes a NaN or an infinity is a `NumericalError` with its line. Counts
@@ -32,14 +33,7 @@ class debug(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self._before: list[bool] = []
+        super().__init__(debugging, True)
 
     def _recreate_cm(self) -> debug:
         return debug()
-
-    def __enter__(self) -> None:
-        self._before.append(debugging.get())
-        debugging.set(True)
-
-    def __exit__(self, *_: object) -> None:
-        debugging.set(self._before.pop())

@@ -9,7 +9,7 @@ from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
-from primgraph.atomic import Exit, call_all
+from primgraph.atomic import Setting
 from primgraph.errors import ArgumentError
 from primgraph.ir.tracking import is_on as is_on
 
@@ -62,35 +62,15 @@ def is_tracked(step: Step, inputs: Sequence[Node]) -> bool:
     return False
 
 
-class _Switch:
+class _Switch(Setting):
     """A context, and a decorator, in which derivatives go through what is computed, or do not.
 
-    Contexts may stand in each other, and count for the thread, or the asynchronous task, that has
-    entered them. What is decorated has its own context in each call: generators and coroutines
-    while they run, and not while they wait.
+    What is decorated has its own context in each call: generators and coroutines while they run,
+    and not while they wait.
     """
 
-    _enabled: bool
-
-    def __init__(self) -> None:
-        self._before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._before.append(is_on.get())
-        is_on.set(self._enabled)
-
-    def _leave(self) -> None:
-        call_all([(is_on.set, self._before[-1]), (self._before.pop,)])
-
-    def _undoing(self) -> Callable[[], None]:
-        return partial(self._back_to, len(self._before), is_on.get())
-
-    def _back_to(self, depth: int, enabled: bool) -> None:
-        """Leave all contexts of this that were entered after so many."""
-        if len(self._before) > depth:
-            call_all([(is_on.set, enabled), (self._before.__delitem__, slice(depth, None))])
-
-    __exit__ = Exit(_leave, _undoing)
+    def __init__(self, enabled: bool) -> None:
+        super().__init__(is_on, enabled)
 
     def __call__(self, function: F) -> F:
         if isasyncgenfunction(function):
@@ -98,30 +78,21 @@ class _Switch:
                 f"{type(self).__name__} does not decorate asynchronous generators",
                 hint="enter it inside, where nothing is yielded",
             )
-        enabled = self._enabled
+        enabled = self._value
 
         @wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
-            with _Within(enabled):
+            with Setting(is_on, enabled):
                 found = function(*args, **kwargs)
             return _resumed(enabled, found) if is_resumed else found
 
         @wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            with _Within(enabled):
+            with Setting(is_on, enabled):
                 return await function(*args, **kwargs)
 
         is_resumed = isgeneratorfunction(function)
         return cast(F, awaited if iscoroutinefunction(function) else within)
-
-
-@final
-class _Within(_Switch):
-    """The context of one call."""
-
-    def __init__(self, enabled: bool) -> None:
-        super().__init__()
-        self._enabled = enabled
 
 
 def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
@@ -129,7 +100,7 @@ def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[An
     step: Callable[[], Any] = generator.__next__
     try:
         while True:
-            with _Within(enabled):
+            with Setting(is_on, enabled):
                 found = step()
             try:
                 sent = yield found
@@ -142,7 +113,7 @@ def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[An
     except StopIteration as end:
         return end.value
     finally:
-        with _Within(enabled):
+        with Setting(is_on, enabled):
             generator.close()
 
 
@@ -157,8 +128,7 @@ class set_grad_enabled(_Switch):
     def __init__(self, enabled: bool) -> None:
         if not isinstance(enabled, bool):
             raise ArgumentError(f"set_grad_enabled takes True or False, not {enabled!r:.60}")
-        super().__init__()
-        self._enabled = enabled
+        super().__init__(enabled)
         self._first: bool | None = is_on.get()
         is_on.set(enabled)
 
@@ -178,8 +148,10 @@ class set_grad_enabled(_Switch):
 class _Mode(_Switch):
     """A context, and a decorator, of one kind."""
 
+    _enabled: bool
+
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        super().__init__()
+        super().__init__(self._enabled)
         if function is not None:
             raise ArgumentError(
                 f"{type(self).__name__} is called before it decorates",

@@ -15,8 +15,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, final
 
+from primgraph.atomic import Exit
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import Form
@@ -95,14 +97,25 @@ class Builder:
 
     def __enter__(self) -> Builder:
         scope = recording(self, user_frame())
-        scope.__enter__()
         self._entered.append(scope)
+        scope.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _leave(self) -> None:
         if not self._entered:
             raise BuildError(f"{self.name} is left, but was not entered", hint="use `with`")
-        self._entered.pop().__exit__()
+        self._leave_to(len(self._entered) - 1)
+
+    def undoing(self) -> Callable[[], None]:
+        """Return a function that leaves all contexts of this that are entered from now on."""
+        return partial(self._leave_to, len(self._entered))
+
+    def _leave_to(self, depth: int) -> None:
+        while len(self._entered) > depth:
+            self._entered[-1].leave()
+            self._entered.pop()
+
+    __exit__ = Exit(_leave, undoing)
 
     def __contains__(self, value: Value) -> bool:
         return value in self._defined_by

@@ -21,6 +21,7 @@ from typing import (
     overload,
 )
 
+from primgraph.atomic import Exit
 from primgraph.errors import (
     ArgumentError,
     BuildError,
@@ -116,13 +117,19 @@ class recording:
             self.mixed = self.mixed or self.within is not outer._framed()
         innermost.set(self)
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """Leave the context, if it has not been left."""
         self.left, self.frame = True, None
         outer = innermost.get()
         if outer is self:
             while outer is not None and outer.left:
                 outer = outer.outer
             innermost.set(outer)
+
+    def _undoing(self) -> Callable[[], None]:
+        return self.leave
+
+    __exit__ = Exit(leave, _undoing)
 
     def meant(self) -> recording:
         """The context of the frame that is running, among this and those around it."""

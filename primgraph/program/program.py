@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from primgraph.atomic import Exit
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
@@ -87,8 +88,13 @@ class Program(Drawn):
         self.builder.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _leave(self) -> None:
         self.builder.__exit__()
+
+    def _undoing(self) -> Callable[[], None]:
+        return self.builder.undoing()
+
+    __exit__ = Exit(_leave, _undoing)
 
     @property
     def name(self) -> str:
