@@ -64,6 +64,7 @@ def test_growth_measures_every_step_and_the_bytes():
     assert 100 < float(steps["unpickled"][-1]) < 400
 
 
+@pytest.mark.dense
 def test_side_effects_tell_what_they_gain():
     rows = short("side_effects.py")
     assert {"collector waits", "build, gradient", "and compile"} <= {row[0] for row in rows}
@@ -92,7 +93,7 @@ def test_orders_of_all_modes_agree_and_stay_small():
         assert min(map(float, counts[f"{mode}, µs a later run"])) > 0
 
 
-@pytest.mark.long
+@pytest.mark.dense
 def test_jets_and_operators_are_measured_with_both_back_ends():
     rows = {row[0]: row[1:] for row in short("jets.py")}
     for name in ("tanh, 3", "partials, 2"):
@@ -173,6 +174,7 @@ def test_native_code_stands_beside_c_by_hand():
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+@pytest.mark.dense
 def test_native_code_is_timed_in_one_process():
     found = subprocess.run(
         [sys.executable, str(FOLDER / "native.py"), "--short", "--all", "W5 hvp", "W4"],

@@ -15,7 +15,7 @@ from primgraph import transforms
 from primgraph.ir.contract import declared
 
 _PROGRAMS = 100
-_USUAL = 50
+_USUAL = 20
 _CHUNK = 10
 _QUICK = 10
 

@@ -9,7 +9,7 @@ from program_guard_checks import check_guarded
 from program_guards import GuardedProgram
 
 _PROGRAMS = 120
-_USUAL = 60
+_USUAL = 36
 _CHUNK = 6
 _QUICK = 30
 

@@ -124,6 +124,7 @@ def test_a_new_primitive_is_public_differentiable_compiled_and_looked_at(house: 
 
 
 @in_checkout
+@pytest.mark.dense
 def test_tests_of_primitives_find_a_new_one_by_themselves(house: Path) -> None:
     files = ("test_primitives", "test_cards", "test_codegen")
     done = subprocess.run(

@@ -26,7 +26,7 @@ import primgraph as pg
 from primgraph.ir.graph import Graph, Value
 
 _PROGRAMS = 300
-_USUAL = 160
+_USUAL = 80
 _CHUNK = 10
 _QUICK = 40
 
