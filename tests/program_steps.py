@@ -1,4 +1,4 @@
-"""Random networks trained as one goes: against programs, compiled, and sample by sample."""
+"""Random networks trained eagerly: against programs, compiled, and sample by sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLOSE = 1e-9
 
 
 def check_steps(seed: int, seen: Counter[str]) -> None:
-    """A network does the same as one goes, in a program, compiled, and for each sample."""
+    """A network does the same eagerly, in a program, compiled, and for each sample."""
     draw = Choices(np.random.default_rng((seed, 11)))
     pg.seed(seed)
     width = draw.below(_WIDEST, 1)
@@ -39,7 +39,7 @@ def check_steps(seed: int, seen: Counter[str]) -> None:
 
 
 def _check_training(draw: Choices, net: nn.Layer, rule: Any, x: np.ndarray, y: np.ndarray) -> None:
-    """Some steps as one goes and in a program, which may take over what the other has done."""
+    """Some steps eagerly and in a program, which may take over what the other has done."""
     optimizer, other = rule(parameters=net.parameters()), rule()
     twin = deepcopy(net)
     with pg.Program() as program:

@@ -1,4 +1,4 @@
-"""Random programs computed with tensors: looked at whenever, and differentiated as one goes."""
+"""Random programs computed with tensors: looked at whenever, and differentiated eagerly."""
 
 from __future__ import annotations
 

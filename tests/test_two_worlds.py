@@ -1,4 +1,4 @@
-"""One library for both worlds: layers and optimizers as one goes, and in programs."""
+"""One library for both worlds: layers and optimizers eagerly, and in programs."""
 
 import copy
 import gc
@@ -37,7 +37,7 @@ LOSS = nn.CrossEntropyLoss()
 
 
 def steps(net, opt, count, x=X, labels=LABELS):
-    """The losses of so many steps as one goes."""
+    """The losses of so many steps eagerly."""
     found = []
     for _ in range(count):
         opt.clear_grad()
@@ -488,7 +488,7 @@ def test_a_program_that_trains_is_tested_by_its_clone_and_by_tensors():
 
 
 def ways(layer, *arrays, training=True):
-    """Result, gradients and states of a layer in both worlds, as one goes first."""
+    """Result, gradients and states of a layer in both worlds, eagerly first."""
     eager = copy.deepcopy(layer.train() if training else layer.eval())
     built = copy.deepcopy(eager)
     built.load_state_dict(eager.state_dict())
@@ -824,7 +824,7 @@ def test_a_compiled_function_changes_no_buffer():
     same(layer.state_dict(), before, 0, 0)
 
 
-@pytest.mark.parametrize("how", ["as one goes", "program"])
+@pytest.mark.parametrize("how", ["eagerly", "program"])
 def test_parameters_are_constants_in_a_function_that_is_traced(how):
     net = Network().eval()
     if how == "program":

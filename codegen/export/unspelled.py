@@ -16,7 +16,7 @@ SERIAL = Limits(cache=1 << 60)
 
 
 def unspelled(step: Step, name: str) -> CompileError:
-    """The error for a step that has no words in C, or has a step in it that has none."""
+    """The error for a step that is not supported in C, or has a step in it that is not."""
     step = _cause(step)
     source, types = step.eqn.source, (*step.operands, *step.results)
     origin = () if source is None else (f"{source}   {source.text}",)
@@ -30,7 +30,7 @@ def unspelled(step: Step, name: str) -> CompileError:
     strange = next((t.dtype for t in types if not kind_of(t.dtype)), None)
     what = step.op.name if strange is None else f"{step.op.name} of {strange}"
     return CompileError(
-        f"{what} has no words in C, so {name} cannot be saved as C",
+        f"{what} is not supported in C, so {name} cannot be saved as C",
         origin=origin,
         hint="compute it outside and make it an input, or save NumPy source: "
         f"kernel.save('{name}.py')",

@@ -1,4 +1,4 @@
-"""Computing with tensors as one goes: when it happens, and what it costs.
+"""Eager computation with tensors: when it happens, and what it costs.
 
 `pg.tensor` makes tensors; here is what tells how they are computed: `sync` computes what has not
 been yet, within `debug` each equation is computed at once and searched for NaN, and `log` has what

@@ -1,4 +1,4 @@
-"""A function, called on arguments of its own: in a program, or on tensors as one goes.
+"""A function, called on arguments of its own: in a program, or on tensors eagerly.
 
 All derivatives of functions are taken of these two, which tell arguments from whatever the function
 finds elsewhere, be it the same array.

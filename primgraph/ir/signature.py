@@ -26,7 +26,7 @@ Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
 
 # What serves in the place of numbers in a function that is traced, and where there are numbers.
 _CHOICE = "pg.where(condition, x, y) chooses between arrays"
-_ELSEWHERE = "pg.tensor(x) makes tensors, on which Python decides by numbers as one goes"
+_ELSEWHERE = "pg.tensor(x) makes tensors, on which Python decides by numbers"
 
 # What Python and NumPy raise for arguments of kinds that nobody thought of.
 UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)

@@ -547,7 +547,7 @@ def _are_tensors(args: tuple[Any, ...]) -> bool:
 
 
 def _computes() -> bool:
-    """Whether a layer that is called on no variables computes as one goes."""
+    """Whether a layer that is called on no variables computes eagerly."""
     world = _world.get()
     return world is _EAGERLY or (world is None and innermost.get() is None)
 

@@ -1,4 +1,4 @@
-"""Parameters and buffers of layers: what stands for each as one goes, and in programs."""
+"""Parameters and buffers of layers: what stands for each eagerly, and in programs."""
 
 from __future__ import annotations
 

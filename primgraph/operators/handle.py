@@ -58,7 +58,7 @@ def _is_left_to(other: Any) -> bool:
 
 @checked_methods(late=True)
 class Handle:
-    """An array that functions of primgraph take: of a program, or computed as one goes.
+    """An array that functions of primgraph take: of a program, or computed eagerly.
 
     Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
     included; Python scalars take the dtype of the array they meet. Functions that take an array

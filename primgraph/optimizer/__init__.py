@@ -1,4 +1,4 @@
-"""Optimizers: the update of parameters, in a program, or step by step as one goes.
+"""Optimizers: the update of parameters, in a program, or step by step eagerly.
 
 Each has one rule, over handles. In a program it is recorded with the rest. Eagerly it is traced
 once, and what it is applied to, gradients included, is computed in the same kernel.

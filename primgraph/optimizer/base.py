@@ -43,7 +43,7 @@ from primgraph.source import UPDATE, caller, marked
 class Step:
     """What one call of `minimize` has added to a program: states that begin so, and updates.
 
-    `stepped` has the states of an optimizer that takes steps as one goes, too.
+    `stepped` has the states of an optimizer that takes steps eagerly, too.
     """
 
     program: Program
@@ -246,7 +246,7 @@ class Optimizer(ABC):
     def _lowered(
         self, loss: Tensor, parameters: Iterable[Any] | None, held: Collection[Any] | None
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """What `minimize` does as one goes."""
+        """What `minimize` does eagerly."""
         if parameters is not None or held is not None:
             raise ArgumentError(
                 "which parameters are changed is said when the optimizer is made, for tensors",

@@ -1,4 +1,4 @@
-"""Steps as one goes: the rule of an optimizer, traced once, and what it is applied to."""
+"""Eager steps: the rule of an optimizer, traced once, and what it is applied to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: runs of a program, or steps as one goes, over batches and epochs."""
+"""Training: runs of a program, or steps eagerly, over batches and epochs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fit(
     terminal by a bar, for which rich has to be installed. By default these are shown where they
     can be, and nothing where the output is a file.
     `executor` is a new one unless given, for a `target` as `pg.compile` takes it: "numpy", "c" or
-    "auto". What is called as one goes takes what the environment variable PRIMGRAPH_TARGET says.
+    "auto". What is called eagerly takes what the environment variable PRIMGRAPH_TARGET says.
 
     With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
     inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by

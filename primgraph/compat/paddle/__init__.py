@@ -8,7 +8,7 @@ primgraph under other names, with these differences from what it stands for:
 - Static programs are always lowered and compiled: the switch of primitives, and the conversions
   between operators and primitives, are not needed and change nothing. In dynamic mode, which is
   the one at first, what is computed from tensors, and what is made from nothing outside of
-  programs, are tensors: they compute as one goes.
+  programs, are tensors: they compute eagerly.
 - Each program has a scope and a random seed of its own. Running a startup program gives first
   values again; without it they are made where they are first used.
 - The default dtype of this package is float32, whatever primgraph's own is.

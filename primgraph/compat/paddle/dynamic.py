@@ -1,4 +1,4 @@
-"""Tensors that compute as one goes, as Paddle's dynamic mode has them."""
+"""Tensors that compute eagerly, as Paddle's dynamic mode has them."""
 
 from __future__ import annotations
 

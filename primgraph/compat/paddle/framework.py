@@ -94,7 +94,7 @@ def enable_static() -> None:
 
 
 def disable_static(place: Any = None) -> None:
-    """Compute as one goes from now on, as it is at first."""
+    """Compute eagerly from now on, as it is at first."""
     _is_static[0] = False
 
 
