@@ -423,3 +423,20 @@ def test_the_listing_has_a_comment_for_each_line_of_the_users():
     assert any(c.startswith("# in the gradient of test_plan.py:") for c in comments)
     graph = pg.parse(str(pg.trace(pg.sin, pg.spec(3))))
     assert "#" not in str(pg.compile(graph).plan)
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
+def test_an_exponent_that_is_one_number_in_memory_is_that_of_an_array(style):
+    """NumPy takes a root where all exponents are a single 0.5: that of -inf is NaN."""
+    graph = pg.parse("""
+graph f(%x: f64[2,4], %e: f64[]) {
+  %0: f64[2,4] = broadcast(%e, new_axes=(0, 1), shape=(2, 4))
+  %1: f64[2,4] = power(%x, %0)
+  return %1
+}""")
+    x = np.tile([-np.inf, -0.0, 4.0, 2.0], (2, 1))
+    expected = np.power(x, np.full((2, 4), 0.5))
+    assert expected[0, 0] == np.inf
+    (found,) = pg.compile(graph, style=style)(x, np.float64(0.5))
+    np.testing.assert_array_equal(found, expected)
+    assert not np.signbit(found[:, 1]).any()
