@@ -719,3 +719,37 @@ def test_trips_whose_results_are_used_are_made_once_before_those_back():
 
     graph = clean_up(lower(traced(value_and_slope, numbers(3), numbers(16, 3, seed=1))))
     assert [e.kwargs["reverse"] for e in graph.body if e.op.name == "scan"] == [False, True]
+
+
+@pytest.mark.parametrize("loops", [0, 1, 2])
+def test_an_operand_that_no_branch_uses_has_no_slope_through_checkpoints(loops):
+    """What a `where` leaves out puts no NaN into the gradient."""
+
+    def chosen(y, v):
+        taken = pg.sum(y) > 1e9
+        first, _ = pg.cond(taken, lambda a, b: (a, b[::-1]), lambda a, b: (pg.tanh(a), b), y, v)
+        return pg.tanh(v), first
+
+    def looped(depth, x, y):
+        masked = pg.where(x > 0.01, pg.sqrt(x) * x, x)
+        if depth == 0:
+            return pg.checkpoint(chosen)(y, masked)[1]
+        return pg.while_loop(
+            lambda c: c[0] < 2,
+            lambda c: (c[0] + 1, pg.checkpoint(lambda x, y: looped(depth - 1, x, y))(x, c[1])),
+            (0, y),
+            max_trips=3,
+        )[1]
+
+    def unmasked(depth, x, y):
+        for _ in range(2**depth):
+            y = pg.tanh(y)
+        return y
+
+    x = np.array([-0.5, 0.3])
+    found = pg.jit(pg.grad(lambda x: pg.sum(looped(loops, x, 0.1 + 0.5 * x))))(x)
+    expected = pg.jit(pg.grad(lambda x: pg.sum(unmasked(loops, x, 0.1 + 0.5 * x))))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    tensor = pg.tensor(x, requires_grad=True)
+    pg.sum(looped(loops, tensor, 0.1 + 0.5 * tensor)).backward()
+    np.testing.assert_allclose(tensor.grad.numpy(), expected, rtol=1e-12)

@@ -38,7 +38,10 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
-    return transpose_separated(separated(graph, dx) if graph.has_bodies else graph, wrt)
+    if graph.has_bodies:
+        # An operand that no result needs would have a cotangent of zeros, and not none.
+        graph = pruned(separated(graph, dx), deep=True)
+    return transpose_separated(graph, wrt)
 
 
 def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:

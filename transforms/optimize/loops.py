@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
@@ -39,23 +40,38 @@ def tidied(graph: Graph, clean: Clean) -> Graph:
     return Graph(graph.inputs, sweep.body, outputs, graph.name)
 
 
-def pruned(graph: Graph) -> Graph:
-    """The same graph without equations, and results, carries and operands of loops and branches,
-    that nothing needs."""
-    return Graph(graph.inputs, _needed(graph), graph.outputs, graph.name)
+def pruned(graph: Graph, *, deep: bool = False) -> Graph:
+    """Remove equations that nothing needs, and results, carries and operands of loops and branches.
+
+    With `deep`, also those in bodies, at every depth.
+    """
+    return Graph(graph.inputs, _needed(graph, deep), graph.outputs, graph.name)
 
 
-def _needed(graph: Graph) -> list[Equation]:
+def _needed(graph: Graph, deep: bool = False) -> list[Equation]:
     kept: list[Equation] = []
     live = set(graph.outputs)
     for eqn in reversed(graph.body):
         if live.isdisjoint(eqn.outputs):
             continue
         plain = _pruned(eqn, live) if eqn.op in CONTROL else eqn
+        if deep and plain.bodies:
+            params = with_bodies(plain.params, _pruned_body)
+            if params is not plain.params:
+                # What bodies need no more, their equation does not need either.
+                again = Equation(plain.op, plain.inputs, params, plain.outputs, plain.source)
+                plain = _pruned(again, live) if plain.op in CONTROL else again
         live.update(plain.inputs)
         kept.append(plain)
     kept.reverse()
     return kept
+
+
+def _pruned_body(graph: Graph) -> Graph:
+    """Return the body without what it does not need; itself where nothing changes."""
+    body = _needed(graph, deep=True)
+    same = len(body) == len(graph.body) and all(map(is_, body, graph.body))
+    return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
 
 
 @final
