@@ -82,7 +82,11 @@ def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
 @public
 def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the product of two polynomials."""
+    """Return the coefficients of the product of two polynomials.
+
+    Leading coefficients that are 0 stay, where NumPy leaves them out: shapes do not depend on
+    numbers here.
+    """
     return convolve(_coefficients("polymul", p1), _coefficients("polymul", p2))
 
 
