@@ -218,17 +218,17 @@ def enlarged(seed, count):
     return kernel, [np.repeat(np.asarray(a, v.dtype)[None], count, 0) for a, v in pairs]
 
 
-@pytest.mark.parametrize("start", starts(0, 75, 15, dense=15, long=0))
+@pytest.mark.parametrize("start", starts(0, 75, 25, dense=25, long=0))
 def test_predicted_memory_is_what_random_programs_take(start):
     found = []
-    for seed in range(start, start + 15):
+    for seed in range(start, start + 25):
         kernel, feeds = enlarged(seed, 60_000)
         try:
             found.append(is_close(kernel, feeds))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}\n{kernel.graph}") from error
     known = [close for close in found if close is not None]
-    assert len(known) >= 3
+    assert len(known) >= 5
     assert sum(known) >= 0.8 * len(known)
 
 

@@ -482,7 +482,7 @@ def test_the_same_graph_gives_the_same_bytes_in_every_process(tmp_path):
 
 @pytest.mark.long
 def test_a_long_chain_is_drawn_without_recursion(tmp_path):
-    graph = chain(10_000)
+    graph = chain(30_000)
     for form in ("svg", "dot", "mmd", "json", "html"):
         graph.save(tmp_path / f"long.{form}")
     graph.show()

@@ -134,18 +134,15 @@ class SparseMatrix:
         return _transposed(self.T._product(_transposed(other)))
 
     def __mul__(self, number: Any) -> SparseMatrix:
-        return self._with(number, self.data * number if _is_number(number) else None)
+        return replace(self, data=self.data * number) if _is_number(number) else NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, number: Any) -> SparseMatrix:
-        return self._with(number, self.data / number if _is_number(number) else None)
+        return replace(self, data=self.data / number) if _is_number(number) else NotImplemented
 
     def __neg__(self) -> SparseMatrix:
         return replace(self, data=-self.data)
-
-    def _with(self, number: Any, data: Any) -> SparseMatrix:
-        return NotImplemented if data is None else replace(self, data=data)
 
     def _product(self, x: Any) -> Any:
         """The product with the vector or matrix `x`."""
