@@ -157,7 +157,7 @@ def standing(name: str) -> str:
         return "there" if last in MOVED_AND_SCALED else "constant"
     if short in _OBJECTS or short in names() or short in vars(pnp)["_OWN"]:
         return "there"
-    if NOT_BECAUSE.get(short, "").startswith("it takes numbers only"):
+    if NOT_BECAUSE.get(short, "").startswith("it takes numbers:"):
         return "constant"
     mine = _attribute("numpy", short) if "." not in short else None
     is_alias = any(mine is _attribute("numpy", other) for other in names() if "." not in other)

@@ -44,6 +44,7 @@ class Limits:
     least_steps: int = 2
 
 
+@cache
 def default_limits() -> Limits:
     """The limits for this machine: they decide about bits, so that no setting changes them."""
     return Limits(cache_bytes(), processors=os.cpu_count() or 1)

@@ -31,10 +31,10 @@ from primgraph.operators.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
 from primgraph.primitives import shapes
 from primgraph.primitives.linalg import matmul
+from primgraph.transforms.analysis.activity import is_diagonal
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
-from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.identity import without_identity
 from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower

@@ -33,7 +33,7 @@ from primgraph.primitives.elementwise import add, cast
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
-from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.analysis.activity import is_diagonal
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose

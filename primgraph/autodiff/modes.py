@@ -20,9 +20,9 @@ from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled
 from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.elementwise import add, as_function_of, mul
+from primgraph.transforms.analysis.activity import is_diagonal
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
-from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.identity import without_identity
 from primgraph.transforms.optimize.clean_up import clean_up
 

@@ -1,4 +1,4 @@
-"""Which values carry derivatives."""
+"""Which values carry derivatives, and whether each element depends on the same one only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.primitives.parts import conj
 from primgraph.transforms.analysis.bodies import (
     Analysis,
     Known,
@@ -85,3 +86,27 @@ _THROUGH: dict[Op, Callable[[Equation, Known[bool], Analysis[bool]], Known[bool]
     scan: through_scan,
     while_loop: through_while,
 }
+
+
+def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
+    """Whether each element of each output depends on the same element of `wrt` only.
+
+    That is so if all that lies between is elementwise and of one type. The Jacobian is then its
+    own transpose, and reverse mode can be had by forward mode.
+    """
+    kind = wrt[0].type
+    if any(v.type != kind for v in (*wrt, *graph.outputs)):
+        return False
+    active = depending(graph, wrt)
+    for eqn in graph.body:
+        if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
+            continue
+        each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+        # Conjugation is no product with any number.
+        if eqn.op is conj:
+            return False
+        if not each and (eqn.op.own_slope or not eqn.op.formal):
+            return False
+        if eqn.outputs[0].type != kind:
+            return False
+    return True
