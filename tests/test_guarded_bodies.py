@@ -27,6 +27,29 @@ def _chosen(function: Function) -> Function:
     return lambda x: pg.where(x > 0, function(x), 0.0)
 
 
+def _chosen_by_it(function: Function) -> Function:
+    """A part of what `function` gives, chosen by what it gives."""
+
+    def chosen(x: pg.Variable) -> pg.Variable:
+        found = function(x)
+        return pg.where(found > 0.01, pg.sqrt(found) * found, found)
+
+    return chosen
+
+
+def _trips(x: pg.Variable, trips: int) -> pg.Variable:
+    """That number, which only a run knows: no loop is left out before."""
+    return pg.where(pg.sum(x) < 9.0, trips, 5)
+
+
+def _two_in_turn(trips: int) -> Function:
+    return lambda x: pg.while_loop(
+        lambda state: state[0] < _trips(x, trips),
+        lambda state: (state[0] + 1, pg.tanh(state[2]), state[1]),
+        (0, pg.sin(x), x),
+    )[1]
+
+
 def _in_turn(count: int, limit: int | None) -> Function:
     return lambda x: pg.while_loop(
         lambda state: state[1] < count,
@@ -76,6 +99,13 @@ _PAIRS: dict[str, tuple[Function, Function]] = {
     "switch": (
         _chosen(lambda x: pg.switch(pg.astype(pg.sum(x), "int64"), [_twice, pg.exp], x)),
         _chosen(_twice),
+    ),
+    "while_loop without trips": (_chosen_by_it(_two_in_turn(0)), _chosen_by_it(pg.sin)),
+    "while_loop with a trip": (_chosen_by_it(_two_in_turn(1)), _chosen_by_it(pg.tanh)),
+    "fori_loop without trips": (
+        _chosen_by_it(lambda x: pg.fori_loop(
+            0, _trips(x, 0), lambda i, c: pg.tanh(c), pg.sin(x))),
+        _chosen_by_it(pg.sin),
     ),
     "captured": (
         _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: c * pg.sqrt(x), pg.ones(4))),
@@ -230,6 +260,21 @@ def test_what_is_not_chosen_of_a_body_matters_to_no_derivative(name: str) -> Non
             for a, b in zip(found, wanted, strict=True):
                 assert np.isfinite(b).all()
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14, err_msg=modes)
+
+
+@pytest.mark.parametrize("name", _PAIRS)
+def test_gradients_of_gradients_are_those_without_bodies(name: str) -> None:
+    """A sum asks for all elements alike, so that only the choice tells them apart."""
+
+    def slopes(function: Function) -> Function:
+        first = pg.grad(lambda x: pg.sum(function(x)))
+        return pg.grad(lambda x: pg.sum(first(x) * _V))
+
+    bodies, plain = (pg.trace(slopes(f), pg.spec(4)) for f in _PAIRS[name])
+    with np.errstate(all="ignore"):
+        (found,), (wanted,) = interpret(bodies, _X), interpret(plain, _X)
+    assert np.isfinite(wanted).all()
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", _LOOPS)

@@ -98,14 +98,17 @@ class Within:
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
         found = self._out(own, body, walk, self.frame.consts + k) or ()
         more = [g for g in self._positive(found, k) if g.condition not in known]
-        params = self.eqn.kwargs
         if not more or self.eqn.op is not scan:
             return marks
-        if params["counted"]:
+        if self.eqn.kwargs["counted"]:
             more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
-        elif bounds(params["length"])[0] < 1:
+        elif self._may_make_no_trip():
             return marks
         return (*marks, *more)
+
+    def _may_make_no_trip(self) -> bool:
+        params = self.eqn.kwargs
+        return self.eqn.op is not scan or params["counted"] or bounds(params["length"])[0] < 1
 
     def _in_front(self, k: int, guard: Guard) -> Guard:
         """A guard of what is carried on behind trips as one of what the loop begins with."""
@@ -147,9 +150,12 @@ class Within:
         return list({g.condition: g for g in found}.values())
 
     def handed_on(self, place: int, guards: Guards) -> Guards:
-        """Those of `guards` of a result that are brought to the bodies."""
+        """Those of `guards` of a result that are brought to the bodies, and need not begin at it.
+
+        What a loop without trips ends with has passed no body: all guards begin at it.
+        """
         k = self.frame.kept(place)
-        if k is None:
+        if k is None or (self.frame.is_carried(k) and self._may_make_no_trip()):
             return ()
         held = {g.condition for g in self.marks.get(k, ())}
         return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
