@@ -231,7 +231,8 @@ def cost(
     Of a loop that goes on while something is true, without a bound, one trip counts, and so does
     one of the loops along its stacks, which count as one row.
 
-    Figures of what has sizes are formulas in these, unless `sizes` gives them numbers. Those of a
+    Figures of what has sizes are formulas in these, unless `sizes` gives them numbers. Equations of
+    a graph that are equal at the given numbers then count once. The formulas of a
     program, or of a kernel for all sizes, are then of the code that every size can take; that for
     given ones may take less.
 
