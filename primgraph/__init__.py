@@ -290,7 +290,7 @@ def _instead(name: str) -> str:
     return written_instead(name)
 
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "ArgumentError",
