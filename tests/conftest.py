@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from density import DENSE, VARIABLE, drawn
+from density import DENSE, VARIABLE, drawn, leave_out
 
 # These register primitives when they are imported first: tests that forget those of their own
 # are not to forget them.
@@ -62,6 +62,7 @@ def reads_back(graph: Graph) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of quick files, but for those that are long, and leave out the dense ones."""
+    leave_out(items)
     for item in items:
         name = item.path.stem.removeprefix("test_")
         if name in _QUICK and not {"long", "dense"} & {m.name for m in item.iter_markers()}:

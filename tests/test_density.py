@@ -1,8 +1,10 @@
 """What is left out of a run of the tests, and what is not."""
 
+from pathlib import Path
+
 import conftest
 import pytest
-from density import DENSE, drawn, starts, thinned
+from density import DENSE, THINNED, drawn, starts, thinned
 
 import primgraph as pg
 
@@ -42,3 +44,11 @@ def test_texts_with_equations_of_new_kinds_are_read(monkeypatch):
     for graph in (sine, sine, single, summed, summed, sine):
         conftest.reads_back(graph)
     assert read == [str(g) for g in (sine, single, summed)]
+
+
+def test_what_is_thinned_is_there():
+    """The table names tests that exist, so that none runs in full because it was renamed."""
+    folder = Path(__file__).parent
+    for name in THINNED:
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (folder / f"{file}.py").read_text(encoding="utf-8"), name
