@@ -440,3 +440,45 @@ graph f(%x: f64[2,4], %e: f64[]) {
     (found,) = pg.compile(graph, style=style)(x, np.float64(0.5))
     np.testing.assert_array_equal(found, expected)
     assert not np.signbit(found[:, 1]).any()
+
+
+# Exponents of shape (2, 4) made from %y, and whether an element of %y may stand for several.
+EXPONENTS = {
+    "an array": ("f64[2,4]", "", "%y", False),
+    "its axes permuted": ("f64[4,2]", "%0: f64[2,4] = permute(%y, axes=(1, 0))", "%0", False),
+    "repeated in rows": (
+        "f64[2]",
+        "%0: f64[2,4] = broadcast(%y, new_axes=(1,), shape=(2, 4))",
+        "%0",
+        True,
+    ),
+    "a part of what is repeated, its axes permuted": (
+        "f64[5]",
+        """%0: f64[5,2] = broadcast(%y, new_axes=(1,), shape=(5, 2))
+  %1: f64[2,5] = permute(%0, axes=(1, 0))
+  %2: f64[2,4] = slice(%1, sizes=(2, 4), starts=(0, 1), steps=(1, 1))""",
+        "%2",
+        True,
+    ),
+    "repeated, and copied": (
+        "f64[2,2]",
+        """%0: f64[2,2,2] = broadcast(%y, new_axes=(1,), shape=(2, 2, 2))
+  %1: f64[2,4] = reshape(%0, shape=(2, 4))""",
+        "%1",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPONENTS)
+def test_exponents_are_copied_where_one_element_stands_for_several(name):
+    shape, made, last, copied = EXPONENTS[name]
+    graph = parse(f"""graph f(%x: f64[2,4], %y: {shape}) {{
+  {made}
+  %z: f64[2,4] = power(%x, {last})
+  return %z
+}}""")
+    for limits in (NEVER, SMALL):
+        plan = verify(compile_graph(graph, limits=limits).plan)
+        (line,) = (line for line in str(plan).splitlines() if " = power " in line)
+        assert (" with b" in line) == copied
