@@ -386,7 +386,8 @@ def test_a_change_of_a_view_of_megengine_warns_with_both_lines():
     assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
-def test_augmented_assignments_to_items_do_not_warn():
+@pytest.mark.parametrize("tensor", [pg.tensor, megengine.tensor])
+def test_augmented_assignments_to_items_do_not_warn(tensor):
     """Python stores the changed view in the tensor."""
 
     def assign(x, y):
@@ -399,13 +400,21 @@ def test_augmented_assignments_to_items_do_not_warn():
         x[0] //= 0.5
         x[0] @= y
 
-    x = pg.tensor(np.arange(1.0, 9.0).reshape(2, 2, 2))
-    expected, y = x.numpy(), np.array([[1.0, 2.0], [3.0, 5.0]])
+    def assign_bits(x):
+        x[0] &= 6
+        x[0] |= 9
+        x[0] ^= 3
+
+    x, n = tensor(np.arange(1.0, 9.0).reshape(2, 2, 2)), tensor(np.arange(6).reshape(2, 3))
+    expected, bits, y = x.numpy(), n.numpy(), np.array([[1.0, 2.0], [3.0, 5.0]])
     assign(expected, y)
+    assign_bits(bits)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assign(x, y)
+        assign(x, tensor(y))
+        assign_bits(n)
     np.testing.assert_allclose(x.numpy(), expected)
+    np.testing.assert_array_equal(n.numpy(), bits)
 
 
 # Programs and tensors.
