@@ -211,6 +211,7 @@ def test_the_arena_packs_what_is_in_use_at_the_same_time():
     for offset, size in held.items():
         arena.give(offset, size)
     assert arena.take(arena.size) == 0
+    assert Packed(Arena()).size == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
