@@ -228,6 +228,14 @@ def test_masks_choose_elements_and_let_gradients_through():
     assert y.tolist() == [[0.0, 1.0, 2.0], [3.0, 40.0, 50.0]]
 
 
+@pytest.mark.parametrize("truth", [np.array(True), np.array(False), np.True_, True, False])
+def test_a_single_truth_is_an_index_of_an_axis_of_its_own(truth):
+    array = np.arange(6.0).reshape(2, 3)
+    for index in (truth, (truth, 1)):
+        np.testing.assert_array_equal(pg.tensor(array)[index], array[index])
+        np.testing.assert_array_equal(pg.tensor(array)[pg.tensor(truth)], array[truth])
+
+
 def test_a_mask_of_another_count_is_another_structure_and_of_the_same_is_not():
     pg.eager.log.clear()
     x = pg.tensor(np.arange(6.0))
