@@ -659,6 +659,20 @@ def test_readable_code_is_a_loop_as_one_writes_it():
 # In programs, layers, with tensors, under jit.
 
 
+@pytest.mark.parametrize("choose", [lambda f: pg.cond(True, f, f), lambda f: pg.switch(0, [f])])
+def test_equal_results_of_a_branch_that_is_known_are_told_apart_in_bodies(choose):
+    with pg.Program() as program:
+        x, y = pg.data("x", (3,)), pg.data("y", (3,))
+
+        def trip(i, c):
+            around, one, other = choose(lambda: (x, c, c))
+            return c + pg.grad(pg.sum(around * 7.0 + one * 3.0 + other * 5.0), one)
+
+        found = pg.fori_loop(0, 2, trip, y)
+    feeds = {"x": numbers(3), "y": np.zeros(3)}
+    assert pg.Executor().run(program, feeds, [found])[0].tolist() == [6.0] * 3
+
+
 def test_bodies_use_what_is_around_them():
     weight = pg.nn.Linear(2, 2)
     with pg.Program() as program:
