@@ -337,6 +337,14 @@ def test_what_was_used_up_may_be_the_end_of_another_way() -> None:
             grad((h * h).sum(), inputs)
 
 
+def test_what_nobody_held_is_computed_again_for_derivatives() -> None:
+    x, w = pg.tensor([1.0, 2.0]), leaf(3.0, 4.0)
+    y = w * (x * 2.0).exp()
+    assert_allclose(y.numpy(), [3.0, 4.0] * np.exp([2.0, 4.0]))
+    (found,) = grad((y * y).sum(), w)
+    assert_allclose(found.numpy(), 2.0 * np.array([3.0, 4.0]) * np.exp([4.0, 8.0]))
+
+
 def test_using_a_record_up_drops_what_it_held() -> None:
     x = leaf(*range(3))
     y = x
