@@ -20,6 +20,7 @@ from primgraph.codegen.plan.verify import verify
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
+from primgraph.transforms import clean_up, lower
 
 CHAIN = """graph f(%x: f64[9]) {
   %0: f64[9] = sin(%x)
@@ -483,3 +484,14 @@ def test_exponents_are_copied_where_one_element_stands_for_several(name):
         plan = verify(compile_graph(graph, limits=limits).plan)
         (line,) = (line for line in str(plan).splitlines() if " = power " in line)
         assert (" with b" in line) == copied
+
+
+def test_results_of_known_shapes_have_buffers_beside_stacks_that_grow():
+    def slope(x):
+        end = pg.while_loop(lambda h: pg.sum(h) < 9.0, lambda h: pg.sin(h) * 3.0, x)
+        return pg.grad(pg.sum(end * end), x)
+
+    graph = clean_up(lower(pg.trace(slope, pg.spec(3))))
+    text = str(verify(compile_graph(graph, limits=SMALL).plan))
+    (line,) = (line for line in text.splitlines() if " = call while_loop" in line)
+    assert line.startswith("  b0@0, b1@64, stack0 = call while_loop x0 ")

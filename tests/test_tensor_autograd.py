@@ -124,6 +124,17 @@ def test_a_gradient_that_is_set_has_to_fit() -> None:
 # Hooks.
 
 
+def test_a_hook_lets_no_gradient_be_retained() -> None:
+    x = leaf(1.0, 2.0)
+    y, seen = x * 3.0, []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    assert not y.retains_grad
+    y.sum().backward()
+    assert seen == [[1.0, 1.0]]
+    with pytest.warns(TensorWarning):
+        assert y.grad is None
+
+
 def test_each_hook_gets_what_the_one_before_made_of_the_gradient() -> None:
     x, seen = leaf(1.0), []
 

@@ -20,7 +20,7 @@ from random_programs import random_program
 
 import primgraph as pg
 import primgraph.compat.megengine as megengine
-from primgraph.eager import run
+from primgraph.eager import run, steps
 from primgraph.eager.node import Node
 
 
@@ -655,13 +655,13 @@ def test_slices_of_known_data_are_no_new_structures():
     assert pg.eager.log.total == 1
 
 
-def test_the_log_says_what_was_new():
+@pytest.mark.parametrize("inner", [lambda x: pg.cos(x * 3.0), lambda x: pg.cos(x) * pg.sin(x)])
+def test_the_log_says_what_was_new(inner):
     pg.eager.log.clear()
     x = pg.tensor(np.ones(5))
     for function in (pg.tanh, pg.exp):
         for _ in range(2):
-            h = pg.cos(x * 3.0)
-            function(h).sum().item()
+            function(inner(x)).sum().item()
     first, second = pg.eager.log
     assert second.reason == "exp of f64[5] is new there"
     assert second.line.startswith("test_tensors.py:")
@@ -973,3 +973,24 @@ def test_what_was_seen_is_remembered_within_bounds(monkeypatch):
     for i in range(2, 10):
         assert pg.concatenate([x] * i).prod().item() == 1.0
     assert len(run._seen) <= 4
+
+
+def test_what_evaluates_equations_is_kept_within_bounds(monkeypatch):
+    monkeypatch.setattr(steps, "_KEPT", 3)
+    monkeypatch.setattr(steps, "_meanings", {})
+    for extent in range(1, 6):
+        x = pg.tensor(np.ones(extent))
+        assert pg.sum(x).item() == extent
+    assert len(steps._meanings) == 3
+
+
+def test_what_kernels_call_of_numpy_evaluates_an_equation_by_itself():
+    for function in (pg.tanh, pg.negative, lambda x: x < 1.0, lambda x: x[::-1]):
+        eqn = pg.trace(function, pg.spec(3)).body[-1]
+        found = steps._meaning(eqn)
+        assert (found.func if eqn.params else found) is eqn.op.impl
+    # These are kernels of one equation: what NumPy does otherwise, and what it does not have.
+    for function in (pg.sum, pg.special.erf):
+        (eqn,) = pg.trace(function, pg.spec(3)).body
+        found = steps._meaning(eqn)
+        assert eqn.op.impl not in (found, getattr(found, "func", None))
