@@ -319,6 +319,7 @@ def test_gradients_of_random_changes_of_views(seed: int) -> None:
     expected = (ends[0] - ends[1]) / 2e-6
     assert_allclose(np.sum(p.grad.numpy() * direction), expected, rtol=2e-5, atol=1e-4)
 
+
 @pytest.mark.parametrize("space", [torch, pg])
 def test_a_view_is_tracked_as_when_it_was_taken_whatever_its_base_becomes(space):
     w = space.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

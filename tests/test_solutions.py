@@ -536,10 +536,10 @@ def test_what_does_not_fit_is_refused_with_the_line(call, message):
     ["consts=2", "consts=9", "linear=2", "linear=-1", "lead=-1", "limit=0"],
 )
 def test_texts_with_wrong_counts_are_refused(wrong):
-    text = str(lower(pg.trace(lambda x, a: pg.root(lambda z: z * z - a, x), pg.spec(3), pg.spec(3))))
+    solved = pg.trace(lambda x, a: pg.root(lambda z: z * z - a, x), pg.spec(3), pg.spec(3))
     name = wrong.partition("=")[0]
     with pytest.raises(pg.LoadError, match="solution has 2 operands, not"):
-        parse(re.sub(rf"\b{name}=\d+", wrong, text))
+        parse(re.sub(rf"\b{name}=\d+", wrong, str(lower(solved))))
 
 
 # Equations made at random, beside complex steps through their iteration.
