@@ -234,6 +234,10 @@ def test_a_single_truth_is_an_index_of_an_axis_of_its_own(truth):
     for index in (truth, (truth, 1)):
         np.testing.assert_array_equal(pg.tensor(array)[index], array[index])
         np.testing.assert_array_equal(pg.tensor(array)[pg.tensor(truth)], array[truth])
+    x = pg.tensor(array)
+    for part in (x[truth], x[pg.tensor(truth)]):
+        part += 1.0
+    np.testing.assert_array_equal(x, array)
 
 
 def test_a_mask_of_another_count_is_another_structure_and_of_the_same_is_not():
