@@ -318,3 +318,18 @@ def test_gradients_of_random_changes_of_views(seed: int) -> None:
     ends = [computed(begin + h * direction, False) for h in (1e-6, -1e-6)]
     expected = (ends[0] - ends[1]) / 2e-6
     assert_allclose(np.sum(p.grad.numpy() * direction), expected, rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("space", [torch, pg])
+def test_a_view_is_tracked_as_when_it_was_taken_whatever_its_base_becomes(space):
+    w = space.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    y, plain = w * 1.0, space.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with space.no_grad():
+        untracked = y.T
+    tracked, of_plain = y.T, plain.T
+    y += 1.0
+    plain += 1.0
+    assert [v.requires_grad for v in (untracked, tracked, of_plain)] == [False, True, False]
+    for view in (untracked, tracked, of_plain):
+        assert view.tolist() == [[2.0, 4.0], [3.0, 5.0]]
+    assert untracked._alias is not None

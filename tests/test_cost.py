@@ -57,6 +57,28 @@ def test_operations_are_those_of_the_convention():
     assert flops(lambda x: x[np.array([0, 0, 2])], (3, 4)) == 0
 
 
+def test_a_solution_costs_one_step():
+    def f(z, a):
+        return z * z - a
+
+    def root(x, a):
+        return pg.root(lambda z: f(z, a), x)
+
+    n, of_f = 5, 2 * 5
+    assert flops(lambda x, a: pg.fixed_point(lambda z: f(z, a), x), (n,), ()) == of_f
+    # The step that is given takes f, a quotient, which counts four, and a difference.
+    given = flops(lambda x: pg.root(lambda z: f(z, 2.0), x, step=lambda z: z - f(z, 2.0) / 8.0), n)
+    assert given == of_f + 5 * n
+    # The Jacobian takes f for each element, and the system is solved by elimination.
+    newton = of_f * (n + 1) + 2 * n**3 // 3 + 2 * n**2
+    assert newton == 193
+    assert flops(root, (n,), ()) == newton
+    # Each sample has a system of its own.
+    one = pg.trace(root, pg.spec(n), pg.spec(()))
+    samples = batch(batch(one, 7, [0, None]), 2, [0, None])
+    assert pg.cost(samples).flops == 2 * 7 * newton
+
+
 def test_a_root_of_squares_divides_where_there_is_a_divisor():
     types = TensorType((2, 3), np.dtype(float)), TensorType((2,), np.dtype(float))
     for divisor, each in ((1.0, 4), (3.0, 8)):

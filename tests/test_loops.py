@@ -474,6 +474,51 @@ def test_a_branch_may_need_what_depends_on_constants_only():
 # What is recorded.
 
 
+# How a weight and a state of matrices may be multiplied, and what the states begin with.
+PRODUCTS = {
+    "h @ w": (lambda h, w: h @ w, (2, 3)),
+    "h @ w.T": (lambda h, w: h @ w.T, (2, 4)),
+    "w @ h": (lambda h, w: w @ h, (4, 2)),
+    "w.T @ h": (lambda h, w: w.T @ h, (3, 2)),
+    "(w.T @ h.T).T": (lambda h, w: (w.T @ h.T).T, (2, 3)),
+    "h.T @ w": (lambda h, w: h.T @ w, (3, 2)),
+    "w @ h.T": (lambda h, w: w @ h.T, (2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_weight_of_all_trips_may_stand_on_either_side_and_be_transposed(name):
+    product, shape = PRODUCTS[name]
+    w, h = numbers(3, 4), numbers(*shape, seed=1)
+    places = product(h, w).size
+    back = numbers(places, h.size, seed=2)
+    xs = numbers(5, *shape, seed=3)
+
+    def step(h, x, w):
+        found = pg.reshape(pg.reshape(product(h, w), (1, places)) @ back, shape)
+        return pg.tanh(found + x)
+
+    def looped(w):
+        h_end, hs = pg.scan(lambda h, x: (step(h, x, w),) * 2, h, xs)
+        return pg.sum(h_end) + pg.sum(hs * hs)
+
+    def unrolled(w):
+        now, total = h, 0.0
+        for x in xs:
+            now = step(now, x, w)
+            total = total + pg.sum(now * now)
+        return pg.sum(now) + total
+
+    slopes = [lower(pg.trace(reverse(f), w)) for f in (looped, unrolled)]
+    assert slopes[0].has_bodies
+    close(interpret(slopes[0], w), interpret(slopes[1], w))
+    if "h.T" not in name:
+        # One product after the loop adds up those of all trips, of stacks that are there anyway.
+        back_loop = [e for e in clean_up(slopes[0]).body if e.op.has_bodies][-1]
+        names = [e.op.name for e in back_loop.kwargs["body"].body]
+        assert names.count("matmul") == 1
+
+
 def test_equations_of_derivatives_do_not_grow_with_trips():
     def bodies(length, function):
         graph = clean_up(lower(traced(function, *ARRAYS[:3], numbers(length, 1, 3))))
@@ -612,6 +657,20 @@ def test_readable_code_is_a_loop_as_one_writes_it():
 
 
 # In programs, layers, with tensors, under jit.
+
+
+@pytest.mark.parametrize("choose", [lambda f: pg.cond(True, f, f), lambda f: pg.switch(0, [f])])
+def test_equal_results_of_a_branch_that_is_known_are_told_apart_in_bodies(choose):
+    with pg.Program() as program:
+        x, y = pg.data("x", (3,)), pg.data("y", (3,))
+
+        def trip(i, c):
+            around, one, other = choose(lambda: (x, c, c))
+            return c + pg.grad(pg.sum(around * 7.0 + one * 3.0 + other * 5.0), one)
+
+        found = pg.fori_loop(0, 2, trip, y)
+    feeds = {"x": numbers(3), "y": np.zeros(3)}
+    assert pg.Executor().run(program, feeds, [found])[0].tolist() == [6.0] * 3
 
 
 def test_bodies_use_what_is_around_them():

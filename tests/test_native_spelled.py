@@ -132,6 +132,16 @@ def test_a_primitive_of_arrays_has_a_function():
         pg.compile(wrong, target="c")(x)
 
 
+def test_a_wrong_name_is_told_with_all_that_there_are():
+    @primitive(impl=lambda x, *, share: [share * x, x], multiple=True)
+    def shared(x: TensorType, *, share: float) -> tuple[TensorType, ...]:
+        return x, x
+
+    with pytest.raises(pg.BuildError) as told:
+        spell_c(shared, "shared({0:double}, {out0:double}, {zzz})")
+    assert told.value.hint == "beside operands it has {share}, {out}, {out0}"
+
+
 def test_what_is_no_c_is_refused():
     smooth = smoothing()
     twice = elementwise("twice_of_test", lambda x: 2 * x)

@@ -20,6 +20,7 @@ from primgraph.codegen.plan.verify import verify
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
+from primgraph.transforms import clean_up, lower
 
 CHAIN = """graph f(%x: f64[9]) {
   %0: f64[9] = sin(%x)
@@ -211,6 +212,7 @@ def test_the_arena_packs_what_is_in_use_at_the_same_time():
     for offset, size in held.items():
         arena.give(offset, size)
     assert arena.take(arena.size) == 0
+    assert Packed(Arena()).size == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -440,3 +442,56 @@ graph f(%x: f64[2,4], %e: f64[]) {
     (found,) = pg.compile(graph, style=style)(x, np.float64(0.5))
     np.testing.assert_array_equal(found, expected)
     assert not np.signbit(found[:, 1]).any()
+
+
+# Exponents of shape (2, 4) made from %y, and whether an element of %y may stand for several.
+EXPONENTS = {
+    "an array": ("f64[2,4]", "", "%y", False),
+    "its axes permuted": ("f64[4,2]", "%0: f64[2,4] = permute(%y, axes=(1, 0))", "%0", False),
+    "repeated in rows": (
+        "f64[2]",
+        "%0: f64[2,4] = broadcast(%y, new_axes=(1,), shape=(2, 4))",
+        "%0",
+        True,
+    ),
+    "a part of what is repeated, its axes permuted": (
+        "f64[5]",
+        """%0: f64[5,2] = broadcast(%y, new_axes=(1,), shape=(5, 2))
+  %1: f64[2,5] = permute(%0, axes=(1, 0))
+  %2: f64[2,4] = slice(%1, sizes=(2, 4), starts=(0, 1), steps=(1, 1))""",
+        "%2",
+        True,
+    ),
+    "repeated, and copied": (
+        "f64[2,2]",
+        """%0: f64[2,2,2] = broadcast(%y, new_axes=(1,), shape=(2, 2, 2))
+  %1: f64[2,4] = reshape(%0, shape=(2, 4))""",
+        "%1",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPONENTS)
+def test_exponents_are_copied_where_one_element_stands_for_several(name):
+    shape, made, last, copied = EXPONENTS[name]
+    graph = parse(f"""graph f(%x: f64[2,4], %y: {shape}) {{
+  {made}
+  %z: f64[2,4] = power(%x, {last})
+  return %z
+}}""")
+    for limits in (NEVER, SMALL):
+        plan = verify(compile_graph(graph, limits=limits).plan)
+        (line,) = (line for line in str(plan).splitlines() if " = power " in line)
+        assert (" with b" in line) == copied
+
+
+def test_results_of_known_shapes_have_buffers_beside_stacks_that_grow():
+    def slope(x):
+        end = pg.while_loop(lambda h: pg.sum(h) < 9.0, lambda h: pg.sin(h) * 3.0, x)
+        return pg.grad(pg.sum(end * end), x)
+
+    graph = clean_up(lower(pg.trace(slope, pg.spec(3))))
+    text = str(verify(compile_graph(graph, limits=SMALL).plan))
+    (line,) = (line for line in text.splitlines() if " = call while_loop" in line)
+    assert line.startswith("  b0@0, b1@64, stack0 = call while_loop x0 ")

@@ -5,6 +5,7 @@ through all of them.
 """
 
 import pickle
+import re
 import runpy
 
 import numpy as np
@@ -528,6 +529,17 @@ def test_readable_code_is_a_loop():
 def test_what_does_not_fit_is_refused_with_the_line(call, message):
     with pytest.raises(pg.PrimgraphError, match=message):
         pg.trace(call, pg.spec(2))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["consts=2", "consts=9", "linear=2", "linear=-1", "lead=-1", "limit=0"],
+)
+def test_texts_with_wrong_counts_are_refused(wrong):
+    solved = pg.trace(lambda x, a: pg.root(lambda z: z * z - a, x), pg.spec(3), pg.spec(3))
+    name = wrong.partition("=")[0]
+    with pytest.raises(pg.LoadError, match="solution has 2 operands, not"):
+        parse(re.sub(rf"\b{name}=\d+", wrong, str(lower(solved))))
 
 
 # Equations made at random, beside complex steps through their iteration.

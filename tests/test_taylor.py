@@ -225,6 +225,21 @@ def test_jets_go_through_loops_and_branches():
     assert count == {"scan": 2, "while_loop": 2}
 
 
+def test_jets_of_a_carry_that_a_trip_forgets_are_zeros():
+    def forgetful(x):
+        _, rows = pg.scan(lambda c, _: ((c[1] * c[1], pg.ones(())), c[0]), (x, pg.sin(x)), STEPS)
+        return pg.sum(rows)
+
+    def jet(x):
+        value, terms = pg.jet(forgetful, x, [1.0, None, None])
+        return [value, *terms]
+
+    at = np.array(0.5)
+    found = interpret(transforms.lower(pg.trace(jet, at)), at)
+    value, terms = pg.jet(lambda x: x + pg.sin(x) ** 2 + 1.0, at, [np.array(1.0), None, None])
+    np.testing.assert_allclose(found, [value, *terms], rtol=1e-12)
+
+
 STYLES = ("readable", "planned")
 
 

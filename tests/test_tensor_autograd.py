@@ -124,6 +124,17 @@ def test_a_gradient_that_is_set_has_to_fit() -> None:
 # Hooks.
 
 
+def test_a_hook_lets_no_gradient_be_retained() -> None:
+    x = leaf(1.0, 2.0)
+    y, seen = x * 3.0, []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    assert not y.retains_grad
+    y.sum().backward()
+    assert seen == [[1.0, 1.0]]
+    with pytest.warns(TensorWarning):
+        assert y.grad is None
+
+
 def test_each_hook_gets_what_the_one_before_made_of_the_gradient() -> None:
     x, seen = leaf(1.0), []
 
@@ -335,6 +346,14 @@ def test_what_was_used_up_may_be_the_end_of_another_way() -> None:
     for inputs in (x, [h, x]):
         with pytest.raises(pg.BuildError, match="second time"):
             grad((h * h).sum(), inputs)
+
+
+def test_what_nobody_held_is_computed_again_for_derivatives() -> None:
+    x, w = pg.tensor([1.0, 2.0]), leaf(3.0, 4.0)
+    y = w * (x * 2.0).exp()
+    assert_allclose(y.numpy(), [3.0, 4.0] * np.exp([2.0, 4.0]))
+    (found,) = grad((y * y).sum(), w)
+    assert_allclose(found.numpy(), 2.0 * np.array([3.0, 4.0]) * np.exp([4.0, 8.0]))
 
 
 def test_using_a_record_up_drops_what_it_held() -> None:

@@ -397,6 +397,25 @@ def test_what_was_stored_last_counts_wherever_it_was():
     assert run_other().tolist() == [7, 7]
 
 
+def test_tensors_are_asked_at_each_run_only_if_several_scopes_have_them():
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    tensors = [*layer.parameters(), *other.parameters()]
+    programs = []
+    for layers in ([layer, other], [layer]):
+        with pg.Program() as program:
+            x = pg.data("x", (1, 2))
+            for one in layers:
+                x = one(x)
+        programs.append(program)
+        if len(programs) == 1:
+            assert len([p.numpy() for p in tensors]) == len(program.scope.desk().guests)
+            assert not program.scope.desk().scattered
+    both = {id(layer.weight), id(layer.bias)}
+    for program in programs:
+        asked = program.scope.desk().scattered.values()
+        assert {id(guest.tensor) for guest in asked} == both
+
+
 def test_a_program_is_forgotten_with_all_that_it_kept():
     layer = nn.Linear(2, 2)
     layer.state_dict()
