@@ -28,7 +28,7 @@ from primgraph.errors import ArgumentError
 from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
 from primgraph.functional.tracing import Traced, dotted, traced
-from primgraph.functional.transformed import Transformed
+from primgraph.functional.transformed import P, R, Transformed
 from primgraph.functional.world import OnTensors, world_among
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
@@ -107,7 +107,7 @@ class _Entry:
 
 @overload
 def jit(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
     *,
@@ -117,7 +117,7 @@ def jit(
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
-) -> Jit: ...
+) -> Jit[P, R]: ...
 @overload
 def jit(
     *,
@@ -129,7 +129,7 @@ def jit(
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
-) -> Callable[[Callable[..., Any]], Jit]: ...
+) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
 @checked
 def jit(
     function: Callable[..., Any] | None = None,
@@ -208,12 +208,12 @@ def jit(
 
 
 @final
-class Jit(Transformed):
+class Jit(Transformed[P, R]):
     """A function that is compiled when it is called with arguments of another kind; see `jit`."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Iterable[str] = (),
         math: str = "exact",
@@ -282,7 +282,7 @@ class Jit(Transformed):
             return place
         return self._names[place] if place < len(self._names) else f"argument {place}"
 
-    def kernel(self, *args: Any, **kwargs: Any) -> Kernel | SizedKernel:
+    def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
         It takes the arrays in the arguments in a row, and then those of tensors that the function
@@ -290,12 +290,18 @@ class Jit(Transformed):
         """
         return self._entry(Call(self, args, kwargs)).kernel
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R
         if not kwargs and innermost.get() is None:
             quick = self._quick.get(_types_of(args))
             if quick is not None and quick.traced.is_current:
                 self._touch(quick)
-                return tree.unflatten(quick.traced.structure, quick.kernel(*args))
+                result = tree.unflatten(quick.traced.structure, quick.kernel(*args))
+                return result
+        result = self._result(args, kwargs)
+        return result
+
+    def _result(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         call = Call(self, args, kwargs)
         world = world_among([x for x in call.found if isinstance(x, Handle)])
         if not isinstance(world, OnTensors):

@@ -120,7 +120,7 @@ def _of_variables(
 
 
 @final
-class Sparse(Transformed):
+class Sparse(Transformed[..., Any]):
     """A sparse matrix of derivatives of a function, as a function of the same arguments."""
 
     def __init__(
