@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
     from primgraph.custom.function import Function
     from primgraph.eager.differentiable import TensorWarning
+    from primgraph.eager.exchange import from_dlpack
     from primgraph.eager.manager import GradManager
     from primgraph.eager.recording import (
         enable_grad,
@@ -184,6 +185,7 @@ else:
         "fixed_point": "primgraph.control.solutions",
         "fori_loop": "primgraph.control.loops",
         "forward_grad": "primgraph.functional.public",
+        "from_dlpack": "primgraph.eager.exchange",
         "get_num_threads": "primgraph.codegen",
         "grad": "primgraph.functional.public",
         "growth": "primgraph.view.growth",
@@ -377,6 +379,7 @@ __all__ = [
     "fixed_point",
     "fori_loop",
     "forward_grad",
+    "from_dlpack",
     "get_default_dtype",
     "get_num_threads",
     "grad",

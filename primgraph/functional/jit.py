@@ -35,6 +35,7 @@ from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
 from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
+from primgraph.journal import compiling
 from primgraph.locks import make_lock
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
@@ -336,7 +337,8 @@ class Jit(Transformed[P, R]):
             return entry
         found = self._differences(call.signature) if not known else _modes(known[-1])
         reasons = tuple([difference.text for difference in found]) or ("the first call",)
-        made = self._compiled(call, key, reasons)
+        with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
+            made = self._compiled(call, key, reasons)
         with self._lock:
             # Another thread may have been quicker.
             entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
@@ -370,6 +372,11 @@ class Jit(Transformed[P, R]):
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons)
+
+    def _title(self, signature: Signature) -> str:
+        """Return the name and the types of the arguments, for a message."""
+        types = [str(TensorType(shape, dtype)) for shape, dtype in signature.types]
+        return f"{generated_name(self.function)}({', '.join(types)})"
 
     def _keep(self, entry: _Entry, signature: Signature) -> None:
         """Add a new entry, and evict the least recently used one if there are too many."""
