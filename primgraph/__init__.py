@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from primgraph.inspect.diff import Difference, diff
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
+    from primgraph.numpy.impure import TracingWarning
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.compile import compile
     from primgraph.program.finite import check_finite
@@ -162,6 +163,7 @@ else:
         "SparseMatrix": "primgraph.autodiff.sparse_matrix",
         "Tensor": "primgraph.eager.tensor",
         "TensorWarning": "primgraph.eager.differentiable",
+        "TracingWarning": "primgraph.numpy.impure",
         "associative_scan": "primgraph.control.prefixes",
         "batched_jacobian": "primgraph.functional.public",
         "biharmonic": "primgraph.functional.jets",
@@ -341,6 +343,7 @@ __all__ = [
     "Tensor",
     "TensorType",
     "TensorWarning",
+    "TracingWarning",
     "UnknownKeyError",
     "UnknownNameError",
     "UnknownSizeError",

@@ -84,7 +84,7 @@ def test_a_data_frame_is_a_dict_of_its_columns():
     with pytest.raises(pg.ArgumentError, match="one name"):
         fast(pandas.concat([table, table], axis=1))
     # A matrix where arrays are fed.
-    assert pg.compile(pg.trace(pg.sum, pg.spec(3, 2)))(table) == 10.5
+    assert pg.compile(pg.trace(pg.sum, pg.spec((3, 2))))(table) == 10.5
 
 
 def test_columns_are_asked_for_without_an_import_of_pandas(monkeypatch):

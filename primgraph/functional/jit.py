@@ -30,6 +30,7 @@ from primgraph.functional.jit_call import Call, Difference, Place, Signature, di
 from primgraph.functional.tracing import Traced, dotted, traced
 from primgraph.functional.transformed import P, R, Transformed
 from primgraph.functional.world import OnTensors, world_among
+from primgraph.ir.debug import debugging
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
@@ -37,6 +38,7 @@ from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
 from primgraph.journal import compiling
 from primgraph.locks import make_lock
+from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
@@ -99,6 +101,7 @@ class _Entry:
     kernel: Kernel | SizedKernel
     steps: list[Inlined]
     reasons: tuple[str, ...]
+    captured: tuple[Captured, ...] = ()
     quick: set[Hashable] = field(default_factory=set)
 
     @property
@@ -311,7 +314,8 @@ class Jit(Transformed[P, R]):
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
             return world.given_back(_on_tensors(entry, call.leaves))
-        if call.is_plain and isinstance(entry.kernel, Kernel):
+        watched = entry.captured and debugging.get()
+        if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
             with self._lock:
                 # Another thread may have evicted it.
                 if entry.number in self._used:
@@ -333,8 +337,11 @@ class Jit(Transformed[P, R]):
         known = [*self._entries.get(key, {}).values()]
         entry = next((e for e in known if e.traced.is_current), None)
         if entry is not None:
+            if debugging.get():
+                self._look_at([entry])
             self._touch(entry)
             return entry
+        self._look_at([*self._used.values()][-_COMPARED:])
         found = self._differences(call.signature) if not known else _modes(known[-1])
         reasons = tuple([difference.text for difference in found]) or ("the first call",)
         with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
@@ -357,9 +364,9 @@ class Jit(Transformed[P, R]):
         parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
         hints = [n for p, s in parts for n in dotted(s, self.root(p).replace(" ", "_"))]
         types = [TensorType(shape, dtype) for shape, dtype in signature.types]
+        rooms = importlib.import_module("primgraph.numpy.rebound")
         written, kind = self.function, signature.kind
         if kind is Variable and self.rebind:
-            rooms = importlib.import_module("primgraph.numpy.rebound")
             written, kind = rooms.traceable(self.function, self.through)
 
         def called(variables: Sequence[Variable]) -> Any:
@@ -367,11 +374,20 @@ class Jit(Transformed[P, R]):
             return applied(written, *args, **named)
 
         title = generated_name(self.function)
-        found = traced("jit", called, types, hints, title, kind)
+        users = inspect.unwrap(self.function)
+        mentioned = rooms.mentioned(users)
+        with rooms.watching(title, mentioned, users):
+            found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons)
+        captured = rooms.Captured.of(mentioned)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, captured)
+
+    def _look_at(self, entries: Iterable[_Entry]) -> None:
+        """Warn of arrays that the function found elsewhere and that have changed since."""
+        for captured in {id(c.array): c for e in entries for c in e.captured}.values():
+            captured.warn_of_change(generated_name(self.function))
 
     def _title(self, signature: Signature) -> str:
         """Return the name and the types of the arguments, for a message."""

@@ -22,6 +22,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
 from primgraph.ir.signature import checked
 from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.titles import generated_name
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import handed_out
@@ -158,6 +159,7 @@ class Vmap(Transformed[P, R]):
             "vmap",
             lambda variables: _vectorised(_active(), samples, variables, out_axes),
             [t.type for t in found],
+            title=generated_name(self.function),
             kind=stand_in(family_of(found)),
         )
         nodes = [t.node for t in (*found, *made.tensors)]
