@@ -70,7 +70,7 @@ class SparseMatrix:
     note: str = ""
 
     # SciPy asks for an instance of its classes, which this is without an import of SciPy.
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
         module = sys.modules.get("scipy.sparse")
         if module is None or not self._is_scipys:
@@ -265,7 +265,7 @@ class SparseMatrix:
         if copy is False:
             raise ValueError("the dense elements of a SparseMatrix are always a copy")
         found = self.to_dense()
-        return np.asarray(found.numpy() if isinstance(found, Handle) else found, dtype)
+        return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
 
     def toarray(self) -> Any:
         """All elements, by SciPy's name: see `to_dense`."""
