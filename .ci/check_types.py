@@ -1,8 +1,9 @@
-"""Checks the types of all files of primgraph, laid out as an installed primgraph has them.
+"""Check the types of all files of primgraph, laid out as an installed primgraph has them.
 
     python .ci/check_types.py [ARGUMENT OF MYPY ...]
 
-Type checkers do not run code, so in a checkout they do not find the packages at its root.
+Then the programs in tests/typing, which assert the types that a user's program meets. Type checkers
+do not run code, so in a checkout they do not find the packages at its root.
 """
 
 from __future__ import annotations
@@ -41,14 +42,23 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     count = lay_out(folder)
     configured = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(CACHE)]
-    command = [sys.executable, "-m", "mypy", *configured, "--strict", "-p", "primgraph", *arguments]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    mypy = [sys.executable, "-m", "mypy", *configured, "--strict"]
+    done = subprocess.run(
+        [*mypy, "-p", "primgraph", *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     print(done.stdout, end="")
     checked = re.search(r"(?:in|checked) (\d+) source files?", done.stdout)
     if checked is None or int(checked[1]) != count:
         print(f"not all of {count} files were checked", file=sys.stderr)
         return 1
-    return done.returncode
+    programs = sorted((ROOT / "tests" / "typing").glob("*.py"))
+    if done.returncode or not programs:
+        return done.returncode
+    return subprocess.run([*mypy, *map(str, programs)], cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from primgraph.codegen.scalar.function import scalar_function, scalar_trips
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Equation, Graph
+from primgraph.journal import FROM_EQUAL, note_source
 from primgraph.locks import make_lock
 from primgraph.primitives.control import scan
 
@@ -209,6 +210,7 @@ def compiled_planned(
     key = (graph, tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
     if found is not None:
+        note_source(FROM_EQUAL)
         return found
     if not once:
         made = _compiled_part(graph, graph, options, limits, clocks, native)

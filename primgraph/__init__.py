@@ -39,6 +39,7 @@ from primgraph.errors import (
     near_matches,
     unknown_name,
 )
+from primgraph.frames import shorten_tracebacks
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph
@@ -61,6 +62,8 @@ from primgraph.program.program import (
 from primgraph.program.scope import Scope
 from primgraph.program.trace import dim, spec, trace
 from primgraph.tree import register as register_container
+
+shorten_tracebacks()
 
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
     from primgraph.custom.function import Function
     from primgraph.eager.differentiable import TensorWarning
+    from primgraph.eager.exchange import from_dlpack
     from primgraph.eager.manager import GradManager
     from primgraph.eager.recording import (
         enable_grad,
@@ -125,6 +129,7 @@ if TYPE_CHECKING:
     from primgraph.inspect.diff import Difference, diff
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
+    from primgraph.numpy.impure import TracingWarning
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.compile import compile
     from primgraph.program.finite import check_finite
@@ -158,6 +163,7 @@ else:
         "SparseMatrix": "primgraph.autodiff.sparse_matrix",
         "Tensor": "primgraph.eager.tensor",
         "TensorWarning": "primgraph.eager.differentiable",
+        "TracingWarning": "primgraph.numpy.impure",
         "associative_scan": "primgraph.control.prefixes",
         "batched_jacobian": "primgraph.functional.public",
         "biharmonic": "primgraph.functional.jets",
@@ -181,6 +187,7 @@ else:
         "fixed_point": "primgraph.control.solutions",
         "fori_loop": "primgraph.control.loops",
         "forward_grad": "primgraph.functional.public",
+        "from_dlpack": "primgraph.eager.exchange",
         "get_num_threads": "primgraph.codegen",
         "grad": "primgraph.functional.public",
         "growth": "primgraph.view.growth",
@@ -336,6 +343,7 @@ __all__ = [
     "Tensor",
     "TensorType",
     "TensorWarning",
+    "TracingWarning",
     "UnknownKeyError",
     "UnknownNameError",
     "UnknownSizeError",
@@ -374,6 +382,7 @@ __all__ = [
     "fixed_point",
     "fori_loop",
     "forward_grad",
+    "from_dlpack",
     "get_default_dtype",
     "get_num_threads",
     "grad",

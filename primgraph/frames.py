@@ -1,14 +1,16 @@
-"""What a notebook shows of an error: the user's frames, ours counted, and the message."""
+"""Tracebacks without the frames of primgraph: in notebooks, and of scripts that end in an error."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import sys
+import threading
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, final
 
 from primgraph.cells import cell_of, shell
@@ -78,15 +80,103 @@ def _steps(error: BaseException) -> list[_Step]:
     found = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        owner = ""
-        if is_own(frame):
-            owner = PACKAGE
-        elif is_library(code.co_filename):
-            owner = str(frame.f_globals.get("__name__")).partition(".")[0]
-        found.append(_Step(code.co_filename, line, code.co_name, owner))
+        found.append(_Step(code.co_filename, line, code.co_name, _owner(frame)))
     cells = (i for i, step in enumerate(found) if cell_of(step.file))
     own = (i for i, step in enumerate(found) if not step.owner)
     return found[next(cells, next(own, 0)) :]
+
+
+def _owner(frame: FrameType) -> str:
+    """Return the package that a frame is of, empty for the user's."""
+    if is_own(frame):
+        return PACKAGE
+    if is_library(frame.f_code.co_filename):
+        return str(frame.f_globals.get("__name__")).partition(".")[0]
+    return ""
+
+
+# Modules whose functions call others, and are not what a user has called.
+_WRAPPERS = (f"{PACKAGE}.ir.signature", f"{PACKAGE}.operators.call")
+_NOTE = "Frames within primgraph are left out. PRIMGRAPH_DEBUG=1 in the environment shows them.\n"
+
+
+def shorten_tracebacks() -> None:
+    """Leave frames of primgraph out of tracebacks that Python prints when a program ends.
+
+    `sys.excepthook` and `threading.excepthook` do it, unless somebody has set another one. Errors
+    keep all frames, for debuggers, test runners and loggers.
+    """
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = _print_of_thread
+
+
+def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error as Python does, without most of the frames of primgraph."""
+    try:
+        text = shortened(error)
+    except Exception:  # Whatever goes wrong here, the error is what has to be told.
+        text = ""
+    if text and sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def _print_of_thread(args: threading.ExceptHookArgs, /) -> None:
+    """Print an error that ended a thread."""
+    text = ""
+    if args.exc_value is not None:
+        try:
+            text = shortened(args.exc_value)
+        except Exception:  # As in `_print`.
+            text = ""
+    if text and sys.stderr is not None:
+        name = args.thread.name if args.thread is not None else threading.get_ident()
+        sys.stderr.write(f"Exception in thread {name}:\n{text}")
+        sys.stderr.flush()
+    else:
+        threading.__excepthook__(args)
+
+
+def shortened(error: BaseException) -> str:
+    """Return the traceback of `error` with the user's frames and one of primgraph's.
+
+    Empty where there is nothing to leave out: no frame of primgraph's, a defect of primgraph, an
+    interrupt, and where PRIMGRAPH_DEBUG is set.
+    """
+    debugging = os.environ.get("PRIMGRAPH_DEBUG", "0") not in ("", "0")
+    if debugging or not isinstance(error, Exception) or getattr(error, "_is_ours", False):
+        return ""
+    found = traceback.TracebackException(type(error), error, error.__traceback__)
+    left_out = 0
+    todo: list[tuple[Any, Any]] = [(found, error)]
+    while todo:
+        told, cause = todo.pop()
+        if told is None or cause is None:
+            continue
+        kept = _kept([frame for frame, _ in traceback.walk_tb(cause.__traceback__)])
+        if len(kept) == len(told.stack):
+            left_out += kept.count(False)
+            steps = [step for step, is_kept in zip(told.stack, kept, strict=True) if is_kept]
+            told.stack = traceback.StackSummary.from_list(steps)
+        todo += [(told.__cause__, cause.__cause__), (told.__context__, cause.__context__)]
+        todo += zip(told.exceptions or (), getattr(cause, "exceptions", ()), strict=False)
+    return "".join(found.format()) + _NOTE if left_out else ""
+
+
+def _kept(frames: list[FrameType]) -> list[bool]:
+    """Which frames are printed: all but primgraph's, and of its last ones what the user called."""
+    owners = [_owner(frame) for frame in frames]
+    kept = [owner != PACKAGE for owner in owners]
+    last = max((i for i, owner in enumerate(owners) if not owner), default=-1)
+    own = [i for i, owner in enumerate(owners) if i > last and owner == PACKAGE]
+    called = (i for i in own if frames[i].f_globals.get("__name__") not in _WRAPPERS)
+    if own:
+        kept[next(called, own[-1])] = True
+    return kept
 
 
 def is_interruption(error: BaseException) -> bool:

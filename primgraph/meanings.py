@@ -188,7 +188,6 @@ _GROUPS = [
     ("lgamma", "it is pg.special.gammaln"),
     ("backward", "tensors have it: loss.backward(); of variables there is pg.grad(loss, w)"),
     ("Module", "the class of layers is pg.nn.Layer"),
-    ("from_dlpack", "pg.tensor(np.from_dlpack(x)) takes an array of another library"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
     (
         "numpy np functional",

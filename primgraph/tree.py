@@ -1,12 +1,14 @@
 """Containers of arrays: what is in them, and how they are put together again.
 
 Containers are tuples, lists, dicts and other mappings, named tuples, dataclasses, None, which is
-an empty one, and those of classes that were given to `register`. All else is a leaf.
+an empty one, and those of classes that were given to `register`. A DataFrame of pandas counts as a
+dict of its columns. All else is a leaf.
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
@@ -123,7 +125,18 @@ def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any],
         return plain, tuple(range(len(value))), value, None
     if plain not in registered and isinstance(value, Mapping):
         return dict, tuple(value), [*value.values()], None
+    if _is_frame(value):
+        columns = tuple(value.columns)
+        if len(set(columns)) < len(columns):
+            raise ArgumentError(f"columns of a DataFrame have one name: {columns!r:.100}")
+        return dict, columns, [value[name].to_numpy() for name in columns], None
     return opened(value)
+
+
+def _is_frame(value: Any) -> bool:
+    """Whether `value` is a DataFrame of pandas, which counts as a dict of its columns."""
+    kind = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    return kind is not None and isinstance(value, kind)
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:

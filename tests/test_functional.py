@@ -552,3 +552,43 @@ def test_a_traced_argument_that_is_to_be_a_number_tells_how_to_make_it_static():
     with pytest.raises(pg.PrimgraphError) as error:
         pg.jit(lambda x, n: np.zeros(n) + x)(1.0, 3)
     assert "static_argnames of pg.jit" in error.value.hint
+
+
+# Variables that leak from a function that is traced.
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda leaked: leaked + 1.0,
+        lambda leaked: np.sin(leaked),
+        lambda leaked: np.asarray(leaked),
+        lambda leaked: float(leaked),
+        lambda leaked: bool(leaked),
+        lambda leaked: pg.jit(lambda x: x + leaked)(np.ones(3)),
+        lambda leaked: pg.jit(lambda x: leaked)(np.ones(3)),
+        lambda leaked: pg.jit(lambda x: pg.cond(x[0] > 0, lambda: leaked, lambda: x))(np.ones(3)),
+        lambda leaked: pg.grad(lambda x: pg.sum(x * leaked))(np.ones(3)),
+        lambda leaked: pg.vmap(lambda x: x * leaked)(np.ones(3)),
+    ],
+)
+@pytest.mark.parametrize("trace", ["jit", "trace", "vmap"])
+def test_a_variable_that_leaked_is_told_with_the_function_and_the_line(use, trace):
+    kept = []
+
+    def leaky(x):
+        kept.append(x * 2.0)  # the line that made it
+        return x
+
+    if trace == "trace":
+        pg.trace(leaky, pg.spec(3))
+    else:
+        (pg.jit if trace == "jit" else pg.vmap)(leaky)(
+            np.ones((2, 3)) if trace == "vmap" else np.ones(3)
+        )
+    with pytest.raises(pg.BuildError) as caught:
+        use(kept[0])
+    assert "'leaky'" in str(caught.value)
+    # What a sample is computed from is forgotten.
+    if trace != "vmap":
+        assert "kept.append(x * 2.0)  # the line that made it" in str(caught.value)

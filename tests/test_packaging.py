@@ -337,6 +337,11 @@ def test_an_error_of_types_is_found_wherever_it_is(tmp_path, name):
     assert "faulty.py:1: error" in bad.stdout
 
 
+@in_checkout
+def test_the_program_that_types_are_checked_in_runs():
+    runpy.run_path(str(ROOT / "tests" / "typing" / "signatures.py"))
+
+
 USERS = """
 import numpy as np
 import primgraph as pg
@@ -371,6 +376,11 @@ def test_a_file_of_a_user_passes_strict_types(tmp_path):
         return "\n".join(x for x in done.stdout.splitlines() if x.startswith(name))
 
     assert checked("good.py", USERS) == ""
+    program = (ROOT / "tests" / "typing" / "signatures.py").read_text(encoding="utf-8")
+    assert checked("signatures.py", program) == ""
+    # Types that an assertion does not expect are found, as in a wrong element of a pair.
+    wrong = program.replace("tuple[float, Floats])", "tuple[Floats, Floats])", 1)
+    assert "[assert-type]" in checked("signatures.py", wrong)
     # What may be None has to be looked at first.
     assert "Unsupported operand" in checked("bad.py", USERS + "    found[0] * 2.0\n")
 

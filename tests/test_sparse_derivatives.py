@@ -1,6 +1,8 @@
 """Sparse Jacobians and Hessians: equal to dense ones, in every form, and differentiable again."""
 
+import copy
 import pickle
+import subprocess
 import sys
 from collections import Counter
 
@@ -443,7 +445,7 @@ def test_products_that_do_not_fit_and_sparse_matrices_without_numbers_are_refuse
     for other in (np.ones(7), 3.0, np.ones((5, 2, 2))):
         with pytest.raises(pg.ShapeError, match="has no product with an array of shape"):
             matrix @ other
-    for wrong in (lambda: matrix + matrix, lambda: matrix * np.ones(5)):
+    for wrong in (lambda: matrix * "text", lambda: matrix * np.ones(5)):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(pg.OptionError, match="has no numbers yet"):
@@ -456,3 +458,109 @@ def test_a_python_integer_beside_a_function_is_refused(name):
         getattr(pg, name)(lambda x: x * x, 0)
     assert f"pg.{name}(f, argnums=0)" in error.value.hint
     assert f"pg.{name}(f)(0.0)" in error.value.hint
+
+
+def test_several_arguments_are_chosen_by_argnums():
+    def function(x, w, scale=1.0):
+        return x[1:] * w * scale + x[:-1] ** 2
+
+    x, w = np.arange(1.0, 6.0), np.linspace(1.0, 2.0, 4)
+    by_x, by_w = pg.jacobian(function, argnums=(0, 1))(x, w, scale=3.0)
+    for argnums, dense in [
+        (0, by_x),
+        (1, by_w),
+        (-1, by_w),
+        ((0, 1), np.hstack([by_x, by_w])),
+        ((1, 0), np.hstack([by_w, by_x])),
+    ]:
+        found = pg.sparse_jacobian(function, argnums=argnums)
+        np.testing.assert_allclose(found(x, w, scale=3.0).toarray(), dense)
+        again = pickle.loads(pickle.dumps(pg.sparse_jacobian(pg.multiply, argnums=argnums)))
+        np.testing.assert_allclose(again(w, w).toarray()[:, :4], np.diag(w))
+        traced = pg.jit(lambda x, w, found=found: found(x, w, scale=3.0).toarray())
+        np.testing.assert_allclose(traced(x, w), dense)
+    np.testing.assert_allclose(
+        pg.sparse_jacobian(function)(x, w).toarray(), by_x - 2 * np.eye(4, 5, 1) * w[:, None]
+    )
+    np.testing.assert_allclose(
+        pg.sparse_hessian(lambda x, w: pg.sum(function(x, w) ** 2), argnums=1)(x, w).toarray(),
+        2.0 * np.diag(x[1:] ** 2),
+    )
+    with pytest.raises(pg.ArgumentError, match="there is no argument 2 in a call with 2"):
+        pg.sparse_jacobian(function, argnums=2)(x, w)
+    with pytest.raises(pg.ArgumentError, match="argnums=0"):
+        pg.sparse_jacobian(function, 0)
+
+
+# Functions of SciPy take sparse matrices.
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_functions_of_scipy_take_sparse_matrices(format):
+    sparse = pytest.importorskip("scipy.sparse")
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    x, b = np.arange(1.0, 6.0), np.arange(5.0)
+    matrix, dense = pg.sparse_hessian(_cubic, format=format)(x), pg.hessian(_cubic)(x)
+    assert sparse.issparse(matrix)
+    assert isinstance(matrix, sparse.sparray)
+    assert isinstance(matrix, pg.SparseMatrix)
+    unit = sparse.eye_array(5, format="csr")
+    expected = np.linalg.solve(dense, b)
+    # SciPy warns that it converts what is in coordinates.
+    solved = linalg.spsolve(matrix if format != "coo" else matrix.tocsr(), b)
+    for found, numbers in [
+        (solved, expected),
+        (linalg.gmres(matrix, b, rtol=1e-13)[0], expected),
+        (linalg.splu(sparse.csc_array(matrix)).solve(b), expected),
+        (linalg.norm(matrix), np.linalg.norm(dense)),
+        (linalg.eigsh(matrix, k=1)[0], np.linalg.eigvalsh(dense)[-1:]),
+        (sparse.kron(matrix, unit).toarray(), np.kron(dense, np.eye(5))),
+        (sparse.tril(matrix).toarray(), np.tril(dense)),
+        ((matrix + unit).toarray(), dense + np.eye(5)),
+        ((unit - matrix).toarray(), np.eye(5) - dense),
+        ((matrix - matrix).toarray(), 0.0 * dense),
+        ((matrix @ matrix).toarray(), dense @ dense),
+        ((matrix @ unit).toarray(), dense),
+        ((unit @ matrix).toarray(), dense),
+        ((matrix * matrix).toarray(), dense * dense),
+        (matrix.diagonal(), np.diag(dense)),
+        (matrix.tocsr()[1:3].toarray(), dense[1:3]),
+        (pickle.loads(pickle.dumps(matrix)).toarray(), dense),
+        (copy.deepcopy(matrix).toarray(), dense),
+    ]:
+        np.testing.assert_allclose(found, numbers, rtol=1e-9, atol=1e-9)
+    with pytest.raises(AttributeError, match=r"m.to_scipy\(\)"):
+        matrix.setdiag(1.0)
+    with pytest.raises(AttributeError, match="did you mean 'diagonal'"):
+        _ = matrix.diagonl
+    with pytest.raises(ValueError, match="always a copy"):
+        np.array(matrix, copy=False)
+
+
+def test_scipy_never_takes_one_triangle_for_the_matrix():
+    sparse = pytest.importorskip("scipy.sparse")
+    x = np.arange(1.0, 6.0)
+    lower, dense = pg.sparse_hessian(_cubic, triangle="lower")(x), pg.hessian(_cubic)(x)
+    assert not sparse.issparse(lower)
+    for found in (sparse.csr_array(lower), lower + 0.0 * sparse.eye_array(5), lower[:]):
+        np.testing.assert_allclose(found.toarray(), dense)
+
+
+def test_sparse_matrices_need_no_scipy():
+    text = """
+import sys
+import numpy as np
+import primgraph as pg
+matrix = pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(3))
+assert (matrix @ np.ones(3) == [1.0, 2.0, 1.0]).all() and matrix.__class__ is pg.SparseMatrix
+assert not any(name.startswith("scipy") for name in sys.modules)
+sys.modules["scipy.sparse"] = None
+for use in (lambda: matrix.diagonal(), lambda: matrix + matrix, lambda: matrix[0]):
+    try:
+        use()
+    except (AttributeError, pg.OptionError) as error:
+        assert "install SciPy" in str(error), error
+    else:
+        raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", text], check=True)

@@ -26,6 +26,7 @@ from primgraph.codegen.native import cache
 from primgraph.codegen.native.cache import Stored
 from primgraph.codegen.native.folder import Folder
 from primgraph.errors import CompileError
+from primgraph.journal import FROM_CACHE, FROM_COMPILER, note_source
 
 _HERE = Path(__file__).parent
 
@@ -285,6 +286,7 @@ def _made(
         with cache.usable_folder() as folder:
             content = cache.recall(folder, name)
             if content is not None:
+                note_source(FROM_CACHE)
                 return Stored(name, content)
             command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
             with cache.locked(folder, key, TIME_LIMIT):
@@ -331,6 +333,7 @@ def _compiled(
     source, target, *others = (
         os.path.join(work.path, name) for name in (_SOURCE, out, *[o.name for o in objects])
     )
+    note_source(FROM_COMPILER)
     words = [*command, "-o", target, source, *others, *libraries]
     done = _runner().run(words, TIME_LIMIT, folder=work.path)
     if done is None:

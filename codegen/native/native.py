@@ -48,6 +48,7 @@ from primgraph.ir.debug import debugging
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import Shape, TensorType
+from primgraph.journal import FROM_CACHE, note_source
 
 # For how many sets of sizes a step of NumPy's is kept.
 _KEPT = 64
@@ -138,6 +139,7 @@ def _function(
             entry, constants = found
             stored = kept(entry.library) or library(entry.text, loose=options.loose)
             held = _held(entry, stored, options.loose)
+            note_source(FROM_CACHE)
             return _bound(held, entry, constants, graph, options, by_numpy)
     made = importlib.import_module("primgraph.codegen.native.making").made(graph, options, limits)
     if made is None:

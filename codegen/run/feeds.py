@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.dims import Dim
+from primgraph.ir.dlpack import exchanged
 from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
@@ -36,6 +37,7 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and (1 not in type.shape or has_own_strides(array))
     ):
         return array
+    array = exchanged(array)
     if type.names:
         return as_feed(array, _given(array, type), name)
     if type.shape == () and _is_number_of(array, type):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_name
 from primgraph.ir.form import registered
 from primgraph.ir.primitive import recording
 from primgraph.operators.arithmetic import multiply
@@ -48,6 +49,12 @@ class SparseMatrix:
         m = pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(3))
         print(m @ np.array([1.0, 2.0, 3.0]))  # [2. 4. 2.]
 
+    Where SciPy is installed, a matrix of numbers is a sparse array of SciPy: its functions, such as
+    `scipy.sparse.linalg.spsolve(m, b)`, take it, `scipy.sparse.issparse(m)` is true, and it has
+    the methods of `scipy.sparse.csr_array`, such as `m.diagonal()`. Sums, indexing and products
+    with other sparse arrays give arrays of SciPy. Not so a matrix that stores one triangle, since
+    SciPy would take the other one for zeros: `m.to_scipy()` is that triangle.
+
     It counts as a container of one array: functions that are traced, compiled or differentiated
     may take and return it.
     """
@@ -61,6 +68,47 @@ class SparseMatrix:
     coloring: Coloring
     triangle: str | None = None
     note: str = ""
+
+    # SciPy asks for an instance of its classes, which this is without an import of SciPy.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        module = sys.modules.get("scipy.sparse")
+        if module is None or not self._is_scipys:
+            return type(self)
+        kind: type[Any] = getattr(module, f"{self.format}_array", type(self))
+        return kind
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an attribute of SciPy's array of these numbers."""
+            private = name.startswith("_")
+            if name.startswith("__") or not self._is_scipys or name in _IN_PLACE:
+                raise unknown_name("a SparseMatrix", name, dir(SparseMatrix), _HINTS.get(name, ""))
+            if private and "scipy.sparse" not in sys.modules:
+                raise unknown_name("a SparseMatrix", name, ())
+            try:
+                found = self.to_scipy()
+            except OptionError as error:
+                raise unknown_name("a SparseMatrix", name, dir(SparseMatrix), error.hint) from None
+            if not hasattr(found, name):
+                raise unknown_name(
+                    "a SparseMatrix", name, [n for n in dir(found) if not n.startswith("_")]
+                )
+            return getattr(found, name)
+
+    @property
+    def _is_scipys(self) -> bool:
+        """Whether SciPy may take `data` for all elements other than zero."""
+        return self.triangle is None and isinstance(self.data, np.ndarray)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseMatrix, tuple([getattr(self, f.name) for f in fields(SparseMatrix)])
+
+    def _with(self, **changes: Any) -> SparseMatrix:
+        """Return the matrix with other values of some fields."""
+        known = {f.name: getattr(self, f.name) for f in fields(SparseMatrix)}
+        return SparseMatrix(**(known | changes))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -120,29 +168,60 @@ class SparseMatrix:
         pattern, triangle = self.pattern.T, self.triangle and _OTHER[self.triangle]
         if self.format != "coo":
             format = "csr" if self.format == "csc" else "csc"
-            return replace(self, format=format, pattern=pattern, triangle=triangle)
+            return self._with(format=format, pattern=pattern, triangle=triangle)
         order = np.argsort(self.cols, kind="stable")
         data = _taken(self.data, order)
-        return replace(self, data=data, pattern=pattern, triangle=triangle)
+        return self._with(data=data, pattern=pattern, triangle=triangle)
 
     def __matmul__(self, other: Any) -> Any:
+        if _is_sparse(other):
+            return self._in_full() @ _in_full(other)
         return self._product(other)
 
     def __rmatmul__(self, other: Any) -> Any:
+        if _is_sparse(other):
+            return _in_full(other) @ self._in_full()
         if len(np.shape(other)) < 2:
             return self.T._product(other)
         return _transposed(self.T._product(_transposed(other)))
 
     def __mul__(self, number: Any) -> SparseMatrix:
-        return replace(self, data=self.data * number) if _is_number(number) else NotImplemented
+        if _is_sparse(number):
+            found: SparseMatrix = self._in_full() * _in_full(number)
+            return found
+        return self._with(data=self.data * number) if _is_number(number) else NotImplemented
 
     __rmul__ = __mul__
 
+    def __add__(self, other: Any) -> Any:
+        return self._in_full() + _in_full(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._in_full() - _in_full(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _in_full(other) - self._in_full()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._in_full()[index]
+
+    def _in_full(self) -> Any:
+        """Return all elements, those of both triangles: SciPy's sparse array, or dense handles."""
+        if isinstance(self.data, Handle):
+            return self.to_dense()
+        if self.triangle is None:
+            return self.to_scipy()
+        rows, cols, data = self._entries()
+        found = scipy_sparse("a sum or an index").coo_array((data, (rows, cols)), shape=self.shape)
+        return found.asformat("csc" if self.format == "csc" else "csr")
+
     def __truediv__(self, number: Any) -> SparseMatrix:
-        return replace(self, data=self.data / number) if _is_number(number) else NotImplemented
+        return self._with(data=self.data / number) if _is_number(number) else NotImplemented
 
     def __neg__(self) -> SparseMatrix:
-        return replace(self, data=-self.data)
+        return self._with(data=-self.data)
 
     def _product(self, x: Any) -> Any:
         """The product with the vector or matrix `x`."""
@@ -183,6 +262,8 @@ class SparseMatrix:
             raise OptionError(
                 f"{self!r} has no numbers yet", hint="matrix.to_dense() is a variable"
             )
+        if copy is False:
+            raise ValueError("the dense elements of a SparseMatrix are always a copy")
         found = self.to_dense()
         return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
 
@@ -244,6 +325,23 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Number) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
+def _is_sparse(value: Any) -> bool:
+    """Whether this is a sparse matrix, one of SciPy's or ours."""
+    if isinstance(value, SparseMatrix):
+        return True
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(value))
+
+
+def _in_full(value: Any) -> Any:
+    return value._in_full() if isinstance(value, SparseMatrix) else value
+
+
+# Methods of SciPy that change places in an array of SciPy, of which the matrix would know nothing.
+_IN_PLACE = ("eliminate_zeros", "resize", "setdiag")
+_HINTS = dict.fromkeys(_IN_PLACE, "m.to_scipy() is an array of SciPy that can be changed")
+
+
 def _taken(x: Any, places: Indices) -> Any:
     """Return elements along the first axis."""
     return take(x, places, axis=0) if isinstance(x, Handle) else np.asarray(x)[places]
@@ -267,4 +365,4 @@ registered[SparseMatrix] = _flatten, _unflatten
 
 def with_data(matrix: SparseMatrix, data: Any) -> SparseMatrix:
     """The same places with other values."""
-    return replace(matrix, data=data)
+    return matrix._with(data=data)

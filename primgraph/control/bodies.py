@@ -118,7 +118,8 @@ def traced(
             result = following(function, *given)
             leaves, structure = tree.flatten(result)
             found = [_result(operator, name, leaf) for leaf in leaves]
-            values = tuple([builder.own(v.value) for v in found])
+            own = [v if v.recorder is builder else v.captured_by(builder) for v in found]
+            values = tuple([v.value for v in own])
     finally:
         adopting.set(before)
     adopt_around(outer, adoption)

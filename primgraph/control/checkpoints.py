@@ -12,7 +12,7 @@ from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError
 from primgraph.functional.arguments import following
 from primgraph.functional.jit import Jit
-from primgraph.functional.transformed import Transformed
+from primgraph.functional.transformed import P, R, Transformed
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.signature import checked
@@ -22,7 +22,7 @@ from primgraph.primitives import control
 
 
 @checked
-def checkpoint(function: Callable[..., Any]) -> Checkpointed:
+def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """The same function, of which reverse mode keeps nothing but what it is called with.
 
     What its derivatives need of its inside is computed once more when they come to it: memory is
@@ -41,10 +41,10 @@ def checkpoint(function: Callable[..., Any]) -> Checkpointed:
 
 
 @final
-class Checkpointed(Transformed):
+class Checkpointed(Transformed[P, R]):
     """A function of which reverse mode keeps what it is called with; see `checkpoint`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[P, R]) -> None:
         super().__init__("checkpoint", function)
         # For tensors, by what else there is among the arguments.
         self._on_tensors: dict[Hashable, OnTensors] = {}
@@ -52,7 +52,7 @@ class Checkpointed(Transformed):
     def __reduce__(self) -> tuple[Any, ...]:
         return Checkpointed, (self.function,)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         leaves, structure = tree.flatten((args, kwargs))
         places = [i for i, x in enumerate(leaves) if is_array(x) and type(x) not in SCALARS]
         others = [(i, type(x), x) for i, x in enumerate(leaves) if i not in places]
@@ -77,7 +77,8 @@ class Checkpointed(Transformed):
                 ) from None
             return known(*arrays)
 
-        return in_world(build, run, [leaves[i] for i in places])
+        result: R = in_world(build, run, [leaves[i] for i in places])
+        return result
 
 
 def _recorded(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any:

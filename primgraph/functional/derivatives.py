@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Concatenate, Literal, final, overload
+
+from numpy.typing import NDArray
 
 from primgraph import tree
 from primgraph.autodiff.request import require_direction
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.functional.arguments import Chosen, positions_of
-from primgraph.functional.transformed import Transformed
+from primgraph.functional.transformed import (
+    A,
+    Array,
+    Aux,
+    B,
+    C,
+    First,
+    H,
+    P,
+    R,
+    S,
+    Second,
+    T,
+    Three,
+    Transformed,
+    Two,
+)
 from primgraph.functional.world import is_array
 from primgraph.ir.signature import checked
 from primgraph.ir.titles import generated_name
@@ -19,7 +37,7 @@ from primgraph.operators.promotion import type_of
 
 
 @final
-class Derivative(Transformed):
+class Derivative(Transformed[P, R]):
     """A function of the arguments of `function`: its derivative of some kind, by some of them."""
 
     def __init__(
@@ -48,16 +66,17 @@ class Derivative(Transformed):
         given = self.name, self.kind, self.function, self.argnums, self.has_aux, self.holomorphic
         return Derivative, given
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         chosen = Chosen.of(self.name, self.function, args, kwargs, self._places)
-        return chosen.world.given_back(_KINDS[self.kind](_Evaluated(self, chosen)))
+        found: R = chosen.world.given_back(_KINDS[self.kind](_Evaluated(self, chosen)))
+        return found
 
 
 @final
 class _Evaluated:
     """A function that was called for a derivative of it, and what it returned."""
 
-    def __init__(self, derivative: Derivative, chosen: Chosen) -> None:
+    def __init__(self, derivative: Derivative[..., Any], chosen: Chosen) -> None:
         self._derivative = derivative
         self._chosen = chosen
         self._outputs = Outputs(chosen.name)
@@ -206,18 +225,61 @@ def gradient_of(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """The function that gives the gradient of `function`; see `pg.grad`."""
     return Derivative("grad", "gradient", function, argnums, has_aux, holomorphic)
 
 
+@overload
+def value_and_grad(
+    function: Callable[Concatenate[A, P], R],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    function: Callable[Concatenate[A, P], tuple[T, Aux]],
+    argnums: First = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, P], tuple[tuple[T, Aux], A]]: ...
+@overload
+def value_and_grad(
+    function: Callable[Concatenate[A, B, P], R],
+    argnums: Second,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, P], tuple[R, B]]: ...
+@overload
+def value_and_grad(
+    function: Callable[Concatenate[A, B, P], R],
+    argnums: Two,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, P], tuple[R, tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    function: Callable[Concatenate[A, B, C, P], R],
+    argnums: Three,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, C, P], tuple[R, tuple[A, B, C]]]: ...
+@overload
+def value_and_grad(
+    function: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Derivative[P, Any]: ...
 @checked
 def value_and_grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """The function that gives what `function` returns, and its gradient, computed together.
 
     With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
@@ -227,13 +289,34 @@ def value_and_grad(
     )
 
 
+@overload
+def jacfwd(
+    function: Callable[Concatenate[NDArray[S], P], Array],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[NDArray[S], P], NDArray[S]]: ...
+@overload
+def jacfwd(
+    function: Callable[Concatenate[H, P], H],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[H, P], H]: ...
+@overload
+def jacfwd(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Derivative[P, Any]: ...
 @checked
 def jacfwd(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """The function that gives all derivatives of `function`, by forward mode.
 
     For an array returned and an argument that is one, an array with the axes of the first and then
@@ -248,13 +331,34 @@ def jacfwd(
     return Derivative("jacfwd", "forward", function, argnums, has_aux, holomorphic)
 
 
+@overload
+def jacrev(
+    function: Callable[Concatenate[NDArray[S], P], Array],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[NDArray[S], P], NDArray[S]]: ...
+@overload
+def jacrev(
+    function: Callable[Concatenate[H, P], H],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[H, P], H]: ...
+@overload
+def jacrev(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Derivative[P, Any]: ...
 @checked
 def jacrev(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """The function that gives all derivatives of `function`, by reverse mode.
 
     As `jacfwd`, with one direction for each element returned.
@@ -268,7 +372,7 @@ def jacobian_of(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """As `jacfwd` or `jacrev`, whichever has fewer directions; see `pg.jacobian`."""
     return Derivative("jacobian", mode or "jacobian", function, argnums, has_aux, holomorphic)
 
@@ -278,10 +382,12 @@ def hessian_of(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     """The function that gives the second derivatives of `function`; see `pg.hessian`.
 
     Forward over reverse mode.
     """
-    gradient = Derivative("hessian", "gradient", function, argnums, has_aux, holomorphic)
+    gradient: Derivative[..., Any] = Derivative(
+        "hessian", "gradient", function, argnums, has_aux, holomorphic
+    )
     return Derivative("hessian", "forward", gradient, argnums, has_aux, holomorphic)

@@ -28,14 +28,17 @@ from primgraph.errors import ArgumentError
 from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
 from primgraph.functional.tracing import Traced, dotted, traced
-from primgraph.functional.transformed import Transformed
+from primgraph.functional.transformed import P, R, Transformed
 from primgraph.functional.world import OnTensors, world_among
+from primgraph.ir.debug import debugging
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import applied, checked
 from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
+from primgraph.journal import compiling
 from primgraph.locks import make_lock
+from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
@@ -98,6 +101,7 @@ class _Entry:
     kernel: Kernel | SizedKernel
     steps: list[Inlined]
     reasons: tuple[str, ...]
+    captured: tuple[Captured, ...] = ()
     quick: set[Hashable] = field(default_factory=set)
 
     @property
@@ -107,7 +111,7 @@ class _Entry:
 
 @overload
 def jit(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
     *,
@@ -117,7 +121,7 @@ def jit(
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
-) -> Jit: ...
+) -> Jit[P, R]: ...
 @overload
 def jit(
     *,
@@ -129,7 +133,7 @@ def jit(
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
-) -> Callable[[Callable[..., Any]], Jit]: ...
+) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
 @checked
 def jit(
     function: Callable[..., Any] | None = None,
@@ -208,12 +212,12 @@ def jit(
 
 
 @final
-class Jit(Transformed):
+class Jit(Transformed[P, R]):
     """A function that is compiled when it is called with arguments of another kind; see `jit`."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         static_argnums: int | Sequence[int] = (),
         static_argnames: str | Iterable[str] = (),
         math: str = "exact",
@@ -282,7 +286,7 @@ class Jit(Transformed):
             return place
         return self._names[place] if place < len(self._names) else f"argument {place}"
 
-    def kernel(self, *args: Any, **kwargs: Any) -> Kernel | SizedKernel:
+    def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
         It takes the arrays in the arguments in a row, and then those of tensors that the function
@@ -290,12 +294,18 @@ class Jit(Transformed):
         """
         return self._entry(Call(self, args, kwargs)).kernel
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R
         if not kwargs and innermost.get() is None:
             quick = self._quick.get(_types_of(args))
             if quick is not None and quick.traced.is_current:
                 self._touch(quick)
-                return tree.unflatten(quick.traced.structure, quick.kernel(*args))
+                result = tree.unflatten(quick.traced.structure, quick.kernel(*args))
+                return result
+        result = self._result(args, kwargs)
+        return result
+
+    def _result(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         call = Call(self, args, kwargs)
         world = world_among([x for x in call.found if isinstance(x, Handle)])
         if not isinstance(world, OnTensors):
@@ -304,7 +314,8 @@ class Jit(Transformed):
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
             return world.given_back(_on_tensors(entry, call.leaves))
-        if call.is_plain and isinstance(entry.kernel, Kernel):
+        watched = entry.captured and debugging.get()
+        if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
             with self._lock:
                 # Another thread may have evicted it.
                 if entry.number in self._used:
@@ -326,11 +337,15 @@ class Jit(Transformed):
         known = [*self._entries.get(key, {}).values()]
         entry = next((e for e in known if e.traced.is_current), None)
         if entry is not None:
+            if debugging.get():
+                self._look_at([entry])
             self._touch(entry)
             return entry
+        self._look_at([*self._used.values()][-_COMPARED:])
         found = self._differences(call.signature) if not known else _modes(known[-1])
         reasons = tuple([difference.text for difference in found]) or ("the first call",)
-        made = self._compiled(call, key, reasons)
+        with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
+            made = self._compiled(call, key, reasons)
         with self._lock:
             # Another thread may have been quicker.
             entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
@@ -349,9 +364,9 @@ class Jit(Transformed):
         parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
         hints = [n for p, s in parts for n in dotted(s, self.root(p).replace(" ", "_"))]
         types = [TensorType(shape, dtype) for shape, dtype in signature.types]
+        rooms = importlib.import_module("primgraph.numpy.rebound")
         written, kind = self.function, signature.kind
         if kind is Variable and self.rebind:
-            rooms = importlib.import_module("primgraph.numpy.rebound")
             written, kind = rooms.traceable(self.function, self.through)
 
         def called(variables: Sequence[Variable]) -> Any:
@@ -359,11 +374,25 @@ class Jit(Transformed):
             return applied(written, *args, **named)
 
         title = generated_name(self.function)
-        found = traced("jit", called, types, hints, title, kind)
+        users = inspect.unwrap(self.function)
+        mentioned = rooms.mentioned(users)
+        with rooms.watching(title, mentioned, users):
+            found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons)
+        captured = rooms.Captured.of(mentioned)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, captured)
+
+    def _look_at(self, entries: Iterable[_Entry]) -> None:
+        """Warn of arrays that the function found elsewhere and that have changed since."""
+        for captured in {id(c.array): c for e in entries for c in e.captured}.values():
+            captured.warn_of_change(generated_name(self.function))
+
+    def _title(self, signature: Signature) -> str:
+        """Return the name and the types of the arguments, for a message."""
+        types = [str(TensorType(shape, dtype)) for shape, dtype in signature.types]
+        return f"{generated_name(self.function)}({', '.join(types)})"
 
     def _keep(self, entry: _Entry, signature: Signature) -> None:
         """Add a new entry, and evict the least recently used one if there are too many."""

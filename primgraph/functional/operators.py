@@ -54,7 +54,7 @@ _PARTIALS = "primgraph.autodiff.partials"
 
 
 @final
-class Operator(Transformed):
+class Operator(Transformed[[Any], Any]):
     """A differential operator of a function of one array, as a function of that array."""
 
     def __init__(

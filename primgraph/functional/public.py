@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from primgraph.autodiff import functions
 from primgraph.autodiff import grad as of_variables
@@ -21,6 +22,20 @@ from primgraph.functional import built, operators, products
 from primgraph.functional.applied import in_program
 from primgraph.functional.derivatives import Derivative, gradient_of, hessian_of, jacobian_of
 from primgraph.functional.matrices import matrix_of
+from primgraph.functional.transformed import (
+    A,
+    Array,
+    Aux,
+    B,
+    C,
+    First,
+    H,
+    P,
+    S,
+    Second,
+    Three,
+    Two,
+)
 from primgraph.functional.world import handles_in, world_of
 from primgraph.ir.signature import checked_late
 from primgraph.operators.call import constant_in_no_grad
@@ -83,11 +98,47 @@ def _are_variables(value: Any) -> bool:
 
 @overload
 def grad(
-    outputs: Function,
+    outputs: Callable[Concatenate[A, P], Any],
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    outputs: Callable[Concatenate[A, P], tuple[Any, Aux]],
+    argnums: First = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, P], tuple[A, Aux]]: ...
+@overload
+def grad(
+    outputs: Callable[Concatenate[A, B, P], Any],
+    argnums: Second,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, P], B]: ...
+@overload
+def grad(
+    outputs: Callable[Concatenate[A, B, P], Any],
+    argnums: Two,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, P], tuple[A, B]]: ...
+@overload
+def grad(
+    outputs: Callable[Concatenate[A, B, C, P], Any],
+    argnums: Three,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[A, B, C, P], tuple[A, B, C]]: ...
+@overload
+def grad(
+    outputs: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative: ...
+) -> Derivative[P, Any]: ...
 @overload
 def grad(
     outputs: Tensors,
@@ -221,7 +272,7 @@ def _gradient_of(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative:
+) -> Derivative[..., Any]:
     return gradient_of(outputs, argnums, has_aux, holomorphic)
 
 
@@ -339,13 +390,45 @@ def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 
 @overload
 def jacobian(
-    y: Function,
+    y: Callable[Concatenate[NDArray[S], P], Array],
+    *,
+    mode: str | None = None,
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[NDArray[S], P], NDArray[S]]: ...
+@overload
+def jacobian(
+    y: Callable[Concatenate[H, P], H],
+    *,
+    mode: str | None = None,
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[H, P], H]: ...
+@overload
+def jacobian(
+    y: Callable[P, Any],
     *,
     mode: str | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative: ...
+) -> Derivative[P, Any]: ...
+@overload
+def jacobian(
+    y: Callable[[NDArray[S]], Array],
+    x: NDArray[S],
+    *,
+    mode: str | None = None,
+    holomorphic: bool = False,
+) -> NDArray[S]: ...
+@overload
+def jacobian(
+    y: Callable[[H], H], x: H, *, mode: str | None = None, holomorphic: bool = False
+) -> H: ...
+@overload
+def jacobian(y: H, x: H, *, mode: str | None = None, holomorphic: bool = False) -> H: ...
 @overload
 def jacobian(y: Any, x: Any, *, mode: str | None = None, holomorphic: bool = False) -> Any: ...
 @checked_late
@@ -382,7 +465,9 @@ def jacobian(
     return matrices.jacobian(y, x, mode=mode, holomorphic=holomorphic)
 
 
-def _at(transform: Callable[..., Derivative], function: Function, x: Any, *options: Any) -> Any:
+def _at(
+    transform: Callable[..., Derivative[..., Any]], function: Function, x: Any, *options: Any
+) -> Any:
     """A derivative of a function at its arguments `x`, by all of them."""
     if type(x) is int:
         name = getattr(transform, "func", transform).__name__.removesuffix("_of")
@@ -418,12 +503,34 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = 
 
 @overload
 def hessian(
-    y: Function,
+    y: Callable[Concatenate[NDArray[S], P], Array],
+    *,
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[NDArray[S], P], NDArray[S]]: ...
+@overload
+def hessian(
+    y: Callable[Concatenate[H, P], H],
+    *,
+    argnums: First = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+) -> Derivative[Concatenate[H, P], H]: ...
+@overload
+def hessian(
+    y: Callable[P, Any],
     *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Derivative: ...
+) -> Derivative[P, Any]: ...
+@overload
+def hessian(y: Callable[[NDArray[S]], Array], x: NDArray[S]) -> NDArray[S]: ...
+@overload
+def hessian(y: Callable[[H], H], x: H) -> H: ...
+@overload
+def hessian(y: H, x: H) -> H: ...
 @overload
 def hessian(y: Any, x: Any) -> Any: ...
 @checked_late

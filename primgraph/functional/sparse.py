@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, final
 
+from primgraph import tree
 from primgraph.autodiff.request import located, origin_of
 from primgraph.autodiff.sparse import hessian_plan, jacobian_plan, matrix_of
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
-from primgraph.functional.arguments import following
+from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit import Jit
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import InProgram, world_of
@@ -28,15 +29,17 @@ def sparse_jacobian(
     order: str = "auto",
     format: str = "csr",
     check: bool = False,
+    argnums: int | Sequence[int] = 0,
 ) -> Any:
     """The elements of the Jacobian of `y` by `x` that may be other than zero, by few products.
 
     `y` and `x` are variables, or `y` is a function and `x` its argument or a sequence of its
     arguments: variables, tensors, or arrays, for which the function is compiled, once for each
-    kind of arguments. Without `x` this gives the function of them. The matrix has a row for each
-    element of all outputs, one output after the other, and a column for each element of all
-    inputs. What comes is a `SparseMatrix` in the `format` "csr", "csc" or "coo", whose `data` can
-    be differentiated again.
+    kind of arguments. Without `x` this gives the function of the arguments, whose derivatives are
+    by those at `argnums`, as in `pg.grad`; for several, their columns stand side by side. The
+    matrix has a row for each element of all outputs, one output after the other, and a column for
+    each element of all inputs. What comes is a `SparseMatrix` in the `format` "csr",
+    "csc" or "coo", whose `data` can be differentiated again.
 
     Where elements are is found from the program, as by `jacobian_sparsity`, or given as `pattern`:
     a `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Elements outside it are not
@@ -58,7 +61,7 @@ def sparse_jacobian(
     options and for sizes that have names; else as `jacobian` does.
     """
     options = {"pattern": pattern, "mode": mode, "order": order, "check": check}
-    return _sparse("sparse_jacobian", y, x, options, format, None)
+    return _sparse("sparse_jacobian", y, x, argnums, (options, format, None))
 
 
 @checked_late
@@ -72,6 +75,7 @@ def sparse_hessian(
     format: str = "csr",
     triangle: str | None = None,
     check: bool = False,
+    argnums: int | Sequence[int] = 0,
 ) -> Any:
     """The elements of the Hessian of `y`, one element, that may be other than zero.
 
@@ -87,7 +91,7 @@ def sparse_hessian(
     Raises `NotScalarError` for a `y` of more elements; else as `sparse_jacobian` does.
     """
     options = {"pattern": pattern, "method": method, "order": order, "check": check}
-    return _sparse("sparse_hessian", y, x, options, format, triangle)
+    return _sparse("sparse_hessian", y, x, argnums, (options, format, triangle))
 
 
 _PLANS: dict[str, Callable[..., Any]] = {
@@ -97,19 +101,24 @@ _PLANS: dict[str, Callable[..., Any]] = {
 
 
 def _sparse(
-    name: str, y: Any, x: Any, options: dict[str, Any], format: str, triangle: str | None
+    name: str, y: Any, x: Any, argnums: int | Sequence[int], options: tuple[Any, ...]
 ) -> Any:
     if callable(y) and not isinstance(y, Handle):
-        function = Sparse(name, y, options, format, triangle)
         if x is None:
-            return function
-        return function(*x) if isinstance(x, list | tuple) else function(x)
+            return Sparse(name, y, argnums, *options)
+        if type(x) is int:
+            raise ArgumentError(
+                f"{name}: {x} beside a function may be the number of an argument or the point",
+                hint=f"write pg.{name}(f, argnums={x}) for the one",
+            )
+        inputs = x if isinstance(x, list | tuple) else [x]
+        return Sparse(name, y, tuple(range(len(inputs))), *options)(*inputs)
     if isinstance(y, Tensor) or isinstance(x, Tensor):
         raise ArgumentError(
             f"{name} takes a function of tensors, not what it has given",
             hint=f"pg.{name}(function, tensor)",
         )
-    return _of_variables(name, y, x, options, format, triangle)
+    return _of_variables(name, y, x, *options)
 
 
 def _of_variables(
@@ -120,30 +129,48 @@ def _of_variables(
 
 
 @final
-class Sparse(Transformed):
+class Sparse(Transformed[..., Any]):
     """A sparse matrix of derivatives of a function, as a function of the same arguments."""
 
     def __init__(
         self,
         name: str,
         function: Callable[..., Any],
+        argnums: int | Sequence[int],
         options: dict[str, Any],
         format: str,
         triangle: str | None,
     ) -> None:
         super().__init__(name, function)
+        self._argnums = argnums
+        self._places = positions_of(name, argnums)
         self._options = options, format, triangle
         self._compiled = Jit(self._recorded, rebind=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Sparse, (self.name, self.function, *self._options)
+        return Sparse, (self.name, self.function, self._argnums, *self._options)
 
-    def _recorded(self, *x: Any) -> Any:
-        inputs = x[0] if len(x) == 1 else list(x)
-        return _of_variables(self.name, partial(following, self.function), inputs, *self._options)
+    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
+        places = [n % len(args) for n in self._places]
+        inputs = [args[n] for n in places]
 
-    def __call__(self, *x: Any) -> Any:
-        world = world_of(x)
+        def function(*chosen: Any) -> Any:
+            known = dict(zip(places, chosen, strict=True))
+            positional = [known.get(n, x) for n, x in enumerate(args)]
+            return following(self.function, *positional, **kwargs)
+
+        x = inputs[0] if len(inputs) == 1 else inputs
+        return _of_variables(self.name, function, x, *self._options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for n in self._places:
+            if not -len(args) <= n < len(args):
+                raise ArgumentError(
+                    f"{self.name}: there is no argument {n} in a call with {len(args)} by position"
+                )
+        world = world_of(args, kwargs)
         if isinstance(world, InProgram):
-            return self._recorded(*map(world.bring, x))
-        return self._compiled(*x)
+            leaves, structure = tree.flatten((args, kwargs))
+            args, kwargs = tree.unflatten(structure, map(world.bring, leaves))
+            return self._recorded(*args, **kwargs)
+        return self._compiled(*args, **kwargs)

@@ -72,6 +72,7 @@ def traced(
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
     finally:
+        builder.ended = True
         adopting.set(before)
     outer = adopting.get()
     if outer is not None:
@@ -86,6 +87,8 @@ def traced(
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
     """What a function has returned at `path`, as a variable of the graph that is being built."""
     foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if foreign and isinstance(leaf.recorder, Builder) and leaf.recorder.ended:
+        raise leaf.recorder.leak(leaf.value)
     if foreign and builder.outer is None:
         raise BuildError(f"{name}: {path} is a variable of another program")
     if not is_array(leaf):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final, overload
+from typing import Any, Protocol, final, overload
 
 from primgraph import tree
 from primgraph.eager.adoption import stand_in
@@ -15,13 +15,14 @@ from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.functional.applied import in_program
 from primgraph.functional.arguments import following, parameter_names
 from primgraph.functional.tracing import result_variable, traced
-from primgraph.functional.transformed import Transformed
+from primgraph.functional.transformed import Floats, P, R, Transformed
 from primgraph.functional.world import InProgram, OnTensors, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, recording
 from primgraph.ir.signature import checked
 from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.titles import generated_name
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import handed_out
@@ -38,18 +39,55 @@ from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
 
 
+class Vectorized(Protocol):
+    """A decorator: `vmap` with options. Where a sample gives a number, samples give an array."""
+
+    @overload
+    def __call__(self, function: Callable[[float], float], /) -> Vmap[[Floats], Floats]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[float, float], float], /
+    ) -> Vmap[[Floats, Floats], Floats]: ...
+    @overload
+    def __call__(self, function: Callable[P, float], /) -> Vmap[P, Floats]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Vmap[P, R]: ...
+
+
 @overload
 def vmap(
-    function: Callable[..., Any],
+    function: Callable[[float], float],
     in_axes: Any = 0,
     out_axes: Any = 0,
     *,
     axis_size: int | None = None,
-) -> Vmap: ...
+) -> Vmap[[Floats], Floats]: ...
 @overload
 def vmap(
-    *, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
-) -> Callable[[Callable[..., Any]], Vmap]: ...
+    function: Callable[[float, float], float],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+) -> Vmap[[Floats, Floats], Floats]: ...
+@overload
+def vmap(
+    function: Callable[P, float],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+) -> Vmap[P, Floats]: ...
+@overload
+def vmap(
+    function: Callable[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+) -> Vmap[P, R]: ...
+@overload
+def vmap(*, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Vectorized: ...
 @checked
 def vmap(
     function: Callable[..., Any] | None = None,
@@ -83,7 +121,7 @@ def vmap(
 
 
 @final
-class Vmap(Transformed):
+class Vmap(Transformed[P, R]):
     """A function of many samples; see `vmap`."""
 
     def __init__(
@@ -103,7 +141,11 @@ class Vmap(Transformed):
     def __reduce__(self) -> tuple[Any, ...]:
         return Vmap, (self.function, *self._axes)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = self._result(args, kwargs)
+        return result
+
+    def _result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         in_axes, out_axes, size = self._axes
         samples = _Samples.of(self.function, args, kwargs, in_axes, size)
         world = world_of(args, kwargs)
@@ -117,6 +159,7 @@ class Vmap(Transformed):
             "vmap",
             lambda variables: _vectorised(_active(), samples, variables, out_axes),
             [t.type for t in found],
+            title=generated_name(self.function),
             kind=stand_in(family_of(found)),
         )
         nodes = [t.node for t in (*found, *made.tensors)]

@@ -14,6 +14,7 @@ from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError
 from primgraph.functional.applied import Applied, Computed, Flat, Recorded, in_program
+from primgraph.ir.dlpack import is_exchanged
 from primgraph.ir.primitive import Recorder, active_recorder, innermost
 from primgraph.ir.tracking import is_on
 from primgraph.operators.call import body_being_built, constant
@@ -117,6 +118,6 @@ def as_tensor(leaf: Any) -> Tensor:
 
 def is_array(leaf: Any) -> bool:
     """Whether a leaf of a container is an array or a number."""
-    return isinstance(leaf, Handle | np.ndarray | np.generic | int | float | complex) or hasattr(
-        leaf, "__array__"
-    )
+    if isinstance(leaf, Handle | np.ndarray | np.generic | int | float | complex):
+        return True
+    return hasattr(leaf, "__array__") or is_exchanged(leaf)

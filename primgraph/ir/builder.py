@@ -52,6 +52,7 @@ class Builder:
     `lines` has what is a derivative along a line, and of which order.
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
+    One that has `ended` was traced and takes nothing more: variables that are used then leaked.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
     that is `captured`.
     """
@@ -77,6 +78,7 @@ class Builder:
         self.kept: Container[Value] = ()
         self.closed = False
         self.written = False
+        self.ended = False
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
@@ -162,6 +164,19 @@ class Builder:
             if value.hint and value.hint not in self.names:
                 self.rename(inner, value.hint)
         return self.captured[value]
+
+    def leak(self, value: Value | None = None) -> BuildError:
+        """Return the error for a variable that is used after the trace of its function."""
+        eqn = None if value is None else self._defined_by.get(value)
+        declared = None if value is None else self.declared_at.get(value)
+        source = declared if eqn is None else eqn.source
+        origin = [] if source is None else [f"made here:  {source.spot}   {source.text}".rstrip()]
+        return BuildError(
+            f"a variable leaked from the function {self.name!r}, whose trace has ended: it has no "
+            "numbers, and nothing can be computed with it",
+            origin=origin,
+            hint="return it from the function, rather than storing it in a list or a global",
+        )
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
@@ -362,6 +377,8 @@ class Builder:
         With `distinct` it is always recorded, and nothing is merged with it. Raises the type rule's
         `ShapeError` or `DTypeError`, and `BuildError` for a value of another builder.
         """
+        if self.ended:
+            raise self.leak(inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()

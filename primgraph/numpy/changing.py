@@ -59,6 +59,7 @@ class ChangingArray(Variable):
 
     def captured_by(self, body: Any) -> Variable:
         """Return the array that stands for this one in a body: it cannot be assigned to there."""
+        self._require_open()
         found = ChangingArray(body, body.own(self.value))
         found.refusal = _OF_AROUND
         return found

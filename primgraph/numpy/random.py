@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from primgraph.errors import ArgumentError, unknown_name
+from primgraph.numpy.impure import warn_of_fixed
 from primgraph.operators.late import functions
 from primgraph.operators.variable import handles
 
@@ -31,6 +32,10 @@ MOVED_AND_SCALED = {
 """Draws of standard numbers that are moved and scaled, by which parameters."""
 
 
+# Functions that draw nothing. A generator with a seed gives fixed numbers in any case.
+_FIXED = ("get_bit_generator", "get_state", "seed", "set_bit_generator", "set_state")
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__") or not hasattr(numpy.random, name):
         raise unknown_name("primgraph.numpy.random", name, dir(numpy.random))
@@ -44,6 +49,8 @@ def _drawing(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(original)
     def draw(*args: Any, **kwargs: Any) -> Any:
+        if name not in _FIXED and not (name == "default_rng" and (args or kwargs)):
+            warn_of_fixed(f"np.random.{name}")
         if not handles((*args, *kwargs.values())):
             return original(*args, **kwargs)
         if name in MOVED_AND_SCALED:

@@ -22,12 +22,13 @@ import numpy as np
 from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
+from primgraph.numpy.impure import Captured, stand_in, watching
 from primgraph.numpy.mathematics import mathematics
 from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
 from primgraph.source import is_library, is_own_name
 
-__all__ = ["making", "rebound", "traceable"]
+__all__ = ["Captured", "making", "mentioned", "rebound", "traceable", "watching"]
 
 # What Python itself looks for among the globals of a function.
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
@@ -365,7 +366,14 @@ def _stands_for(value: Any) -> Any:
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
         return getattr(drop_in, name) if getattr(np, name, None) is value else door(value)
-    return value
+    return stand_in(value)
+
+
+def mentioned(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return what a function of the user's and those that it may call mention, by name."""
+    inner = _inner(function)
+    reached = _reached(inner) if _is_users(inner) else []
+    return {name: value for f in reached for name, value in _mentioned(f).items()}
 
 
 def _distribution(value: Any) -> Any:

@@ -82,10 +82,14 @@ def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
 def common_recorder(operands: Iterable[Variable]) -> Recorder:
     """The program that all `operands` belong to; the active one if there are none."""
     found: Recorder | None = None
+    first: Variable | None = None
     for operand in operands:
         if found is None:
-            found = operand.recorder
+            found, first = operand.recorder, operand
         elif operand.recorder is not found:
+            for met in (first, operand):
+                if met is not None and isinstance(met.recorder, Builder) and met.recorder.ended:
+                    raise met.recorder.leak(met.value)
             raise BuildError(
                 "variables of two different programs meet in one operation",
                 origin=_origin(()),

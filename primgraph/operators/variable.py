@@ -95,6 +95,7 @@ class Variable(Handle):
 
     def captured_by(self, body: Any) -> Variable:
         """Return the variable that stands for this one in a body, a builder, that captures it."""
+        self._require_open()
         return Variable(body, body.own(self.value))
 
     @classmethod
@@ -128,13 +129,20 @@ class Variable(Handle):
             hint=advice.on_setting(masked=getattr(index, "dtype", None) in (bool, "bool")),
         )
 
+    def _require_open(self) -> None:
+        """Raise `BuildError` for a variable of a function whose trace has ended."""
+        if isinstance(self.recorder, Builder) and self.recorder.ended:
+            raise self.recorder.leak(self.value)
+
     def __bool__(self) -> bool:
+        self._require_open()
         raise UnknownValueError(
             "the truth of a variable is not known while the program is built",
             hint=advice.on_truth(),
         )
 
     def __float__(self) -> float:
+        self._require_open()
         raise UnknownValueError(
             "a variable has no number before the program runs",
             hint="; ".join(filter(None, [advice.on_number(array_functions()), self._static()])),
@@ -190,6 +198,7 @@ class Variable(Handle):
         return Variable(self.recorder, self.value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        self._require_open()
         raise UnknownValueError(
             "a variable has no elements before the program runs, so NumPy cannot read it",
             hint=advice.on_reading(all_functions(), array_functions()),

@@ -20,6 +20,7 @@ from primgraph.ir.signature import checked_methods
 from primgraph.ir.sizes import Fitting, at_sizes
 from primgraph.ir.titles import UNTITLED, Title
 from primgraph.ir.types import TensorType
+from primgraph.journal import compiling
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import Pipeline, pipeline, simplified_early, target_of
 from primgraph.program.finite import check_finite
@@ -603,7 +604,11 @@ def _plan_of(
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
     handed = range(fetched, len(graph.outputs))
     math, target = how
-    compiled = pipeline(graph, math, places, handed, target)
+    listed = ", ".join([f"{v.hint} {known[v]}" for v in fed])
+    with compiling(
+        f"program {graph.name or 'main'}", f"{fetched} results for {listed or 'no feeds'}"
+    ):
+        compiled = pipeline(graph, math, places, handed, target)
     early = None
     if compiled.early is not None:
         early = _Early(compiled.early, [v.hint for v in still])

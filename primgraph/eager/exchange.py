@@ -1,0 +1,26 @@
+"""Tensors of arrays of other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primgraph.eager.tensor import Tensor, tensor
+from primgraph.ir.dlpack import from_protocol
+from primgraph.ir.signature import checked
+
+
+@checked
+def from_dlpack(x: Any, /) -> Tensor:
+    """Return a tensor of the elements of an array of another library.
+
+    `x` is anything with the methods `__dlpack__` and `__dlpack_device__` of the DLPack protocol,
+    in the memory of the processor. The elements are copied, with their shape and dtype.
+
+        import numpy as np
+        import primgraph as pg
+
+        print(pg.from_dlpack(np.arange(3.0)).sum())
+
+    Raises `ArgumentError` for an array of another device, and for what has no `__dlpack__`.
+    """
+    return tensor(from_protocol(x).copy())

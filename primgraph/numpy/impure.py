@@ -1,0 +1,184 @@
+"""Random numbers and clocks in functions that are traced: they are read once, and warned of.
+
+Copies of functions find these in the place of `random`, `time` and `datetime`, their functions and
+their classes. They do what the originals do, and warn where a compiled function would keep a
+number for all its calls.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import random
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.source import caller, declared
+
+_RANDOM = "draw with pg.random.normal(key, shape) and its kind, or pass the numbers as an argument"
+_TIME = "pass the time as an argument"
+
+
+class TracingWarning(UserWarning):
+    """Warning that `pg.jit` traced a function that depends on more than its arguments.
+
+    A random number or a time was read, or an array that the function finds elsewhere has changed
+    since it was compiled, which is seen when it is compiled again, and with PRIMGRAPH_DEBUG=1 at
+    each call. The compiled function keeps what was there in all its calls. Numbers that differ from
+    call to call are arguments, or are drawn by a key:
+
+        import numpy as np
+        import primgraph as pg
+
+        noisy = pg.jit(lambda key, x: x + pg.random.normal(key, x.shape))
+        print(noisy(7, np.zeros(3)).shape)
+    """
+
+
+# The name of the function that is being traced for a compiled function.
+traced_name: ContextVar[str] = ContextVar("primgraph_traced_name", default="")
+
+
+def warn_of_fixed(what: str, hint: str = _RANDOM) -> None:
+    """Warn that the result of a call is fixed, if a function is being traced to be compiled."""
+    name = traced_name.get()
+    if name:
+        place = caller()
+        _warn(f"{what} is called while {name!r} is traced", hint, place.file, place.line)
+
+
+def _warn(what: str, hint: str, file: str, line: int) -> None:
+    text = f"{what}: the compiled function keeps what it gave; {hint}"
+    warnings.warn_explicit(text, TracingWarning, file, line)
+
+
+@contextmanager
+def watching(name: str, mentioned: Mapping[str, Any], function: Any) -> Iterator[None]:
+    """Warn of what is drawn in the context by generators that a function mentions, and of calls of
+    what stands for modules."""
+    generators = {key: value for key, value in mentioned.items() if is_generator(value)}
+    before = {key: pickle.dumps(generator) for key, generator in generators.items()}
+    token = traced_name.set(name)
+    try:
+        yield
+    finally:
+        traced_name.reset(token)
+    for key, generator in generators.items():
+        if pickle.dumps(generator) != before[key]:
+            place = declared(function) or caller()
+            what = f"{key!r}, a {type(generator).__name__}, draws while {name!r} is traced"
+            _warn(what, _RANDOM, place.file, place.line)
+
+
+# Captured arrays of more bytes are not looked at.
+_LARGEST = 1 << 24
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """An array that a function found elsewhere when it was traced, and a checksum of it then."""
+
+    name: str
+    array: np.ndarray[Any, Any]
+    checksum: int
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> tuple[Captured, ...]:
+        """Return those of the arrays in `found` that are not too large to be looked at again."""
+        arrays = {n: a for n, a in found.items() if type(a) is np.ndarray and a.nbytes <= _LARGEST}
+        return tuple([cls(n, a, _checksum(a)) for n, a in arrays.items() if a.dtype != object])
+
+    def warn_of_change(self, name: str) -> None:
+        """Warn if the array is another one now; a compiled function keeps the former numbers."""
+        if _checksum(self.array) != self.checksum:
+            place = caller()
+            text = (
+                f"the array {self.name!r}, which {name!r} found when it was traced, has changed: "
+                "the compiled function keeps the former numbers; pass it as an argument, or call "
+                "clear_cache()"
+            )
+            warnings.warn_explicit(text, TracingWarning, place.file, place.line)
+
+
+def _checksum(array: np.ndarray[Any, Any]) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data) if array.size else 0
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is a generator of random numbers, whose state tells whether it drew."""
+    return isinstance(value, np.random.Generator | np.random.RandomState | random.Random)
+
+
+@final
+class _Watched:
+    """A module or class, some of whose functions warn."""
+
+    def __init__(self, original: Any, names: frozenset[str], hint: str) -> None:
+        self._original = original
+        self._names = names
+        self._hint = hint
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._original, name)
+        if name in self._names:
+            return _watched_call(found, f"{self._original.__name__}.{name}", self._hint)
+        return stand_in(found)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._original(*args, **kwargs)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._original)
+
+
+def _watched_call(function: Callable[..., Any], what: str, hint: str) -> Callable[..., Any]:
+    return partial(_call, function, what, hint)
+
+
+def _call(function: Callable[..., Any], what: str, hint: str, *args: Any, **kwargs: Any) -> Any:
+    warn_of_fixed(what, hint)
+    return function(*args, **kwargs)
+
+
+_DRAWS = frozenset(
+    name
+    for name in random.__all__
+    if name.islower() and name not in ("getstate", "seed", "setstate")
+)
+_CLOCKS = frozenset(
+    name
+    for name in dir(time)
+    if name.removesuffix("_ns")
+    in ("clock_gettime", "monotonic", "perf_counter", "process_time", "thread_time", "time")
+)
+_NOW = frozenset(("now", "today", "utcnow"))
+_MODULES: dict[int, Any] = {
+    id(random): _Watched(random, _DRAWS, _RANDOM),
+    id(time): _Watched(time, _CLOCKS, _TIME),
+    id(datetime): _Watched(datetime, frozenset(), _TIME),
+    id(datetime.datetime): _Watched(datetime.datetime, _NOW, _TIME),
+    id(datetime.date): _Watched(datetime.date, _NOW, _TIME),
+}
+# Functions of these modules by their identities; the modules keep them.
+_FUNCTIONS: dict[int, Any] = {
+    id(getattr(module, name)): _watched_call(
+        getattr(module, name), f"{module.__name__}.{name}", hint
+    )
+    for module, names, hint in ((random, _DRAWS, _RANDOM), (time, _CLOCKS, _TIME))
+    for name in names
+}
+
+
+def stand_in(value: Any) -> Any:
+    """Return what warns in the place of a module, class or function; `value` itself for others."""
+    return _MODULES.get(id(value)) or _FUNCTIONS.get(id(value), value)

@@ -1,0 +1,84 @@
+# ruff: noqa: NPY002
+"""Random numbers, clocks and arrays that change: what a compiled function keeps, and warnings."""
+
+import datetime
+import random
+import time
+import warnings
+from random import gauss
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+pytestmark = pytest.mark.quick
+
+GENERATOR = np.random.default_rng(0)
+X = np.ones(3)
+
+
+def helper(x):
+    return x + np.random.uniform()
+
+
+IMPURE = {
+    "np.random.normal": lambda x: x + np.random.normal(size=3),
+    "np.random.uniform": helper,
+    "np.random.default_rng": lambda x: x + np.random.default_rng().normal(),
+    "random.random": lambda x: x + random.random(),
+    "random.gauss": lambda x: x * gauss(0.0, 1.0),
+    "time.time": lambda x: x + time.time(),
+    "time.perf_counter": lambda x: x + perf_counter(),
+    "datetime.now": lambda x: x + datetime.datetime.now().timestamp(),
+    "date.today": lambda x: x + datetime.date.today().year,
+    "'GENERATOR', a Generator": lambda x: x + GENERATOR.normal(),
+}
+
+
+@pytest.mark.parametrize("what", IMPURE)
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: pg.grad(lambda x: pg.sum(f(x) * x))])
+def test_what_is_read_once_while_tracing_is_warned_of(what, transform):
+    fast = pg.jit(transform(IMPURE[what]))
+    with pytest.warns(pg.TracingWarning) as caught:
+        first = fast(X)
+    (warning,) = caught
+    assert str(warning.message).startswith(what)
+    assert "keeps what it gave" in str(warning.message)
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(fast(X), first)
+
+
+def test_what_is_no_reading_is_not_warned_of():
+    def fine(x):
+        assert isinstance(datetime.date(2020, 1, 1), datetime.date)
+        started = datetime.timedelta(seconds=1) + datetime.datetime(2020, 1, 1)
+        np.random.seed(3)
+        drawn = np.random.default_rng(3).normal()
+        time.sleep(0)
+        return x + drawn + started.year + random.Random(3).random()
+
+    state = np.random.get_state()
+    assert pg.jit(fine)(X).shape == (3,)
+    np.random.set_state(state)
+    # Where nothing is compiled, each call draws.
+    assert pg.grad(lambda x: pg.sum(x * np.random.normal()))(X).shape == (3,)
+    assert pg.jit(lambda key, x: x + pg.random.normal(key, x.shape))(7, X).shape == (3,)
+
+
+def test_captured_arrays_that_change_are_seen_when_the_function_is_compiled_again():
+    weights, other = np.ones(3), np.ones(2)
+    scaled = pg.jit(lambda x: pg.sum(x) * pg.sum(weights) + other[0])
+    assert scaled(X) == 10.0
+    assert scaled(np.ones(4)) == 13.0
+    weights[0] = 2.0
+    with pytest.warns(pg.TracingWarning, match="the array 'weights'.* has changed") as caught:
+        assert scaled(np.ones(5)) == 21.0
+    assert len(caught) == 1
+    with pytest.warns(pg.TracingWarning, match="clear_cache"), pg.transforms.debug():
+        assert scaled(X) == 10.0
+    scaled.clear_cache()
+    assert scaled(X) == 13.0
