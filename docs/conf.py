@@ -39,7 +39,11 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 # Blocks that show what is printed have no button.
-copybutton_selector = "div.highlight-python pre, div.highlight-sh pre, div.highlight-c pre"
+copybutton_selector = ", ".join(
+    f"div.highlight-{name} pre" for name in ("python", "Python", "sh", "c", "default")
+)
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 # A minute: `-D plot_gallery=0` shows the examples without running them.
 sphinx_gallery_conf = {

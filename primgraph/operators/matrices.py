@@ -49,7 +49,12 @@ def assume(x: ArrayLike, *facts: str) -> Variable:
 
 @public
 def matrix_transpose(x: ArrayLike) -> Variable:
-    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes."""
+    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
+
+    >>> pg.matrix_transpose([[1.0, 2.0]])
+    tensor([[1.],
+            [2.]])
+    """
     value = lift(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_transpose takes at least two axes, not {value.type}")
@@ -63,6 +68,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     Complex numbers of `x1` are conjugated, as NumPy conjugates them.
 
     Raises `ShapeError` for operands without axes, and where extents differ along it.
+
+    >>> pg.vecdot([1.0, 2.0], [3.0, 4.0])
+    tensor(11.)
     """
     x, y = lift(x1), lift(x2)
     if x.ndim == 0 or y.ndim == 0:
@@ -79,6 +87,9 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The product of each matrix with a vector; stacks are broadcast.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> pg.matvec([[1.0, 2.0]], [3.0, 4.0])
+    tensor([11.])
     """
     matrix, vector = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
@@ -94,6 +105,9 @@ def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     Complex numbers of the vector are conjugated, as NumPy conjugates them.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> pg.vecmat([1.0, 2.0], [[3.0], [4.0]])
+    tensor([11.])
     """
     vector, matrix = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
@@ -121,6 +135,9 @@ def cross(
     `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` stands for all
     three. Of two vectors in the plane the result is the third component alone. Other axes are
     broadcast. Raises `ShapeError` where there are neither two nor three components.
+
+    >>> pg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    tensor([0., 0., 1.])
     """
     if axis is not None:
         axisa = axisb = axisc = axis
