@@ -174,7 +174,11 @@ def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
 
 @of_namespace
 def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The sum of the diagonal of each matrix of a stack; see `diagonal`."""
+    """The sum of the diagonal of each matrix of a stack; see `diagonal`.
+
+    >>> pg.linalg.trace([[1.0, 2.0], [3.0, 4.0]])
+    tensor(5.)
+    """
     return sum(diagonal(x, offset=offset), -1)
 
 
@@ -183,6 +187,10 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
     """The product of `n` equal matrices; of the inverse, for a negative `n`.
 
     Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is no integer.
+
+    >>> pg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3)
+    tensor([[1., 3.],
+            [0., 1.]])
     """
     value, count = lift(a), require_integer("matrix_power", n)
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
@@ -208,6 +216,9 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
 
     The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less
     than two, `ShapeError` where extents do not fit.
+
+    >>> pg.linalg.multi_dot([[[1.0, 2.0]], [[3.0], [4.0]], [[5.0]]])
+    tensor([[55.]])
     """
     if len(arrays) < 2:
         raise ArgumentError(f"multi_dot takes at least two arrays, not {len(arrays)}")

@@ -27,7 +27,10 @@ def clip_by_norm(limit: float) -> Clip:
 
 @checked
 def clip_by_global_norm(limit: float) -> Clip:
-    """Scale all gradients by one factor if the 2-norm of them together is above `limit`."""
+    """Scale all gradients by one factor if the 2-norm of them together is above `limit`.
+
+    >>> adam = pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_global_norm(1.0))
+    """
     positive("the limit of a norm", limit)
 
     def apply(gradients: list[Variable]) -> list[Variable]:
