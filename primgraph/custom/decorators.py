@@ -251,6 +251,12 @@ def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
     It returns a pair: the value, and a function of a cotangent for each array in that, which gives
     one for each argument, or None for zero; alone where there is one argument. What is decorated
     returns the value.
+
+    >>> @pg.custom_gradient
+    ... def clipped(x):
+    ...     return pg.clip(x, -1.0, 1.0), lambda slope: slope
+    >>> pg.grad(clipped)(5.0)
+    array(1.)
     """
     return CustomFunction(function, _WithGradient(_function("custom_gradient", function)))
 

@@ -183,6 +183,12 @@ class no_grad(_Mode):
             with pg.no_grad():
                 scale = pg.max(pg.abs(x))
             slope = pg.grad(pg.sum(x / scale), x)  # 1 / scale
+
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> with pg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
     """
 
     _enabled = False
@@ -190,7 +196,14 @@ class no_grad(_Mode):
 
 @final
 class inference_mode(_Mode):
-    """The same as `no_grad`: tensors never change here, so that there is no more to save."""
+    """The same as `no_grad`: tensors never change here, so that there is no more to save.
+
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> with pg.inference_mode():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
 
     _enabled = False
 

@@ -134,6 +134,12 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 
     Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
     `x`, and else as `pg.hessian_diagonal`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     (mixed,) = pg.partials(x[0] ** 2 * x[1], x, [(1, 1)])
+    >>> pg.Executor().run(program, {"x": [3.0, 5.0]}, [mixed])
+    [array(6.)]
     """
     return operators.differential("partials", u, x, is_batched, check, orders)
 

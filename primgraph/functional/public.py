@@ -432,6 +432,12 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = 
     `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
     arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
     `check` is False; see `Jacobian`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (4, 2))
+    ...     jacobian = pg.batched_jacobian(x**2, x)
+    >>> jacobian.shape
+    (4, 2, 2)
     """
     if _is_function(y) and not _are_variables(x):
         world = world_of(x)

@@ -12,7 +12,10 @@ from primgraph.optimizer.kinds import Schedule, from_zero, positive
 
 @checked
 def exponential_decay(gamma: float) -> Schedule:
-    """`gamma**step`."""
+    """`gamma**step`.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.exponential_decay(0.99))
+    """
     from_zero("gamma", gamma)
     return lambda step: gamma**step
 
@@ -55,7 +58,10 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
 
 @checked
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
-    """Rising linearly to 1 within `steps`, then as `then` from there on."""
+    """Rising linearly to 1 within `steps`, then as `then` from there on.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.warmup(100))
+    """
     positive("the length of a schedule", steps)
 
     def factor(step: Variable) -> Variable:

@@ -476,6 +476,12 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
     Parameters and other states made in it get their first values again by each run of `startup`;
     without it, of the startup program that counted before. Raises `ArgumentError` for anything
     but a `Program`.
+
+    >>> program = pg.Program("square")
+    >>> with pg.program_guard(program):
+    ...     y = pg.data("x", (2,)) ** 2
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [y])
+    [array([1., 4.])]
     """
     before = _startup.get()
     try:
