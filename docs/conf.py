@@ -5,9 +5,13 @@ no new features and has had fixes until November 2026 only, MkDocs itself stands
 successor, Zensical, is at 0.x.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
+
+# The examples of the gallery have small matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from sphinx.pycode import ModuleAnalyzer
 
