@@ -5,17 +5,33 @@ no new features and has had fixes until November 2026 only, MkDocs itself stands
 successor, Zensical, is at 0.x.
 """
 
+import os
 import re
+import sys
+from pathlib import Path
+
+# The examples of the gallery have small matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from sphinx.pycode import ModuleAnalyzer
 
 import primgraph
 
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import gallery_pictures  # noqa: E402
+
 project = "primgraph"
 release = version = primgraph.__version__
 copyright = "the authors of primgraph, MIT licence"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
 html_theme = "furo"
 html_title = "primgraph"
 html_copy_source = False
@@ -23,7 +39,30 @@ html_static_path = ["static"]
 html_css_files = ["page.css"]
 html_show_sphinx = False
 
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
+
+# Blocks that show what is printed have no button.
+copybutton_selector = ", ".join(
+    f"div.highlight-{name} pre" for name in ("python", "Python", "sh", "c", "default")
+)
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+# A minute: `-D plot_gallery=0` shows the examples without running them.
+sphinx_gallery_conf = {
+    "examples_dirs": gallery_pictures.copied(HERE.parent / "build" / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": gallery_pictures.pattern(),
+    "image_scrapers": ("matplotlib", "gallery_pictures.draw_graph"),
+    "reset_modules": ("matplotlib", "gallery_pictures.set_steps"),
+    "within_subsection_order": "NumberOfCodeLinesSortKey",
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e6,
+}
 
 # Docstrings are written for the eye: single backticks are code in them.
 default_role = "code"

@@ -1,9 +1,11 @@
-"""A fixed point found step by step, until it stands still, and its derivative.
+"""
+Kepler's equation: a fixed point with eager tensors
+===================================================
 
-Kepler's equation E = M + e sin(E) gives the place E of a planet on its orbit of eccentricity e, at
-the time M. The right side is put in again and again, and the longer the orbit is, the more often;
-Python decides when it is enough. What the steps compute is differentiated, and so is that
-derivative; the equation itself says what both are: E' = 1 / (1 - e cos(E)), E'' = -e sin(E) E'^3.
+Kepler's equation E = M + e sin(E) gives the angle E of a planet on an orbit of eccentricity e,
+at the time M. A loop in Python iterates it until the change is small: the number of steps
+depends on the orbit. The loop is differentiated twice, and compared with the exact derivatives
+E' = 1 / (1 - e cos(E)) and E'' = -e sin(E) E'^3.
 """
 
 import math

@@ -1,13 +1,17 @@
-"""A physics-informed network for Burgers' equation, trained through generated NumPy code.
+"""
+Physics-informed network (PINN) for Burgers' equation
+=====================================================
+
+A tanh network u(t, x) is trained to satisfy
+
+::
 
     u_t + u u_x = (0.03 / pi) u_xx   for -1 <= x <= 1, 0 <= t <= 1,
     u(0, x) = -sin(pi x),   u(t, -1) = u(t, 1) = 0.
 
-A tanh network stands for u. Its derivatives u_t, u_x and u_xx are taken by forward mode, the
-gradient of the loss for all weights by reverse mode through them. One kernel computes loss and
-gradients; Adam is written below. The result is compared with the exact solution (Cole-Hopf).
-
-    python examples/burgers.py
+Its derivatives u_t, u_x and u_xx are taken by forward mode, the gradient of the loss for all
+weights by reverse mode through them. One kernel computes loss and gradients; Adam is written
+below. The result is compared with the exact solution (Cole-Hopf).
 
 PRIMGRAPH_EXAMPLE_STEPS sets the number of steps. The kernel's source is written beside this
 file. With matplotlib, so is a picture: prediction, exact solution and their difference.

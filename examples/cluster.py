@@ -1,12 +1,18 @@
-"""Logistic regression over files that are read chunk by chunk, on worker processes of dask's.
+"""
+Logistic regression on Dask workers
+===================================
+
+Fit files that are read chunk by chunk, on worker processes of Dask::
 
     python examples/cluster.py            # starts two workers of its own
     python examples/cluster.py --kill     # and kills one of them on the way
 
-The samples lie in memory maps, which workers open themselves. L-BFGS asks for the loss and its
-gradient; each time every chunk is given to one kernel, and what they give is added up in a fixed
-order, so that the result has the same bits, whichever worker computes what, and how often.
+The samples are memory maps, which workers open themselves. L-BFGS asks for the loss and its
+gradient. One kernel computes them for each chunk, and the results are added in a fixed order.
+So the sum has the same bits, whichever worker computes which chunk, and how often.
 """
+
+# sphinx_gallery_thumbnail_path = 'static/cluster.svg'
 
 import argparse
 import os
@@ -69,7 +75,7 @@ def kill_later(cluster, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--kill", action="store_true", help="kill a worker on the way")
     options = parser.parse_args()
     with (

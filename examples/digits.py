@@ -1,8 +1,13 @@
-"""A network of two layers learns to read the handwritten digits of scikit-learn.
+"""
+Train a network on handwritten digits
+=====================================
 
-Trains with Adam by minibatches, evaluates a clone of the program in which dropout passes
-everything, writes that to a file, reads it back and evaluates it again. Needs scikit-learn, and
-shows a progress bar if rich is there: pip install 'primgraph[examples]'.
+A network of two layers reads the digits of scikit-learn. It is trained with Adam by
+minibatches. A clone of the program without dropout is evaluated, saved to a file, loaded and
+evaluated again.
+
+Needs scikit-learn, and shows a progress bar if rich is there: pip install
+'primgraph[examples]'.
 """
 
 import tempfile

@@ -1,9 +1,12 @@
-"""Fit a Gaussian process: how far its values reach, how large they are, and the noise on them.
+"""
+Fit a Gaussian process with SciPy
+=================================
 
-The likelihood and the prediction are functions written for NumPy, and traced as they are. SciPy
-minimises the first by its three parameters, with the exact gradient: one kernel gives both, from
-one Cholesky factor, as in algorithm 2.1 of Rasmussen and Williams, Gaussian Processes
-for Machine Learning, 2006. A picture is drawn if matplotlib is installed.
+Find the length scale, the amplitude and the noise of a Gaussian process. Likelihood and
+prediction are NumPy functions. SciPy minimizes the likelihood by its three parameters with the
+exact gradient: one kernel computes both from one Cholesky factor, as in algorithm 2.1 of
+Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006. A picture is drawn if
+matplotlib is installed.
 """
 
 import importlib

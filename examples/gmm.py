@@ -1,20 +1,27 @@
-"""Fits a mixture of Gaussians by L-BFGS through SciPy, with value and gradient in one kernel.
+"""
+Gaussian mixture with L-BFGS
+============================
 
-The function is the mixture benchmark of ADBench (F. Srajer, Z. Kukelova and A. Fitzgibbon, A
-benchmark of selected algorithmic differentiation tools on some problems in computer vision and
-machine learning, 2018): the log-likelihood of points x_1 .. x_n under K Gaussians,
+Fit a mixture of Gaussians through SciPy, with value and gradient in one kernel. The function is
+the mixture benchmark of ADBench (F. Srajer, Z. Kukelova and A. Fitzgibbon, A benchmark of
+selected algorithmic differentiation tools on some problems in computer vision and machine
+learning, 2018): the log-likelihood of points x[1], ..., x[n] under K Gaussians,
+
+::
 
     sum_i log sum_k exp(alpha_k + sum(q_k) - |Q_k (x_i - mu_k)|^2 / 2) - n log sum_k exp(alpha_k)
         - n d log(2 pi) / 2,
 
-where Q_k is lower triangular with diagonal exp(q_k), so that Q_k^T Q_k is the inverse covariance,
-plus a term for a Wishart prior, of which the benchmark adds the negative logarithm. What is
-fitted here has it with the other sign: the posterior, in which the prior holds the Q_k back.
+where Q[k] is lower triangular with diagonal exp(q[k]), so that Q[k].T Q[k] is the inverse
+covariance. A term for a Wishart prior is added: the benchmark adds its negative logarithm. The
+loss that is fitted has the other sign, the posterior, in which the prior keeps Q[k] small.
+
+::
 
     python examples/gmm.py [FILE]
 
-FILE is an input of the benchmark; without one, a small problem is made up. SciPy is needed for
-the fit: pip install 'primgraph[test]'.
+FILE is an input of the benchmark; without one, a small problem is generated. The fit needs
+SciPy: pip install 'primgraph[scipy]'.
 """
 
 import importlib

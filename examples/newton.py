@@ -1,7 +1,15 @@
-"""Newton's method with exact gradient and Hessian on a function of ten variables.
+"""
+Newton's method with exact Hessian
+==================================
 
-The chained Rosenbrock function, sum of 100 (x[i+1] - x[i]^2)^2 + (1 - x[i])^2, has its minimum 0
-where all x are 1 (H. Rosenbrock, 1960, for two variables).
+Minimize the chained Rosenbrock function of ten variables,
+
+::
+
+    sum of 100 (x[i+1] - x[i]^2)^2 + (1 - x[i])^2.
+
+Its minimum is 0 where all x are 1 (H. Rosenbrock, 1960, for two variables). One kernel computes
+value, gradient and Hessian.
 """
 
 import numpy as np

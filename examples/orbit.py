@@ -1,18 +1,19 @@
-"""The mass of a star and the orbit of its planet, from a hundred places where it was seen.
+"""
+Fit an orbit: gradients through an ODE solver
+=============================================
 
-A planet moves in the plane, drawn to its star and slowed down by thin gas:
+Find the mass of a star and the orbit of its planet from a hundred observed positions. The
+planet moves in the plane, attracted by its star and slowed down by thin gas::
 
     r'' = -mu r / |r|^3 - drag r'
 
-The place and the speed at first, mu and drag are looked for: six numbers. The orbit takes 1,000
-steps by Runge and Kutta's rule of fourth order, which are one loop, `pg.scan`. The gradient of the
-squared distances to what was seen goes through all of them, and BFGS (Nocedal and Wright, Numerical
-Optimization, 2006, section 6.1) goes down along it.
+Unknown are the first position and velocity, mu and drag: six numbers. The orbit takes 1,000
+steps by the Runge-Kutta rule of fourth order, in one loop, pg.scan. The gradient of the squared
+distances to the observations goes through all steps, and BFGS (Nocedal and Wright, Numerical
+Optimization, 2006, section 6.1) follows it.
 
-    python examples/orbit.py
-
-PRIMGRAPH_EXAMPLE_STEPS sets the most steps of BFGS. A picture is written beside this file if
-matplotlib is installed.
+PRIMGRAPH_EXAMPLE_STEPS limits the number of BFGS steps. A picture is written beside this file
+if matplotlib is installed.
 """
 
 import importlib.util

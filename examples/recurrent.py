@@ -1,15 +1,16 @@
-"""A recurrent network that learns a grammar, and to remember one letter over many others.
+"""
+Recurrent network (GRU) for sequences of any length
+===================================================
 
-Words of the embedded Reber grammar begin with B and T, or with B and P; then comes a word of
-Reber's grammar, of any length; the last letter but one is the second one again. S. Hochreiter and
-J. Schmidhuber (Long short-term memory, 1997) train networks to say what may come next, letter by
-letter. To know the last but one, it takes a memory as long as the word.
+Learn a grammar, and to remember one letter over many others. Words of the embedded Reber
+grammar begin with B and T, or with B and P; then comes a word of Reber's grammar, of any
+length; the last letter but one repeats the second one. S. Hochreiter and J. Schmidhuber (Long
+short-term memory, 1997) train networks to predict which letters may come next. The last but one
+takes a memory as long as the word.
 
 The network is a layer of gated units (K. Cho and others, 2014), whose steps are a loop of the
-program, `pg.scan`. Neither the length of words nor the number of them is fixed: one program takes
-batches of 32, the 8 words that are left over in each epoch, and longer words than any in training.
-
-    python examples/recurrent.py
+program, pg.scan. The length and the number of words are symbolic sizes: one program takes
+batches of 32, the last 8 words of each epoch, and longer words than any in training.
 
 PRIMGRAPH_EXAMPLE_STEPS sets the number of epochs.
 """

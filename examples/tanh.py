@@ -1,4 +1,10 @@
-"""Three derivatives of tanh at 1, and the NumPy source that computes them."""
+"""
+Derivatives of tanh as NumPy source
+===================================
+
+Build a program with three derivatives of tanh, run it at 1, and print the NumPy source of its
+kernel.
+"""
 
 import numpy as np
 

@@ -1,18 +1,23 @@
-"""A cart swings up its pole: direct collocation, with exact sparse derivatives.
+"""
+Optimal control with sparse Jacobian and Hessian
+================================================
 
-A force u on a cart moves it by one metre and turns the pole below it upright, in two seconds, with
-the least integral of u^2 (M. Kelly, An introduction to trajectory optimization, SIAM Review 59,
-2017, section 6). States and force at all nodes are unknown, and the trapezoidal rule between
-neighbours is a constraint:
+A cart swings up its pole, by direct collocation. A force u on a cart moves it by one metre and
+turns the pole below it upright, in two seconds, with the least integral of u^2 (M. Kelly, An
+introduction to trajectory optimization, SIAM Review 59, 2017, section 6). States and force at
+all nodes are unknown, and the trapezoidal rule between neighbours is a constraint::
 
     x[k+1] - x[k] = h/2 (f(x[k], u[k]) + f(x[k+1], u[k+1]))
 
-So the Jacobian of the constraints and the Hessian of the Lagrangian have a few elements in each
-row, however many nodes there are. primgraph finds where, and SciPy's trust-constr takes both.
+So each row of the Jacobian of the constraints and of the Hessian of the Lagrangian has a few
+nonzeros, for any number of nodes. primgraph finds the pattern, and SciPy's trust-constr takes
+both matrices.
+
+::
 
     python examples/trajectory.py [NODES]
 
-with 50 nodes by default; 500 take a second or two. Pictures of the motion and of the pattern are
+NODES is 50 by default; 500 take a second or two. A picture of the motion and of the pattern is
 written beside this file if matplotlib is installed.
 """
 
@@ -109,7 +114,6 @@ def drawn(z, jacobian):
     right.set_title("the Jacobian of the constraints")
     figure.tight_layout()
     figure.savefig(Path(__file__).with_suffix(".png"), dpi=120)
-    plt.close(figure)
 
 
 def main():

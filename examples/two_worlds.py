@@ -1,4 +1,10 @@
-"""A network is written and debugged as one goes, then compiled; both have the same parameters."""
+"""
+Debug with eager tensors, then compile
+======================================
+
+Write and debug a network with eager tensors, then build the program of a training step from it.
+Both share the parameters of the network and the state of the optimizer.
+"""
 
 import numpy as np
 

@@ -1,8 +1,11 @@
-"""The derivatives of a published function, as a file that needs NumPy alone.
+"""
+Derivatives of SciPy's rosen as a NumPy file
+============================================
 
-The function is `scipy.optimize.rosen` (Rosenbrock's; SciPy, BSD licence), traced as SciPy has it.
-What is written, its gradient and products with its Hessian, runs in a process that knows nothing of
-primgraph or SciPy, and agrees with the derivatives that SciPy's authors wrote by hand.
+Write the derivatives of a published function into a file that needs NumPy alone. The function
+is scipy.optimize.rosen (Rosenbrock's; SciPy, BSD licence), traced as it is. The file computes
+its value, gradient and Hessian-vector product, in a process without primgraph or SciPy. The
+results agree with the derivatives that SciPy's authors wrote by hand.
 """
 
 import subprocess

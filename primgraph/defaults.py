@@ -11,7 +11,11 @@ _current: list[DType] = [FLOAT64]
 
 
 def get_default_dtype() -> DType:
-    """The dtype of inputs declared without one and of Python floats; float64 at the start."""
+    """The dtype of inputs declared without one and of Python floats; float64 at the start.
+
+    >>> pg.get_default_dtype()
+    dtype('float64')
+    """
     return _current[0]
 
 
@@ -19,6 +23,11 @@ def set_default_dtype(dtype: Any) -> None:
     """Set the default dtype, for all programs built from now on.
 
     Raises `DTypeError` for anything but a float dtype.
+
+    >>> pg.set_default_dtype("float32")
+    >>> pg.zeros(2).dtype
+    dtype('float32')
+    >>> pg.set_default_dtype("float64")
     """
     found = as_dtype(dtype)
     if found.kind != "f":

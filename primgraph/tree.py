@@ -82,6 +82,13 @@ def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
     `unflatten(rest, parts)` gives the object of that and of a list of other parts.
 
     Raises `ArgumentError` for what is no class, and for one that is a container already.
+
+    >>> class Pair:
+    ...     def __init__(self, a, b):
+    ...         self.a, self.b = a, b
+    >>> pg.register_container(Pair, lambda p: ((p.a, p.b), None), lambda rest, parts: Pair(*parts))
+    >>> pg.grad(lambda p: p.a * p.b)(Pair(2.0, 3.0)).a
+    array(3.)
     """
     if kind in registered or issubclass(kind, tuple | list | Mapping | NoneType):
         raise ArgumentError(f"{kind.__name__} is a container already")

@@ -115,7 +115,17 @@ def test_package_data_is_installed():
 
 def copied(folder: Path) -> Path:
     """The checkout without its repository, as in a zip of it: files only, no links."""
-    left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.egg-info", ".*_cache")
+    generated = (
+        ".git",
+        ".venv",
+        "__pycache__",
+        "*.egg-info",
+        ".*_cache",
+        "build",
+        "gallery",
+        "site",
+    )
+    left_out = shutil.ignore_patterns(*generated)
     shutil.copytree(ROOT, folder, symlinks=True, ignore=left_out)
     links = [p for p in folder.rglob("*") if p.is_symlink()]
     assert links == []

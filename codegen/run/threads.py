@@ -36,6 +36,8 @@ def set_num_threads(count: int) -> None:
     At the start it is what the environment variable PRIMGRAPH_THREADS says, or else the number
     of processors that the process may use. Only large kernels use more than one, and results do
     not depend on it, in no bit. Raises `ArgumentError` for anything but a positive integer.
+
+    >>> pg.set_num_threads(2)
     """
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise ArgumentError(f"the number of threads is a positive integer, not {count!r}")
@@ -48,6 +50,9 @@ def get_num_threads() -> int:
     """How many threads a kernel uses at the most.
 
     Raises `OptionError` if PRIMGRAPH_THREADS is not a positive integer.
+
+    >>> pg.get_num_threads() >= 1
+    True
     """
     if not _chosen:
         _chosen.append(_number_at_the_start())

@@ -83,6 +83,13 @@ class Jacobian(DerivativeMatrix):
     Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
     dtypes than floats, `ShapeError` for outputs without the samples of the inputs,
     `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (3,))
+    ...     jacobian = pg.Jacobian(x**2, x)
+    ...     row = jacobian[1]
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0, 3.0]}, [row])
+    [array([0., 4., 0.])]
     """
 
     _single: bool
@@ -131,6 +138,14 @@ class Hessian(DerivativeMatrix):
     matrix is symmetric, rows are evaluated as columns, by forward mode over one gradient.
 
     Raises `NotScalarError`, a ValueError and a RuntimeError, for more than one element.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     hessian = pg.Hessian(x[0] ** 2 * x[1], x)
+    ...     whole = hessian[:]
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [whole])
+    [array([[4., 2.],
+           [2., 0.]])]
     """
 
     def __init__(

@@ -57,6 +57,11 @@ class SparseMatrix:
 
     It counts as a container of one array: functions that are traced, compiled or differentiated
     may take and return it.
+
+    >>> matrix = pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(3))
+    >>> matrix.toarray()
+    array([[1., 1., 0.],
+           [0., 1., 1.]])
     """
 
     # NumPy's arrays leave operators to this class.

@@ -43,6 +43,9 @@ def cond(
 
     Raises `DTypeError` or `ShapeError` for a predicate that is no single boolean, and where the
     results of both differ, with the place where they do.
+
+    >>> pg.cond(True, lambda x: 2.0 * x, lambda x: -x, 3.0)
+    array(6.)
     """
     for function in (true_fun, false_fun):
         require_function("cond", function, _operands(operands))
@@ -59,6 +62,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
     `index` is a single integer; one that is out of range takes the nearest branch. All else is as
     with `pg.cond`.
+
+    >>> pg.switch(1, [lambda x: x, lambda x: 2.0 * x, lambda x: 3.0 * x], 5.0)
+    array(10.)
     """
     listed = list(branches)
     if not listed:

@@ -75,6 +75,9 @@ def scan(
     Raises `ArgumentError` for a length that is negative or not known, and for a `checkpoint` that
     does not suffice, `ShapeError` for extents that differ, and `DTypeError` or `ShapeError`, with
     the place, for a carry that changes.
+
+    >>> pg.scan(lambda carry, x: (carry + x, carry * x), 0.0, np.array([1.0, 2.0, 3.0]))
+    (array(6.), array([0., 2., 9.]))
     """
     require_function("scan", f, "(carry, x)")
     count = _length("scan", xs, length)
@@ -99,6 +102,9 @@ def fori_loop(
     It is `init_val` where `upper` is not above `lower`. Bounds are integers, or single integers of
     the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
     `max_trips` trips are made. `checkpoint` is as in `pg.scan`, and errors are those.
+
+    >>> pg.fori_loop(0, 5, lambda i, value: value + i, 0)
+    array(10)
     """
     require_function("fori_loop", body_fun, "(i, val)")
     if isinstance(lower, Handle) or isinstance(upper, Handle):
@@ -125,6 +131,9 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
 
     It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
     `pg.scan`.
+
+    >>> pg.map(lambda x: x**2, np.array([1.0, 2.0, 3.0]))
+    array([1., 4., 9.])
     """
     require_function("map", f, "(x)")
     count = _length("map", xs, None)
@@ -157,6 +166,9 @@ def while_loop(
 
     Raises what `pg.scan` raises, and `DTypeError` or `ShapeError` for a condition that is no
     single boolean.
+
+    >>> pg.while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, 1.0)
+    array(128.)
     """
     for function in (cond_fun, body_fun):
         require_function("while_loop", function, "(val)")

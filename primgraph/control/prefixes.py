@@ -37,6 +37,9 @@ def associative_scan(
 
     Raises `ShapeError` for extents that differ or are not known when the program is built, and
     `DTypeError` or `ShapeError` where `f` gives other types than it takes.
+
+    >>> pg.associative_scan(lambda a, b: a * b, np.array([1.0, 2.0, 3.0, 4.0]))
+    array([ 1.,  2.,  6., 24.])
     """
     if not callable(f):
         raise ArgumentError(f"associative_scan takes a function, not {f!r:.60}")

@@ -63,6 +63,9 @@ def fixed_point(
 
     Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` gives something
     else than it takes, and for options that are out of range.
+
+    >>> print(f"{pg.fixed_point(pg.cos, 1.0):.6f}")
+    0.739085
     """
     options = _options("fixed_point", tol, max_trips, full_output)
     if not 0.0 < damping < math.inf:
@@ -102,6 +105,9 @@ def root(
 
     Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` or `step` gives
     something else than it takes, and for options that are out of range.
+
+    >>> print(f"{pg.root(lambda x: x * x - 2.0, 1.0):.6f}")
+    1.414214
     """
     options = _options("root", tol, max_trips, full_output)
     functions = [f] if step is None else [f, step]

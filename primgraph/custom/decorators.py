@@ -213,6 +213,15 @@ def custom_jvp(
     """Decorator: let a function have the tangents that a rule gives, set by `defjvp`.
 
     Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+
+    >>> @pg.custom_jvp
+    ... def clipped(x):
+    ...     return pg.clip(x, -1.0, 1.0)
+    >>> @clipped.defjvp
+    ... def rule(primals, tangents):
+    ...     return clipped(primals[0]), tangents[0]
+    >>> pg.grad(clipped)(5.0)
+    array(1.)
     """
     if function is None:
         return partial(custom_jvp, nondiff_argnums=nondiff_argnums)
@@ -225,6 +234,11 @@ def custom_vjp(
     """Decorator: let a function have the cotangents that a rule gives, set by `defvjp`.
 
     Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+
+    >>> clipped = pg.custom_vjp(lambda x: pg.clip(x, -1.0, 1.0))
+    >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, slope: (slope,))
+    >>> pg.grad(clipped)(5.0)
+    array(1.)
     """
     if function is None:
         return partial(custom_vjp, nondiff_argnums=nondiff_argnums)
@@ -237,6 +251,12 @@ def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
     It returns a pair: the value, and a function of a cotangent for each array in that, which gives
     one for each argument, or None for zero; alone where there is one argument. What is decorated
     returns the value.
+
+    >>> @pg.custom_gradient
+    ... def clipped(x):
+    ...     return pg.clip(x, -1.0, 1.0), lambda slope: slope
+    >>> pg.grad(clipped)(5.0)
+    array(1.)
     """
     return CustomFunction(function, _WithGradient(_function("custom_gradient", function)))
 

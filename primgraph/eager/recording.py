@@ -50,7 +50,12 @@ def followed() -> Iterator[None]:
 
 
 def is_grad_enabled() -> bool:
-    """Whether derivatives go through what is computed now."""
+    """Whether derivatives go through what is computed now.
+
+    >>> with pg.no_grad():
+    ...     print(pg.is_grad_enabled())
+    False
+    """
     return is_on.get()
 
 
@@ -123,6 +128,10 @@ class set_grad_enabled(_Switch):
 
     Also a decorator. Contexts may stand in each other, and count for the thread, or the
     asynchronous task, that has entered them.
+
+    >>> with pg.set_grad_enabled(False):
+    ...     print(pg.is_grad_enabled())
+    False
     """
 
     def __init__(self, enabled: bool) -> None:
@@ -174,6 +183,12 @@ class no_grad(_Mode):
             with pg.no_grad():
                 scale = pg.max(pg.abs(x))
             slope = pg.grad(pg.sum(x / scale), x)  # 1 / scale
+
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> with pg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
     """
 
     _enabled = False
@@ -181,13 +196,27 @@ class no_grad(_Mode):
 
 @final
 class inference_mode(_Mode):
-    """The same as `no_grad`: tensors never change here, so that there is no more to save."""
+    """The same as `no_grad`: tensors never change here, so that there is no more to save.
+
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> with pg.inference_mode():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
 
     _enabled = False
 
 
 @final
 class enable_grad(_Mode):
-    """A context, and a decorator, within `no_grad`, in which derivatives go through again."""
+    """A context, and a decorator, within `no_grad`, in which derivatives go through again.
+
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> with pg.no_grad(), pg.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
 
     _enabled = True

@@ -58,6 +58,9 @@ def seed(seed: int) -> None:
     At the start that is 0, so that a script gives the same numbers each time. All threads draw from
     the same stream. Programs have a `random_seed` of their own. Raises `ArgumentError` for what is
     no integer.
+
+    >>> pg.seed(0)
+    >>> layer = pg.nn.Linear(2, 1)
     """
     _seeded[0] = _Seeded(int(seed))
 

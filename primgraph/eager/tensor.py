@@ -368,13 +368,14 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through
     what is computed from it, and `backward` puts its gradient into `.grad`.
 
-        w = pg.tensor([1.0, 2.0], requires_grad=True)
-        (w * w).sum().backward()
-        w.grad  # tensor([2., 4.])
-
     Raises `ArgumentError` for what is
     no array, `DTypeError` for a dtype that is not supported and for integers that require a
     gradient.
+
+    >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> w.grad
+    tensor([2., 4.])
     """
     if not isinstance(requires_grad, bool):
         raise ArgumentError(f"requires_grad is True or False, not {requires_grad!r:.60}")

@@ -283,6 +283,9 @@ def value_and_grad(
     """The function that gives what `function` returns, and its gradient, computed together.
 
     With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
+
+    >>> pg.value_and_grad(lambda x: pg.sum(x**2))(np.array([1.0, 2.0]))
+    (array(5.), array([2., 4.]))
     """
     return Derivative(
         "value_and_grad", "value and gradient", function, argnums, has_aux, holomorphic
@@ -327,6 +330,10 @@ def jacfwd(
     Arguments, `argnums`, `has_aux` and `holomorphic` are as in `pg.grad`; without that, derivatives
     of complex arrays are by real arguments here, and in `jacrev` those of real arrays by complex
     ones.
+
+    >>> pg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     return Derivative("jacfwd", "forward", function, argnums, has_aux, holomorphic)
 
@@ -362,6 +369,10 @@ def jacrev(
     """The function that gives all derivatives of `function`, by reverse mode.
 
     As `jacfwd`, with one direction for each element returned.
+
+    >>> pg.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
     """
     return Derivative("jacrev", "reverse", function, argnums, has_aux, holomorphic)
 

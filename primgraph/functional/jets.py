@@ -40,6 +40,9 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
     All results can be differentiated again. Raises `ArgumentError` for what is no function or no
     array, and for a wrong number of series; `ShapeError` for a wrong shape; `NotDifferentiable` for
     integers.
+
+    >>> pg.jet(lambda x: x**3, (2.0,), ((1.0, 0.0, 0.0),))
+    (array(8.), [array(12.), array(12.), array(6.)])
     """
     single = not isinstance(primals, list | tuple)
     args = (primals,) if single else tuple(primals)
@@ -92,6 +95,12 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
     most. They are derivatives; coefficients of the Taylor series are `1/k!` of them.
 
     Results can be differentiated again. Raises as `pg.forward_grad` does.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", ())
+    ...     derivatives = pg.taylor(x**3, x, 3)
+    >>> pg.Executor().run(program, {"x": 2.0}, [derivatives])
+    [array(8.), array(12.), array(12.), array(6.)]
     """
     if isinstance(outputs, Tensor) or (
         isinstance(outputs, list | tuple) and any(isinstance(y, Tensor) for y in outputs)
@@ -125,6 +134,12 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 
     Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
     `x`, and else as `pg.hessian_diagonal`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     (mixed,) = pg.partials(x[0] ** 2 * x[1], x, [(1, 1)])
+    >>> pg.Executor().run(program, {"x": [3.0, 5.0]}, [mixed])
+    [array(6.)]
     """
     return operators.differential("partials", u, x, is_batched, check, orders)
 
@@ -141,5 +156,8 @@ def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool =
     It is a sum of fourth derivatives along directions, by Taylor mode: 3 of them for two elements,
     6 for three, n * n for n; what is linear in fourth derivatives is applied to their sum only.
     Raises as `pg.laplacian` does.
+
+    >>> pg.biharmonic(lambda x: pg.sum(x**4))(np.array([1.0, 2.0]))
+    array(48.)
     """
     return operators.differential("biharmonic", y, x, is_batched, check)

@@ -163,13 +163,6 @@ def jit(
     not used for longest is evicted, and compiled again if it comes again. A function that is
     compiled again and again raises a `RecompilationWarning` with the most frequent cause.
 
-        import numpy as np
-        import primgraph as pg
-
-        scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
-        scaled(np.ones(3), n=2), scaled(np.ones(3), n=2.0)
-        print(len(scaled.compilations))  # 2
-
     Without a function it returns a decorator: `@pg.jit(target="c")`.
 
     For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
@@ -193,6 +186,14 @@ def jit(
     Raises `ArgumentError` for arguments and results that are no containers of arrays, with their
     place, and for static ones that cannot be hashed; where Python asks a variable for numbers, the
     error has the line.
+
+    >>> scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
+    >>> scaled(np.ones(3), n=2)
+    array([2., 2., 2.])
+    >>> scaled(np.ones(3), n=3)
+    array([3., 3., 3.])
+    >>> print(*scaled.compilations, sep=", ")
+    the first call, n is 3, and was 2
     """
     if function is None:
         return partial(

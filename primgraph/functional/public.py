@@ -253,6 +253,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     of more elements; `ArgumentError` for arguments of other kinds, with the place in a container;
     `ShapeError` for seeds that do not fit; `OptionError`, a ValueError, for `materialize_grads`
     with `allow_unused=False`.
+
+    >>> pg.grad(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    >>> pg.grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 5.0)
+    (array(5.), array(2.))
     """
     outputs = _first("outputs", args, kwargs)
     if _is_function(outputs):
@@ -313,6 +318,12 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
     Results are variables of the same program, or tensors, and can be differentiated again. Raises
     as `grad` does, except that an output may be independent of all inputs; `OptionError` for an
     order below one.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     slope = pg.forward_grad(x**2, x)
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [slope])
+    [array([2., 4.])]
     """
     if _has_tensors(outputs):
         order = of_variables.checked_order("forward_grad", order)
@@ -339,6 +350,9 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     With `strict`, an input that does not matter, and an output that depends on no input, are a
     `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for what is no function or no
     array, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
+
+    >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    (array([1., 4.]), array([2., 4.]))
     """
     if _are_variables(inputs):
         return functions.vjp(function, inputs, v, strict=strict)
@@ -353,6 +367,9 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     `v` has the shapes of `inputs`, and their containers, ones by default. Both results have the
     containers of what the function returns; the second is zero for an output that depends on no
     input. For all else see `vjp`.
+
+    >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array([1., 4.]), array([2., 0.]))
     """
     if _are_variables(inputs):
         return functions.jvp(function, inputs, v, strict=strict)
@@ -370,6 +387,9 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 
     Raises `NotScalarError` for a function of more than one element; with `strict`,
     `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
+
+    >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array(9.), array([6., 0.]))
     """
     if _are_variables(inputs):
         return functions.hvp(function, inputs, v, strict=strict)
@@ -382,6 +402,9 @@ def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
     """`function(*inputs)`, one element, and the product of `v` with its Hessian.
 
     A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
+
+    >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array(9.), array([6., 0.]))
     """
     if _are_variables(inputs):
         return functions.vhp(function, inputs, v, strict=strict)
@@ -454,6 +477,10 @@ def jacobian(
     function is an `ArgumentError`, as it may be meant as either.
 
     Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
+
+    >>> pg.jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0]))
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
     """
     mode = matrices.checked_mode(mode)
     if x is None and _is_function(y):
@@ -490,6 +517,12 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = 
     `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
     arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
     `check` is False; see `Jacobian`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (4, 2))
+    ...     jacobian = pg.batched_jacobian(x**2, x)
+    >>> jacobian.shape
+    (4, 2, 2)
     """
     if _is_function(y) and not _are_variables(x):
         world = world_of(x)
@@ -553,6 +586,10 @@ def hessian(
     `pg.grad`. A Python int in the place of `x` beside a function is an `ArgumentError`.
 
     Raises `NotScalarError` for more elements; for all else see `jacobian`.
+
+    >>> pg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
     """
     if x is None and _is_function(y):
         return hessian_of(y, argnums, has_aux, holomorphic)
@@ -581,6 +618,9 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
     elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+
+    >>> pg.hessian_diagonal(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 6., 12.])
     """
     return operators.differential("hessian_diagonal", y, x, is_batched, check)
 
@@ -596,6 +636,9 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 
     As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
     applied to their sum only. Raises as that does.
+
+    >>> pg.laplacian(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
+    array(18.)
     """
     return operators.differential("laplacian", y, x, is_batched, check)
 
@@ -615,5 +658,8 @@ def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool =
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+
+    >>> pg.divergence(lambda x: x**2)(np.array([1.0, 2.0]))
+    array(6.)
     """
     return operators.differential("divergence", y, x, is_batched, check)

@@ -59,6 +59,9 @@ def sparse_jacobian(
     Raises `CheckError` for an element outside the pattern, with the lines of what depends on what,
     where it is to be checked; `ShapeError` for a pattern of another shape, `OptionError` for other
     options and for sizes that have names; else as `jacobian` does.
+
+    >>> pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(100))
+    <SparseMatrix csr 99 x 100, 198 values>
     """
     options = {"pattern": pattern, "mode": mode, "order": order, "check": check}
     return _sparse("sparse_jacobian", y, x, argnums, (options, format, None))
@@ -89,6 +92,9 @@ def sparse_hessian(
     Products are by forward mode over one gradient. See `symmetric_coloring` for the sources.
 
     Raises `NotScalarError` for a `y` of more elements; else as `sparse_jacobian` does.
+
+    >>> pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(100))
+    <SparseMatrix csr 100 x 100, 198 values>
     """
     options = {"pattern": pattern, "method": method, "order": order, "check": check}
     return _sparse("sparse_hessian", y, x, argnums, (options, format, triangle))

@@ -31,6 +31,9 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
 
     Raises `ShapeError` for extents that are not known, and where more than 2**26 elements may be
     other than zero; `NotDifferentiable` for other dtypes than floats.
+
+    >>> pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(4)).nnz
+    6
     """
     if _is_function(y) and not _has_variables(x):
         return jacobian_pattern(y, x if isinstance(x, list | tuple) else (x,))
@@ -46,6 +49,9 @@ def hessian_sparsity(y: Any, x: Any) -> Pattern:
     `jacobian_sparsity`, which tells the rest.
 
     Raises `NotScalarError` for more elements of `y`; for all else see `jacobian_sparsity`.
+
+    >>> pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(4)).nnz
+    6
     """
     if _is_function(y) and not _has_variables(x):
         return hessian_pattern(y, x if isinstance(x, list | tuple) else (x,))

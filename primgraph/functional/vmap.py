@@ -114,6 +114,9 @@ def vmap(
     Raises `ShapeError` for numbers of samples that differ, with the places of the arguments, and
     for axes that there are not; `ArgumentError` for axes that fit no argument, and for what is no
     array.
+
+    >>> pg.vmap(lambda w, x: w @ x, in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
+    array([1., 2.])
     """
     if function is None:
         return partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)

@@ -76,6 +76,8 @@ def check_grads(
     Raises `CheckError`, an AssertionError, with the first input, element and order that differ
     and both numbers; `MissingRuleError` where a rule is missing; `OptionError` for an unknown
     mode or an order below one; `ArgumentError` for inputs or outputs without floats.
+
+    >>> pg.check_grads(pg.tanh, [np.array([0.5, 1.0])])
     """
     chosen = tuple(modes)
     known = all(isinstance(m, str) and m in ("forward", "reverse") for m in chosen)

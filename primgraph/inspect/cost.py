@@ -239,6 +239,9 @@ def cost(
     Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
     where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
     cost is not known.
+
+    >>> pg.cost(pg.trace(lambda a, b: a @ b, pg.spec((2, 3)), pg.spec((3, 4)))).flops
+    48
     """
     if isinstance(target, Graph):
         refuse_fetches(target, fetch_list)

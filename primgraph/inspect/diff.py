@@ -162,6 +162,10 @@ def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Differe
 
     Of an array, a variable or a tensor, it is NumPy's function of that name: the differences of
     neighbours, `pg.diff(x, n=1, axis=-1, prepend=None, append=None)`.
+
+    >>> found = pg.diff(pg.trace(pg.sin, pg.spec(3)), pg.trace(pg.cos, pg.spec(3)))
+    >>> print(str(found).splitlines()[0])
+    1 equation -> 1: 1 removed, 1 added, 0 kept
     """
     if isinstance(before, Handle | np.ndarray):
         times = () if after is None else (after,)

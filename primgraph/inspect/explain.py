@@ -102,6 +102,12 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
 
     Raises `ArgumentError` for what is no variable, `NotDifferentiable` for other dtypes than
     floats, `FeedError` for a feed that does not fit.
+
+    >>> with pg.Program():
+    ...     x = pg.data("x", (3,))
+    ...     found = pg.explain(pg.floor(x), x)
+    >>> found.kind
+    'cut'
     """
     for name, given in (("y", y), ("x", x)):
         if not isinstance(given, Variable):

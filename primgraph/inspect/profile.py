@@ -286,6 +286,9 @@ def profile(
     equation by equation.
 
     Raises `FeedError` for feeds that do not fit, and what `pg.cost` raises for `target`.
+
+    >>> pg.profile(pg.trace(pg.sin, pg.spec(3)), [np.ones(3)], repeats=2).repeats
+    2
     """
     if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
         raise ArgumentError(f"repeats is an integer of at least 1, not {repeats!r:.60}")

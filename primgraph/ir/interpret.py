@@ -21,6 +21,9 @@ def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     `arrays` are given in the order of the inputs and must have their shapes; the results have
     the types that the graph declares. Raises `FeedError` on a wrong number or shape, and for sizes
     that contradict each other or are not as the graph assumes.
+
+    >>> pg.interpret(pg.trace(lambda x: 2.0 * x, pg.spec(2)), np.array([1.0, 2.0]))
+    [array([2., 4.])]
     """
     if len(arrays) != len(graph.inputs):
         raise FeedError(f"{graph.name} takes {len(graph.inputs)} arrays, {len(arrays)} given")

@@ -535,6 +535,10 @@ def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     Raises `LoadError` with line and column where the text is malformed, where a value is used
     before it is bound, where an op is unknown, where a constant is missing or another one than
     was printed, or where a type is not what the op's rule gives.
+
+    >>> graph = pg.trace(pg.sin, pg.spec(3))
+    >>> str(pg.parse(str(graph))) == str(graph)
+    True
     """
     rows = _Rows(text)
     if len(rows.rows) < 3:

@@ -19,6 +19,9 @@ def verify(graph: Graph) -> Graph:
 
     Returns the graph itself. Raises `InternalError` that names the law broken and prints the
     equations around the fault.
+
+    >>> pg.verify(pg.trace(pg.sin, pg.spec(3)))
+    <graph sin: (f64[3]) -> (f64[3]), 1 equations>
     """
     bound: set[Value] = set()
     for value in graph.inputs:

@@ -13,7 +13,11 @@ from primgraph.operators.handle import ArrayLike, Axes
 @final
 @checked_methods()
 class Tanh(Layer):
-    """`pg.tanh`."""
+    """`pg.tanh`.
+
+    >>> pg.nn.Tanh()(0.0)
+    tensor(0.)
+    """
 
     def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
@@ -23,7 +27,11 @@ class Tanh(Layer):
 @final
 @checked_methods()
 class ReLU(Layer):
-    """`pg.relu`."""
+    """`pg.relu`.
+
+    >>> pg.nn.ReLU()([-1.0, 2.0])
+    tensor([0., 2.])
+    """
 
     def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
@@ -57,7 +65,11 @@ class SiLU(Layer):
 @final
 @checked_methods()
 class Sigmoid(Layer):
-    """`pg.sigmoid`."""
+    """`pg.sigmoid`.
+
+    >>> pg.nn.Sigmoid()(0.0)
+    tensor(0.5)
+    """
 
     def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
@@ -77,7 +89,11 @@ class Softplus(Layer):
 @final
 @checked_methods()
 class Softmax(Layer):
-    """`pg.softmax` over `axis`."""
+    """`pg.softmax` over `axis`.
+
+    >>> pg.nn.Softmax()([0.0, 0.0])
+    tensor([0.5, 0.5])
+    """
 
     def __init__(self, axis: Axes = -1) -> None:
         super().__init__()

@@ -24,6 +24,10 @@ class Embedding(Layer):
 
     `weight` is normal, of variance 1, unless `initializer` says otherwise; its row `padding_idx`
     starts at zero and has no slope.
+
+    >>> layer = pg.nn.Embedding(10, 4)
+    >>> layer([1, 2, 3]).shape
+    (3, 4)
     """
 
     weight: Any

@@ -30,6 +30,10 @@ class Linear(Layer):
 
     `weight` is of shape (in_features, out_features), drawn by Xavier's rule unless `initializer`
     says otherwise, and `bias`, which can be left out, starts at zero.
+
+    >>> layer = pg.nn.Linear(3, 2)
+    >>> layer(np.ones((5, 3))).shape
+    (5, 2)
     """
 
     weight: Any
@@ -89,6 +93,10 @@ class LayerNorm(Layer):
     """`pg.layer_norm` over the last axes, which have the extents `shape`.
 
     `weight` starts at one and `bias` at zero, both of that shape.
+
+    >>> layer = pg.nn.LayerNorm(4)
+    >>> layer(np.ones((2, 4))).shape
+    (2, 4)
     """
 
     weight: Any
@@ -119,6 +127,10 @@ class BatchNorm(Layer):
     the running ones normalise and stay.
 
     A layer that is called several times takes all batches into account in turn.
+
+    >>> layer = pg.nn.BatchNorm(3)
+    >>> layer(np.ones((5, 3))).shape
+    (5, 3)
     """
 
     weight: Any
@@ -187,6 +199,10 @@ class Dropout(Layer):
     Each layer draws another mask, each run or call other ones, all from the `random_seed` of the
     program, or else from `pg.seed`. Mode `upscale_in_train` divides what is kept by `1 - rate` in
     training; `downscale_in_infer` multiplies by it in evaluation.
+
+    >>> layer = pg.nn.Dropout(0.5).eval()
+    >>> layer(np.ones(3))
+    tensor([1., 1., 1.])
     """
 
     def __init__(self, rate: float = 0.5, mode: str = "upscale_in_train") -> None:

@@ -116,6 +116,10 @@ class Conv1d(_Convolution):
     output, as in torch, unless `initializer` says otherwise; `bias`, which can be left out, starts
     at zero. What stands around the array is zeros, or with `padding_mode` "reflect", "replicate"
     or "circular" elements of it.
+
+    >>> layer = pg.nn.Conv1d(3, 8, 3)
+    >>> layer(np.ones((1, 3, 6))).shape
+    (1, 8, 4)
     """
 
     _count = 1
@@ -127,6 +131,10 @@ class Conv2d(_Convolution):
     """`pg.conv2d` with a weight of shape (out_channels, in_channels / groups, rows, columns).
 
     Arguments are those of `Conv1d`, with a number for both axes or one for each.
+
+    >>> layer = pg.nn.Conv2d(3, 8, 3, padding=1)
+    >>> layer(np.ones((1, 3, 6, 6))).shape
+    (1, 8, 6, 6)
     """
 
     _count = 2

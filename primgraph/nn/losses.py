@@ -29,7 +29,11 @@ class _Reduced(Layer):
 @final
 @checked_methods()
 class MSELoss(_Reduced):
-    """`pg.mse_loss`."""
+    """`pg.mse_loss`.
+
+    >>> pg.nn.MSELoss()([1.0, 2.0], [1.0, 4.0])
+    tensor(2.)
+    """
 
     def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of `x` against `target`."""
@@ -39,7 +43,11 @@ class MSELoss(_Reduced):
 @final
 @checked_methods()
 class L1Loss(_Reduced):
-    """`pg.l1_loss`."""
+    """`pg.l1_loss`.
+
+    >>> pg.nn.L1Loss()([1.0, 2.0], [1.0, 4.0])
+    tensor(1.)
+    """
 
     def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of `x` against `target`."""
@@ -69,7 +77,11 @@ class BCEWithLogitsLoss(_Reduced):
 @final
 @checked_methods()
 class HuberLoss(_Reduced):
-    """`pg.huber_loss`, quadratic up to the distance `delta`."""
+    """`pg.huber_loss`, quadratic up to the distance `delta`.
+
+    >>> pg.nn.HuberLoss()([1.0, 2.0], [1.0, 4.0])
+    tensor(0.75)
+    """
 
     def __init__(self, delta: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -83,7 +95,11 @@ class HuberLoss(_Reduced):
 @final
 @checked_methods()
 class CrossEntropyLoss(_Reduced):
-    """`pg.cross_entropy` of logits along `axis`, against positions or probabilities."""
+    """`pg.cross_entropy` of logits along `axis`, against positions or probabilities.
+
+    >>> print(f"{pg.nn.CrossEntropyLoss()([[0.0, 0.0]], [1]):.4f}")
+    0.6931
+    """
 
     def __init__(self, reduction: str = "mean", axis: int = -1) -> None:
         super().__init__(reduction)

@@ -100,7 +100,11 @@ class MaxPool1d(_MaxPool):
 @final
 @checked_methods()
 class MaxPool2d(_MaxPool):
-    """`pg.max_pool2d`."""
+    """`pg.max_pool2d`.
+
+    >>> pg.nn.MaxPool2d(2)(np.ones((1, 1, 4, 4))).shape
+    (1, 1, 2, 2)
+    """
 
     _count = 2
 
@@ -124,7 +128,11 @@ class AvgPool1d(_AvgPool):
 @final
 @checked_methods()
 class AvgPool2d(_AvgPool):
-    """`pg.avg_pool2d`."""
+    """`pg.avg_pool2d`.
+
+    >>> pg.nn.AvgPool2d(2)(np.ones((1, 1, 4, 4))).shape
+    (1, 1, 2, 2)
+    """
 
     _count = 2
 
@@ -188,7 +196,11 @@ class AdaptiveAvgPool3d(_AdaptivePool):
 @final
 @checked_methods()
 class Flatten(Layer):
-    """The axes from `start_dim` to `end_dim` as one: by default all behind the samples."""
+    """The axes from `start_dim` to `end_dim` as one: by default all behind the samples.
+
+    >>> pg.nn.Flatten()(np.ones((2, 3, 4))).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()

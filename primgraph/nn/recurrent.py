@@ -219,6 +219,10 @@ class LSTM(_Recurrent, _LongShort):
     hidden_size), of the input, forget, candidate and output gates; `bias_ih_l0` and `bias_hh_l0`
     are both added. Later layers and the other direction have `_l1`, `_l0_reverse`. The states are a
     pair `(h, c)`. Between layers `dropout` is applied in training.
+
+    >>> output, state = pg.nn.LSTM(3, 4)(np.ones((6, 2, 3)))
+    >>> output.shape
+    (6, 2, 4)
     """
 
 
@@ -229,6 +233,10 @@ class GRU(_Recurrent, _Gated):
 
     Weights are as those of `LSTM`, of the reset gate, the update gate and the candidate, whose
     part of the state is reset behind the product. The state is `h` alone.
+
+    >>> output, state = pg.nn.GRU(3, 4)(np.ones((6, 2, 3)))
+    >>> output.shape
+    (6, 2, 4)
     """
 
 

@@ -32,6 +32,9 @@ def relu(x: ArrayLike) -> Variable:
     """`x` where it is positive, 0 elsewhere, element by element; NaN stays NaN.
 
     The derivative is 0 at 0, and NaN at NaN. Integers stay integers, booleans become int64.
+
+    >>> pg.relu([-1.0, 2.0])
+    tensor([0., 2.])
     """
     return beside_nan(where(less_equal(x, 0), 0, x), x)
 
@@ -42,6 +45,9 @@ def silu(x: ArrayLike) -> Variable:
 
     Integers and booleans become floats as NumPy makes them. After S. Elfwing, E. Uchibe and K.
     Doya, Sigmoid-weighted linear units, 2018.
+
+    >>> pg.silu(0.0)
+    tensor(0.)
     """
     value = lift(x, floating(x))
     return value * sigmoid(value)
@@ -54,6 +60,9 @@ def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
     The exact form is `x / 2 * erfc(-x / sqrt(2))`; the approximate one is
     `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))` (Hendrycks and Gimpel, Gaussian
     Error Linear Units, 2016), written as `x * sigmoid(...)`. Both are right in the left tail too.
+
+    >>> pg.gelu([0.0, 100.0])
+    tensor([  0., 100.])
     """
     value = lift(x, floating(x))
     if not require_flag("approximate", approximate):
@@ -69,6 +78,9 @@ def softplus(x: ArrayLike) -> Variable:
 
     Exact where `exp(x)` is small beside 1. Integers and booleans become floats as NumPy makes
     them. After C. Dugas et al., Incorporating second-order functional knowledge, 2001.
+
+    >>> print(f"{pg.softplus(0.0):.4f}")
+    0.6931
     """
     value = lift(x, floating(x))
     return logaddexp(value, 0.0)
@@ -79,6 +91,9 @@ def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
     """`exp(x) / sum(exp(x))` over `axis`, without overflow.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
+
+    >>> pg.softmax([0.0, 0.0])
+    tensor([0.5, 0.5])
     """
     value = lift(x, floating(x))
     axes = axes_of("softmax", value, axis)
@@ -92,6 +107,9 @@ def log_softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
     """Logarithm of `softmax`, exact where that is close to zero or one.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
+
+    >>> pg.exp(pg.log_softmax([0.0, 0.0])).numpy().round(4)
+    array([0.5, 0.5])
     """
     value = lift(x, floating(x))
     axes = axes_of("log_softmax", value, axis)

@@ -72,6 +72,7 @@ def _binary(
     ufunc: np.ufunc,
     op: Primitive[Value],
     doc: str,
+    example: str,
     *,
     of_bools: Primitive[Value] | None = None,
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
@@ -83,48 +84,66 @@ def _binary(
         return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
 
     function.__name__ = function.__qualname__ = name
+    arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
     The operands are broadcast, and promoted as `np.{name}` promotes them. Raises `ShapeError`
     if the shapes do not broadcast, `DTypeError` for dtypes that `np.{name}` refuses and for a
     Python integer that the dtype cannot hold.
+
+    >>> pg.{name}({arguments})
+    {result}
     """
     return public(function)
 
 
 add = _binary(
     "add", np.add, p.add, "Sum of two arrays; of booleans, whether either is true.",
+    "7.0, 2.0 -> tensor(9.)",
     of_bools=logic.logical_or,
 )  # fmt: skip
-subtract = _binary("subtract", np.subtract, p.sub, "Difference of two arrays.")
+subtract = _binary(
+    "subtract", np.subtract, p.sub, "Difference of two arrays.",
+    "7.0, 2.0 -> tensor(5.)",
+)  # fmt: skip
 multiply = _binary(
     "multiply", np.multiply, p.mul, "Product of two arrays; of booleans, whether both are true.",
+    "7.0, 2.0 -> tensor(14.)",
     of_bools=logic.logical_and,
 )  # fmt: skip
-divide = _binary("divide", np.divide, p.div, "Quotient of two arrays, always a float.")
+divide = _binary(
+    "divide", np.divide, p.div, "Quotient of two arrays, always a float.",
+    "7.0, 2.0 -> tensor(3.5)",
+)  # fmt: skip
 floor_divide = _binary(
     "floor_divide", np.floor_divide, p.floor_divide,
     "Quotient of two arrays, rounded down. Its derivative is zero.",
+    "7.0, 2.0 -> tensor(3.)",
 )  # fmt: skip
 remainder = _binary(
     "remainder", np.remainder, p.remainder,
     "What `floor_divide` leaves: `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
+    "7.0, 2.0 -> tensor(1.)",
 )  # fmt: skip
 maximum = _binary(
     "maximum", np.maximum, p.maximum,
     "The larger of two elements; NaN if either is. At a tie each gets half of the derivative.",
+    "7.0, 2.0 -> tensor(7.)",
 )  # fmt: skip
 minimum = _binary(
     "minimum", np.minimum, p.minimum,
     "The smaller of two elements; NaN if either is. At a tie each gets half of the derivative.",
+    "7.0, 2.0 -> tensor(2.)",
 )  # fmt: skip
 arctan2 = _binary(
     "arctan2", np.arctan2, p.arctan2,
     "Angle of the point (x2, x1) in radians, in the right quadrant.",
+    "0.0, 1.0 -> tensor(0.)",
 )  # fmt: skip
 logaddexp = _binary(
     "logaddexp", np.logaddexp, p.logaddexp,
     "`log(exp(x1) + exp(x2))`, without overflow.",
+    "1000.0, 0.0 -> tensor(1000.)",
 )  # fmt: skip
 mod = remainder
 
@@ -137,6 +156,9 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     negative and zero `x1`. The number 0.5 as exponent is the square root, as for `**` of NumPy's
     arrays, with NaN at -inf and -0.0 at -0.0; in an array it is a power, with inf and 0.0.
     Raises `DTypeError` for a negative constant exponent of integers.
+
+    >>> pg.power([2.0, 3.0], 2)
+    tensor([4., 9.])
     """
     dtype = ufunc_dtypes(np.power, x1, x2)[-1]
     constant_exponent = not isinstance(x2, Handle | Dim)
@@ -168,6 +190,7 @@ def _unary(
     ufunc: np.ufunc,
     op: Primitive[Value] | None,
     doc: str,
+    example: str,
     *,
     unchanged: str = "",
     of_complex: Callable[[Variable], Variable] | None = None,
@@ -185,9 +208,13 @@ def _unary(
         return emit(op, lift(x, ufunc_dtypes(ufunc, x)[-1]))
 
     function.__name__ = function.__qualname__ = name
+    arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
     Raises `DTypeError` for dtypes that `np.{ufunc.__name__}` refuses.
+
+    >>> pg.{name}({arguments})
+    {result}
     """
     return public(function)
 
@@ -229,24 +256,32 @@ def _reciprocal_of_complex(z: Variable) -> Variable:
     return emit(parts.complex_, where(wide, one, other), negative(where(wide, other, one)))
 
 
-negative = _unary("negative", np.negative, p.neg, "`-x`.")
-positive = _unary("positive", np.positive, None, "`+x`, that is, `x` itself.")
+negative = _unary("negative", np.negative, p.neg, "`-x`.", "[-1.5, 2.0] -> tensor([ 1.5, -2. ])")
+positive = _unary(
+    "positive", np.positive, None, "`+x`, that is, `x` itself.",
+    "[-1.5, 2.0] -> tensor([-1.5,  2. ])",
+)  # fmt: skip
 abs = _unary(
     "abs", np.absolute, p.abs_,
-    "Absolute value, with derivative 0 at 0; of complex numbers a real one.", unchanged="b",
+    "Absolute value, with derivative 0 at 0; of complex numbers a real one.",
+    "[-1.5, 2.0] -> tensor([1.5, 2. ])",
+    unchanged="b",
     of_complex=_modulus,
 )  # fmt: skip
 sign = _unary(
     "sign", np.sign, p.sign,
     "-1, 0 or 1, and NaN for NaN, with derivative zero; of complex numbers `z / abs(z)`.",
+    "[-1.5, 2.0] -> tensor([-1.,  1.])",
     of_complex=_unit,
 )  # fmt: skip
 floor = _unary(
     "floor", np.floor, p.floor, "The largest integer not above x. Its derivative is zero.",
+    "[-1.5, 2.0] -> tensor([-2.,  2.])",
     unchanged="iub",
 )  # fmt: skip
 ceil = _unary(
     "ceil", np.ceil, p.ceil, "The smallest integer not below x. Its derivative is zero.",
+    "[-1.5, 2.0] -> tensor([-1.,  2.])",
     unchanged="iub",
 )  # fmt: skip
 
@@ -259,6 +294,9 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
     to `x` for many decimals, to 0 for tens beyond the largest number. Integers stay as they are.
     The derivative is zero. Raises `DTypeError` for integers that are to be rounded to tens,
     hundreds and so on, `ArgumentError` for decimals that are no integer.
+
+    >>> pg.round([1.25, 2.5], 1)
+    tensor([1.2, 2.5])
     """
     if type(decimals) is not int:
         raise ArgumentError(f"decimals is an integer, not {decimals!r}")
@@ -288,7 +326,11 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
 
 @public
 def square(x: ArrayLike) -> Variable:
-    """`x * x`, element by element, in the dtype that `np.square` gives."""
+    """`x * x`, element by element, in the dtype that `np.square` gives.
+
+    >>> pg.square([1.0, -3.0])
+    tensor([1., 9.])
+    """
     value = lift(x, ufunc_dtypes(np.square, x)[-1])
     return emit(p.mul, value, value)
 
@@ -298,6 +340,9 @@ def reciprocal(x: ArrayLike) -> Variable:
     """`1 / x`; of integers and booleans the integer part of it, which is 0 but for 1 and -1.
 
     What it is for the integer 0 depends on the machine, as in NumPy.
+
+    >>> pg.reciprocal([2.0, 4.0])
+    tensor([0.5 , 0.25])
     """
     dtype = ufunc_dtypes(np.reciprocal, x)[-1]
     if dtype.kind == "c":
@@ -309,7 +354,11 @@ def reciprocal(x: ArrayLike) -> Variable:
 
 @public
 def add_n(inputs: Any) -> Variable:
-    """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty."""
+    """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty.
+
+    >>> pg.add_n([np.ones(2), np.ones(2), np.ones(2)])
+    tensor([3., 3.])
+    """
     if not isinstance(inputs, list | tuple) or not inputs:
         raise ArgumentError(f"add_n takes a list of at least one array, not {inputs!r:.60}")
     return lift(inputs[0]) if len(inputs) == 1 else lift(reduce(add, inputs))
@@ -344,6 +393,9 @@ def clip(
     The derivative with respect to `x` is 1 inside and at the bounds, 0 outside, and NaN at NaN,
     which stays NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named
     `a_min` and `a_max`, as in `np.clip`; giving one by both names is an `ArgumentError`.
+
+    >>> pg.clip([-1.0, 0.5, 2.0], 0.0, 1.0)
+    tensor([0. , 0.5, 1. ])
     """
     low = either("clip", min=min, a_min=a_min)
     return clip_(x, low, either("clip", max=max, a_max=a_max))
@@ -363,7 +415,11 @@ def scale(
     bias: ArrayLike = 0.0,
     bias_after_scale: bool = True,
 ) -> Variable:
-    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False."""
+    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False.
+
+    >>> pg.scale([1.0, 2.0], 3.0, 1.0)
+    tensor([4., 7.])
+    """
     if require_flag("bias_after_scale", bias_after_scale):
         return add(multiply(x, scale), bias)
     return multiply(add(x, bias), scale)

@@ -47,6 +47,10 @@ def embedding(x: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -
     The row `padding_idx`, counted from the end if it is negative, has no slope. Raises
     `DTypeError` for positions that are no integers, `ShapeError` for a weight that is no matrix,
     and `BoundsError` for constant positions out of range.
+
+    >>> pg.embedding([1, 0], [[1.0, 2.0], [3.0, 4.0]])
+    tensor([[3., 4.],
+            [1., 2.]])
     """
     positions, table = lift(x), lift(weight)
     if table.ndim != 2:
@@ -87,6 +91,10 @@ def scaled_dot_product_attention(
 
     Raises `ShapeError` for shapes that do not fit, and `ArgumentError` for a mask beside
     `is_causal` and for dropout without a key.
+
+    >>> query, key, value = np.ones((1, 2, 4)), np.ones((1, 3, 4)), np.ones((1, 3, 5))
+    >>> pg.scaled_dot_product_attention(query, key, value).shape
+    (1, 2, 5)
     """
     name = "scaled_dot_product_attention"
     dtype = floating(query, key, value)

@@ -51,6 +51,9 @@ def ptp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """The largest element over `axis`, or of all, less the smallest.
 
     Raises `ShapeError` for axes that `x` lacks and for no elements.
+
+    >>> pg.ptp([1.0, 5.0])
+    tensor(4.)
     """
     return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
 
@@ -68,6 +71,9 @@ def average(
 
     These have the shape of `x`, or of the axes as they are given. With `returned` the sum of the
     weights is the second of two results. Raises `ShapeError` for weights that do not fit.
+
+    >>> pg.average([1.0, 4.0], weights=[3.0, 1.0])
+    tensor(1.75)
     """
     value = lift(x)
     axes = axes_of("average", value, axis)
@@ -116,6 +122,10 @@ def cov(
     A vector counts as one row; the rows of `y` come behind those of `x`. Sums of products are
     divided by `n - ddof`, where `ddof` is 1 or, with `bias`, 0. Observations count `fweights`
     times, and by `aweights`. The result is float64. Raises `ShapeError` for more than two axes.
+
+    >>> pg.cov([[1.0, 3.0], [2.0, 6.0]])
+    tensor([[2., 4.],
+            [4., 8.]])
     """
     rows = _variables(x, rowvar)
     if y is not None:
@@ -171,7 +181,12 @@ def _weights(
 
 @public
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Variable:
-    """The coefficients of correlation of the rows of a matrix, or of its columns; see `cov`."""
+    """The coefficients of correlation of the rows of a matrix, or of its columns; see `cov`.
+
+    >>> pg.corrcoef([[1.0, 3.0], [2.0, 6.0]]).numpy().round(4)
+    array([[1., 1.],
+           [1., 1.]])
+    """
     found = cov(x, y, rowvar)
     if found.ndim == 0:
         return found / found
@@ -195,7 +210,11 @@ def _with_nan(found: Variable, x: Variable, axis: Axes, keepdims: bool) -> Varia
 
 @public
 def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The largest element that is not NaN over `axis`, or of all; NaN where all are."""
+    """The largest element that is not NaN over `axis`, or of all; NaN where all are.
+
+    >>> pg.nanmax([1.0, np.nan])
+    tensor(1.)
+    """
     value = lift(x)
     if value.dtype.kind != "f":
         return max(value, axis, keepdims)
@@ -204,7 +223,11 @@ def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The smallest element that is not NaN over `axis`, or of all; NaN where all are."""
+    """The smallest element that is not NaN over `axis`, or of all; NaN where all are.
+
+    >>> pg.nanmin([1.0, np.nan])
+    tensor(1.)
+    """
     value = lift(x)
     if value.dtype.kind != "f":
         return min(value, axis, keepdims)
@@ -213,7 +236,11 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first largest element that is not NaN; 0 where all are."""
+    """Index of the first largest element that is not NaN; 0 where all are.
+
+    >>> pg.nanargmax([1.0, np.nan, 3.0])
+    tensor(2, dtype=int64)
+    """
     value = lift(x)
     value = _filled(value, -math.inf) if value.dtype.kind == "f" else value
     return argmax(value, axis, keepdims)
@@ -221,7 +248,11 @@ def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 @public
 def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first smallest element that is not NaN; 0 where all are."""
+    """Index of the first smallest element that is not NaN; 0 where all are.
+
+    >>> pg.nanargmin([1.0, np.nan, 3.0])
+    tensor(0, dtype=int64)
+    """
     value = lift(x)
     value = _filled(value, math.inf) if value.dtype.kind == "f" else value
     return argmin(value, axis, keepdims)
@@ -237,6 +268,9 @@ def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable
     """The mean of the elements that are not NaN over `axis`, or of all; NaN where all are.
 
     float16 is summed in float32; integers give float64.
+
+    >>> pg.nanmean([1.0, np.nan, 3.0])
+    tensor(2.)
     """
     value = lift(x)
     elements = wide(value)
@@ -262,6 +296,9 @@ def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: flo
     """The variance of the elements that are not NaN, with divisor `n - ddof`; see `var`.
 
     NaN where no more than `ddof` are left.
+
+    >>> pg.nanvar([1.0, np.nan, 3.0])
+    tensor(1.)
     """
     away, divisor, value = _deviations("nanvar", x, axis, keepdims, ddof)
     return narrow(sum(squares(away), axis, keepdims) / divisor, value)
@@ -269,6 +306,10 @@ def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: flo
 
 @public
 def nanstd(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """The standard deviation of the elements that are not NaN; see `nanvar` and `std`."""
+    """The standard deviation of the elements that are not NaN; see `nanvar` and `std`.
+
+    >>> pg.nanstd([1.0, np.nan, 3.0])
+    tensor(1.)
+    """
     away, divisor, value = _deviations("nanstd", x, axis, keepdims, ddof)
     return narrow(norm(away, axis=axis, keepdims=keepdims) / sqrt(divisor), value)

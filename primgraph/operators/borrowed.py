@@ -155,5 +155,8 @@ def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
     """Hurwitz's zeta function, the sum of `(k + q)**-x` over `k` from 0 on; Riemann's for `q` 1.
 
     Computed by SciPy. Derivatives by `x` are refused with `NotDifferentiable`.
+
+    >>> print(f"{pg.special.zeta(2.0, 1.0):.4f}")
+    1.6449
     """
     return _emit("zeta", x, q)

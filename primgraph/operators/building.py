@@ -50,6 +50,10 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
     """The diagonal `k` of a matrix, or a square matrix of zeros with a vector as that diagonal.
 
     Positive `k` lie to the right. Raises `ShapeError` for other than one or two axes.
+
+    >>> pg.diag([1.0, 2.0])
+    tensor([[1., 0.],
+            [0., 2.]])
     """
     value, number = lift(x), require_integer("diag", k)
     if value.ndim == 2:
@@ -79,7 +83,12 @@ def _moved(matrix: Variable, number: int) -> Variable:
 
 @public
 def diagflat(x: ArrayLike, k: int = 0) -> Variable:
-    """A square matrix of zeros with the elements of `x`, in row-major order, on a diagonal."""
+    """A square matrix of zeros with the elements of `x`, in row-major order, on a diagonal.
+
+    >>> pg.diagflat([1.0, 2.0])
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
     value = lift(x)
     return diag(reshaped(value, (value.size,)), k)
 
@@ -100,6 +109,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
     """Ones at and below the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
 
     `M` is `N` and the dtype the default one unless given.
+
+    >>> pg.tri(2)
+    tensor([[1., 0.],
+            [1., 1.]])
     """
     shape = as_shape((N, N if M is None else M))
     below = greater_equal(iota(shape, 0) + require_integer("tri", k), iota(shape, 1))
@@ -112,26 +125,42 @@ def _places(matrix: npt.NDArray[Any]) -> tuple[Variable, ...]:
 
 @public
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
-    """The rows and columns of what `tril` keeps of a matrix of shape `(n, m)`, as constants."""
+    """The rows and columns of what `tril` keeps of a matrix of shape `(n, m)`, as constants.
+
+    >>> pg.tril_indices(2)
+    (tensor([0, 1, 1], dtype=int64), tensor([0, 0, 1], dtype=int64))
+    """
     return _places(_triangle("tril_indices", n, k, m))
 
 
 @public
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
-    """The rows and columns of what `triu` keeps of a matrix of shape `(n, m)`, as constants."""
+    """The rows and columns of what `triu` keeps of a matrix of shape `(n, m)`, as constants.
+
+    >>> pg.triu_indices(2)
+    (tensor([0, 0, 1], dtype=int64), tensor([0, 1, 1], dtype=int64))
+    """
     return _places(~_triangle("triu_indices", n, k - 1, m))
 
 
 @public
 def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
-    """The rows and columns of what `tril` keeps of the matrix `x`, as constants."""
+    """The rows and columns of what `tril` keeps of the matrix `x`, as constants.
+
+    >>> pg.tril_indices_from(np.ones((2, 2)))
+    (tensor([0, 1, 1], dtype=int64), tensor([0, 0, 1], dtype=int64))
+    """
     rows, columns = _matrix_shape("tril_indices_from", x)
     return tril_indices(rows, k, columns)
 
 
 @public
 def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
-    """The rows and columns of what `triu` keeps of the matrix `x`, as constants."""
+    """The rows and columns of what `triu` keeps of the matrix `x`, as constants.
+
+    >>> pg.triu_indices_from(np.ones((2, 2)))
+    (tensor([0, 0, 1], dtype=int64), tensor([0, 1, 1], dtype=int64))
+    """
     rows, columns = _matrix_shape("triu_indices_from", x)
     return triu_indices(rows, k, columns)
 
@@ -153,6 +182,10 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Vari
     """The matrix whose columns are powers of a vector, the highest first unless `increasing`.
 
     There are as many as rows unless `N` is given. Raises `ShapeError` for other than one axis.
+
+    >>> pg.vander([1.0, 2.0], 3)
+    tensor([[1., 1., 1.],
+            [4., 2., 1.]])
     """
     value, rises = lift(x), require_flag("increasing", increasing)
     if value.ndim != 1:
@@ -172,6 +205,9 @@ def indices(dimensions: Any, dtype: Any = np.int64, sparse: bool = False) -> Any
     """For each axis of an array of these extents, the index along it at each place.
 
     They lie along a new first axis; with `sparse` they are a tuple of arrays that broadcast.
+
+    >>> pg.indices((2, 2)).shape
+    (2, 2, 2)
     """
     shape, wanted = as_shape(dimensions), as_dtype(dtype)
     if require_flag("sparse", sparse):
@@ -194,6 +230,9 @@ def meshgrid(
 
     With "xy" the first vector lies along the second axis, and the second along the first. With
     `sparse` the other axes have extent one. `copy` means nothing, as values never change.
+
+    >>> [a.shape for a in pg.meshgrid([1.0, 2.0], [3.0, 4.0, 5.0])]
+    [(3, 2), (3, 2)]
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r:.60}")
@@ -218,7 +257,11 @@ def meshgrid(
 
 @public
 def kron(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Kronecker's product: `x2`, times each element of `x1`, in the place of that element."""
+    """Kronecker's product: `x2`, times each element of `x1`, in the place of that element.
+
+    >>> pg.kron([1.0, 2.0], [1.0, 1.0])
+    tensor([1., 1., 2., 2.])
+    """
     x, y = lift(x1), lift(x2)
     ndim = max(x.ndim, y.ndim)
     x, y = (reshaped(v, (1,) * (ndim - v.ndim) + v.shape) for v in (x, y))

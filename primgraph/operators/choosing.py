@@ -47,6 +47,9 @@ def select(
     """From the first condition that is true, the element of the choice beside it, else `default`.
 
     All are broadcast. Raises `ArgumentError` for lists of different lengths or of none.
+
+    >>> pg.select([[True, False], [False, True]], [[1.0, 1.0], [2.0, 2.0]])
+    tensor([1., 2.])
     """
     conditions, choices = _listed("select", condlist), _listed("select", choicelist)
     if len(conditions) != len(choices) or not conditions:
@@ -81,6 +84,9 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> V
 
     All are broadcast. Integers that name no choice count as the nearest that does or, with mode
     "wrap", are counted in a circle. Raises `DTypeError` for other than integers.
+
+    >>> pg.choose([1, 0], [[1.0, 2.0], [3.0, 4.0]])
+    tensor([3., 2.])
     """
     index, listed = lift(x), _listed("choose", choices)
     if index.dtype.kind not in "iub":
@@ -110,6 +116,9 @@ def compress(
     With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` without it
     for a condition that is a variable, as it would decide the shape, `ShapeError` for one that has
     more elements than there are parts.
+
+    >>> pg.compress([True, False, True], [1.0, 2.0, 3.0])
+    tensor([1., 3.])
     """
     return _chosen("compress", condition, x, axis, size, fill_value)
 
@@ -118,7 +127,11 @@ def compress(
 def extract(
     condition: Any, x: ArrayLike, *, size: int | None = None, fill_value: Any = 0
 ) -> Variable:
-    """The elements of `x` at the true conditions, in row-major order; see `compress`."""
+    """The elements of `x` at the true conditions, in row-major order; see `compress`.
+
+    >>> pg.extract([True, False, True], [1.0, 2.0, 3.0])
+    tensor([1., 3.])
+    """
     given = lift_list(condition) if handles((condition,)) else array_of(condition)
     flat = given.ravel()
     return _chosen("extract", flat, x, None, size, fill_value)
@@ -170,6 +183,9 @@ def isin(
     """Whether each element is among others, each of which it is compared with; or whether not.
 
     `assume_unique` and `kind` mean nothing here.
+
+    >>> pg.isin([1, 2, 3], [2, 3])
+    tensor([False,  True,  True], dtype=bool)
     """
     value, others = lift(element), lift(test_elements)
     others = reshaped(others, (others.size,))

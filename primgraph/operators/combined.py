@@ -46,7 +46,11 @@ def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
 
 @of_namespace
 def gammasgn(x: ArrayLike) -> Variable:
-    """The sign of the gamma function, as a float; NaN at its poles below zero."""
+    """The sign of the gamma function, as a float; NaN at its poles below zero.
+
+    >>> print(f"{pg.special.gammasgn(-0.5):.4f}")
+    -1.0000
+    """
     value = lift(x, fractional(x))
     whole = floor(value)
     below = where(equal(whole, value), math.nan, 1.0 - 2.0 * remainder(whole, 2.0))
@@ -58,6 +62,9 @@ def poch(z: ArrayLike, m: ArrayLike) -> Variable:
     """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for whole `m` from 0 on.
 
     0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
+
+    >>> print(f"{pg.special.poch(3.0, 2.0):.4f}")
+    12.0000
     """
     return emit(gammas.poch, *_floats("poch", z, m))
 
@@ -73,6 +80,9 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
 
     0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
+
+    >>> print(f"{pg.special.binom(5.0, 2.0):.4f}")
+    10.0000
     """
     whole, part = _floats("binom", n, k)
     undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
@@ -89,7 +99,11 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def comb(N: ArrayLike, k: ArrayLike) -> Variable:
-    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0."""
+    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
+
+    >>> print(f"{pg.special.comb(5, 2):.4f}")
+    10.0000
+    """
     whole, part = _floats("comb", N, k)
     outside = logical_or(less(part, 0.0), greater(part, whole))
     return where(outside, 0.0, binom(whole, where(outside, 0.0, part)))
@@ -97,7 +111,11 @@ def comb(N: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def factorial(n: ArrayLike) -> Variable:
-    """`gamma(n + 1)`, and 0 below zero."""
+    """`gamma(n + 1)`, and 0 below zero.
+
+    >>> print(f"{pg.special.factorial(5):.4f}")
+    120.0000
+    """
     value = lift(n, fractional(n))
     return where(less(value, 0.0), 0.0, gamma(where(less(value, 0.0), 0.0, value) + 1.0))
 
@@ -116,7 +134,11 @@ def _series(t: Variable) -> Variable:
 
 @of_namespace
 def exprel(x: ArrayLike) -> Variable:
-    """`(exp(x) - 1) / x`, and 1 at 0."""
+    """`(exp(x) - 1) / x`, and 1 at 0.
+
+    >>> print(f"{pg.special.exprel(1.0):.4f}")
+    1.7183
+    """
     value = lift(x, fractional(x))
     near = _is_near(value)
     return where(near, _series(value), expm1(value) / where(near, 1.0, value))
@@ -143,21 +165,33 @@ def _powers(
 
 @of_namespace
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0."""
+    """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
+
+    >>> print(f"{pg.special.boxcox(4.0, 0.5):.4f}")
+    2.0000
+    """
     value, exponent = _floats("boxcox", x, lmbda)
     return _powers(log, value, 0.0, exponent)
 
 
 @of_namespace
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`boxcox(1 + x, lmbda)`, exact near 0."""
+    """`boxcox(1 + x, lmbda)`, exact near 0.
+
+    >>> print(f"{pg.special.boxcox1p(3.0, 0.5):.4f}")
+    2.0000
+    """
     value, exponent = _floats("boxcox1p", x, lmbda)
     return _powers(log1p, value, -1.0, exponent)
 
 
 @of_namespace
 def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero."""
+    """`r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero.
+
+    >>> print(f"{pg.special.huber(1.0, 3.0):.4f}")
+    2.5000
+    """
     edge, value = _floats("huber", delta, r)
     size = absolute(value)
     line = edge * (size - 0.5 * edge)
@@ -167,7 +201,11 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
 
 @of_namespace
 def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0."""
+    """`delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
+
+    >>> print(f"{pg.special.pseudo_huber(1.0, 3.0):.4f}")
+    2.1623
+    """
     edge, value = _floats("pseudo_huber", delta, r)
     none = equal(edge, 0.0)
     ratio = value / where(none, 1.0, edge)

@@ -32,14 +32,22 @@ __all__ = [
 
 @public
 def real(val: ArrayLike) -> Variable:
-    """The real parts of complex numbers; other numbers as they are."""
+    """The real parts of complex numbers; other numbers as they are.
+
+    >>> pg.real(1.0 + 2.0j)
+    tensor(1.)
+    """
     value = lift(val)
     return emit(parts.real, value) if value.type.is_complex else value
 
 
 @public
 def imag(val: ArrayLike) -> Variable:
-    """The imaginary parts of complex numbers; zeros, of their dtype, for other numbers."""
+    """The imaginary parts of complex numbers; zeros, of their dtype, for other numbers.
+
+    >>> pg.imag(1.0 + 2.0j)
+    tensor(2.)
+    """
     value = lift(val)
     return emit(parts.imag, value) if value.type.is_complex else zeros_like(value)
 
@@ -50,6 +58,9 @@ def conj(x: ArrayLike) -> Variable:
 
     No complex function has a derivative that is conjugation: it is linear in real and imaginary
     part each. Raises `DTypeError` for booleans.
+
+    >>> pg.conj(1.0 + 2.0j)
+    tensor(1.-2.j, dtype=complex128)
     """
     value = lift(x, ufunc_dtypes(np.conjugate, x)[-1])
     return emit(parts.conj, value) if value.type.is_complex else value
@@ -57,7 +68,11 @@ def conj(x: ArrayLike) -> Variable:
 
 @public
 def conjugate(x: ArrayLike) -> Variable:
-    """The same as `conj`."""
+    """The same as `conj`.
+
+    >>> pg.conjugate(1.0 + 2.0j)
+    tensor(1.-2.j, dtype=complex128)
+    """
     return conj(x)
 
 
@@ -68,6 +83,9 @@ def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
 
     Floats of 32 bits and less make complex64, all else complex128. Raises `DTypeError` for parts
     that are complex themselves, `ShapeError` where shapes do not broadcast.
+
+    >>> pg.complex(1.0, 2.0)
+    tensor(1.+2.j, dtype=complex128)
     """
     dtype = result_dtype(real, imag)
     if dtype.kind == "c":
@@ -82,6 +100,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Variable:
 
     It jumps at the negative real axis, which counts to the positive angles unless the imaginary
     part is -0.0. At 0 there is no derivative: it is NaN.
+
+    >>> print(f"{pg.angle(1.0j):.4f}")
+    1.5708
     """
     value = lift(z)
     if value.type.is_complex:
@@ -94,7 +115,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Variable:
 
 @public
 def isreal(x: ArrayLike) -> Variable:
-    """Whether imaginary parts are zero; true for all that is not complex."""
+    """Whether imaginary parts are zero; true for all that is not complex.
+
+    >>> pg.isreal([1.0 + 0.0j, 1.0j])
+    tensor([ True, False], dtype=bool)
+    """
     value = lift(x)
     if not value.type.is_complex:
         return full(value.shape, True, bool)
@@ -103,7 +128,11 @@ def isreal(x: ArrayLike) -> Variable:
 
 @public
 def iscomplex(x: ArrayLike) -> Variable:
-    """Whether imaginary parts differ from zero."""
+    """Whether imaginary parts differ from zero.
+
+    >>> pg.iscomplex([1.0 + 0.0j, 1.0j])
+    tensor([False,  True], dtype=bool)
+    """
     value = lift(x)
     if not value.type.is_complex:
         return full(value.shape, False, bool)

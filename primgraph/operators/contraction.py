@@ -102,6 +102,9 @@ def einsum(subscripts: str | ArrayLike, *operands: Any) -> Variable:
 
     Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
     the operands.
+
+    >>> pg.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
+    tensor([[11.]])
     """
     if isinstance(subscripts, str):
         return einsum_(subscripts, *operands)

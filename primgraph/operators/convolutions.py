@@ -208,6 +208,9 @@ def conv1d(
 
     Raises `ShapeError` for shapes that do not fit, `ArgumentError` for groups that do not divide
     the channels and for other paddings.
+
+    >>> pg.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 2)))
+    tensor([[[2., 2., 2.]]])
     """
     return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
@@ -227,6 +230,9 @@ def conv2d(
 
     It is a product of the weight, as a matrix, with all windows (K. Chellapilla, S. Puri and
     P. Simard, High performance convolutional neural networks for document processing, 2006).
+
+    >>> pg.conv2d(np.ones((1, 1, 4, 4)), np.ones((2, 1, 3, 3))).shape
+    (1, 2, 2, 2)
     """
     return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
@@ -242,7 +248,11 @@ def conv3d(
     groups: int = 1,
 ) -> Variable:
     """`conv1d` along three axes: of `x` (samples, channels, depth, height, width) by a weight of
-    shape (outputs, channels / groups, and three sizes)."""
+    shape (outputs, channels / groups, and three sizes).
+
+    >>> pg.conv3d(np.ones((1, 1, 4, 4, 4)), np.ones((2, 1, 3, 3, 3))).shape
+    (1, 2, 2, 2, 2)
+    """
     return _convolved("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -266,6 +276,9 @@ def conv_transpose1d(
 
     Raises what `conv1d` does, and `ArgumentError` for an output_padding that is not smaller than
     stride or dilation.
+
+    >>> pg.conv_transpose1d(np.ones((1, 1, 3)), np.ones((1, 1, 2)))
+    tensor([[[1., 2., 2., 1.]]])
     """
     return _transposed(
         "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
@@ -283,7 +296,11 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Variable:
-    """`conv_transpose1d` along two axes."""
+    """`conv_transpose1d` along two axes.
+
+    >>> pg.conv_transpose2d(np.ones((1, 1, 4, 4)), np.ones((1, 2, 3, 3))).shape
+    (1, 2, 6, 6)
+    """
     return _transposed(
         "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
@@ -300,7 +317,11 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Variable:
-    """`conv_transpose1d` along three axes."""
+    """`conv_transpose1d` along three axes.
+
+    >>> pg.conv_transpose3d(np.ones((1, 1, 4, 4, 4)), np.ones((1, 2, 3, 3, 3))).shape
+    (1, 2, 6, 6, 6)
+    """
     return _transposed(
         "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
     )

@@ -65,6 +65,9 @@ def assign(x: ArrayLike) -> Variable:
 
     Nothing is copied, as values never change. Python floats take the default dtype. Raises
     `ArgumentError` for what is no array.
+
+    >>> pg.assign([1.0, 2.0])
+    tensor([1., 2.])
     """
     return lift(x)
 
@@ -75,6 +78,9 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
 
     Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative
     extent and `DTypeError` for a number that the dtype cannot hold.
+
+    >>> pg.full((2,), 3.0)
+    tensor([3., 3.])
     """
     extents = as_shape(shape)
     wanted = type_of(fill_value).dtype if dtype is None else as_dtype(dtype)
@@ -91,6 +97,10 @@ def zeros(shape: Any, dtype: Any = None) -> Variable:
     """An array of zeros of that shape, in the default dtype unless `dtype` is given.
 
     `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+
+    >>> pg.zeros((2, 2))
+    tensor([[0., 0.],
+            [0., 0.]])
     """
     return wrap(filled(0, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
@@ -100,20 +110,32 @@ def ones(shape: Any, dtype: Any = None) -> Variable:
     """An array of ones of that shape, in the default dtype unless `dtype` is given.
 
     `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+
+    >>> pg.ones((2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
     """
     return wrap(filled(1, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
 
 @public
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """An array of the shape of `x`, and of its dtype unless `dtype` is given."""
+    """An array of the shape of `x`, and of its dtype unless `dtype` is given.
+
+    >>> pg.full_like([1.0, 2.0], 3.0)
+    tensor([3., 3.])
+    """
     like = type_of(x)
     return full(like.shape, fill_value, like.dtype if dtype is None else dtype)
 
 
 @public
 def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
+    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given.
+
+    >>> pg.zeros_like([1.0, 2.0])
+    tensor([0., 0.])
+    """
     return full_like(x, 0, dtype)
 
 
@@ -122,6 +144,9 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
     """Number of elements of `x`, or its extent along `axis`: a 0-d int64 constant.
 
     Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.size([[1.0, 2.0]])
+    tensor(2, dtype=int64)
     """
     value = lift(x)
     count = value.size if axis is None else value.shape[axis_of("size", value, axis)]
@@ -130,7 +155,11 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
+    """Ones of the shape of `x`, and of its dtype unless `dtype` is given.
+
+    >>> pg.ones_like([1.0, 2.0])
+    tensor([1., 1.])
+    """
     return full_like(x, 1, dtype)
 
 
@@ -139,6 +168,10 @@ def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
     """An array in which each element is its own index along `axis`.
 
     Raises `ShapeError` for an axis that the shape lacks and `DTypeError` for booleans.
+
+    >>> pg.iota((2, 2), 1)
+    tensor([[0, 1],
+            [0, 1]], dtype=int64)
     """
     extents, wanted = as_shape(shape), as_dtype(dtype)
     number = as_axis(axis, len(extents))
@@ -152,6 +185,9 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
     sizes and integers, which make an extent that is known when arrays are fed: as of a slice it is
     assumed not to be negative, where it depends on one size. Anything else raises `ArgumentError`.
+
+    >>> pg.arange(2, 10, 3)
+    tensor([2, 5, 8], dtype=int64)
     """
     first, last = (0, start) if stop is None else (start, stop)
     if any(type(n) is Dim for n in (first, last, step)):
@@ -206,6 +242,9 @@ def linspace(
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
     along a new first axis. An integer `dtype` rounds them down. `num` may be a size. Raises
     `ArgumentError` for one that is no whole number.
+
+    >>> pg.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     count, last = _count("linspace", num), require_flag("endpoint", endpoint)
     rounds_down = dtype is not None and as_dtype(dtype).kind in "iu"
@@ -260,6 +299,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
     """Ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
 
     `M` is `N` and the dtype the default one unless given; positive `k` lie to the right.
+
+    >>> pg.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     shape = as_shape((N, N if M is None else M))
     rows, columns = (emit(constants.iota, shape=shape, axis=a, dtype=INT64) for a in (0, 1))
@@ -272,6 +315,10 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
 
     An index outside `0 <= index < depth` gives zeros only. The result has the default dtype
     unless `dtype` is given. Raises `DTypeError` for indices that are no integers.
+
+    >>> pg.one_hot([0, 2], 3)
+    tensor([[1., 0., 0.],
+            [0., 0., 1.]])
     """
     index = lift(indices)
     if index.dtype.kind not in "iu":
@@ -289,6 +336,9 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
 
     Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
     `copy` is taken as NumPy has it and means nothing, as values never change.
+
+    >>> pg.cast([1.7, -1.7], "int64")
+    tensor([ 1, -1], dtype=int64)
     """
     return converted(lift(x), as_dtype(dtype))
 
@@ -301,5 +351,8 @@ def stop_gradient(x: ArrayLike) -> Variable:
     """`x` itself, as a constant for differentiation: no derivative goes through it.
 
     What else is computed from `x` is not affected; setting `x.stop_gradient` holds it everywhere.
+
+    >>> pg.grad(lambda x: x * pg.stop_gradient(x))(3.0)
+    array(3.)
     """
     return emit(elementwise.stop_gradient, lift(x))

@@ -55,7 +55,11 @@ def _numbers(x: Variable, number: int) -> Variable:
 def nansum(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Sum over `axis`, or of all, in which NaN counts as 0; see `sum`."""
+    """Sum over `axis`, or of all, in which NaN counts as 0; see `sum`.
+
+    >>> pg.nansum([1.0, np.nan])
+    tensor(1.)
+    """
     return sum(_numbers(lift(x), 0), axis, keepdims, dtype=dtype)
 
 
@@ -63,13 +67,21 @@ def nansum(
 def nanprod(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Product over `axis`, or of all, in which NaN counts as 1; see `prod`."""
+    """Product over `axis`, or of all, in which NaN counts as 1; see `prod`.
+
+    >>> pg.nanprod([2.0, np.nan, 3.0])
+    tensor(6.)
+    """
     return prod(_numbers(lift(x), 1), axis, keepdims, dtype=dtype)
 
 
 @public
 def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running sum along `axis`, or over the flattened array, in which NaN counts as 0."""
+    """Running sum along `axis`, or over the flattened array, in which NaN counts as 0.
+
+    >>> pg.nancumsum([1.0, np.nan, 3.0])
+    tensor([1., 1., 4.])
+    """
     return cumsum(_numbers(lift(x), 0), axis, dtype=dtype)
 
 
@@ -115,7 +127,11 @@ def diff(
 def ediff1d(
     x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Variable:
-    """The differences of neighbours in the flattened array, with others before and behind."""
+    """The differences of neighbours in the flattened array, with others before and behind.
+
+    >>> pg.ediff1d([1.0, 3.0, 6.0])
+    tensor([2., 3.])
+    """
     value = lift(x)
     value = reshaped(value, (value.size,))
     found = _less_before(value, 0) if value.size else value
@@ -132,6 +148,9 @@ def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
     Behind `x` come no distances, which are 1 then, one for all axes, or for each axis a distance
     or the coordinates. The result is one array for one axis, and a tuple for several. Formulas are
     those of `np.gradient`. Raises `ShapeError` for axes with fewer than `edge_order + 1` elements.
+
+    >>> pg.gradient([1.0, 2.0, 4.0])
+    tensor([1. , 1.5, 2. ])
     """
     value = lift(x)
     value = converted(value, fractional(value))
@@ -211,6 +230,9 @@ def trapezoid(
     """The integral along `axis` by the trapezoidal rule, at coordinates `x` or `dx` apart.
 
     Raises `ShapeError` for coordinates that do not fit.
+
+    >>> pg.trapezoid([1.0, 2.0, 3.0])
+    tensor(4.)
     """
     value = lift(y)
     number = axis_of("trapezoid", value, axis)
@@ -259,6 +281,9 @@ def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
 
     `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid"
     for those where the vectors overlap wholly. Raises `ShapeError` for empty vectors.
+
+    >>> pg.convolve([1.0, 2.0], [1.0, 1.0])
+    tensor([1., 3., 2.])
     """
     x, y = _windows("convolve", x1, x2)
     if y.size > x.size:
@@ -280,6 +305,9 @@ def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
     """Sums of products of a vector with another that moves along it; modes are as of `convolve`.
 
     The other is conjugated where it is complex.
+
+    >>> pg.correlate([1.0, 2.0, 3.0], [1.0, 1.0])
+    tensor([3., 5.])
     """
     x, y = _windows("correlate", x1, x2)
     y = emit(conj, y) if y.type.is_complex else y
@@ -302,6 +330,9 @@ def interp(
     `xp` rises; outside of it the function is `left` and `right`, which are the first and the last
     of `fp` unless given. At a point of `xp` it has the slope of the piece to the right, outside
     the slope 0. Raises `ShapeError` for points that are no vectors of one length.
+
+    >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
+    tensor(15.)
     """
     if period is not None:
         raise ArgumentError("interp with a period is not supported", hint="extend xp and fp")
@@ -337,6 +368,9 @@ def unwrap(
     """Angles along `axis`, moved by whole periods so that neighbours differ by half of one at most.
 
     Jumps of no more than `discont` stay. The derivative is 1, as the periods are constants.
+
+    >>> pg.unwrap([0.0, 2.0 * np.pi])
+    tensor([0., 0.])
     """
     value = lift(x)
     value = converted(value, fractional(value))

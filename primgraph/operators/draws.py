@@ -45,6 +45,9 @@ def truncated_normal(
 
     By the inverse of the distribution function. Bounds are broadcast to `shape`; derivatives go to
     them. Equal keys give equal numbers.
+
+    >>> pg.all(pg.random.truncated_normal(7, -1.0, 1.0, (100,)) <= 1.0)
+    tensor(True, dtype=bool)
     """
     low, high = promoted(lower, upper, dtype=fractional(lower, upper), name="truncated_normal")
     # Positive numbers lie where the distribution function has no digits left: they are turned.
@@ -63,6 +66,9 @@ def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
 
     The result has the axes of `shape`, and then those of `logits` but for the last. By the largest
     of sums with Gumbel numbers; equal keys give equal integers.
+
+    >>> pg.random.categorical(7, [0.0, -np.inf], (3,))
+    tensor([0, 0, 0], dtype=int64)
     """
     weights = lift(logits, fractional(logits))
     if weights.ndim == 0:
@@ -76,6 +82,9 @@ def permutation(key: ArrayLike, x: Any) -> Variable:
     """The integers below `x` in a random order, or the rows of an array in one.
 
     Equal keys give equal orders.
+
+    >>> pg.sort(pg.random.permutation(7, 4))
+    tensor([0, 1, 2, 3], dtype=int64)
     """
     if isinstance(x, int):
         return argsort(uniform(key, (x,), dtype=FLOAT64))
@@ -93,6 +102,9 @@ def choice(
 
     Without `replace` none is chosen twice. Derivatives go to the rows; equal keys choose alike.
     Raises `ArgumentError` where there are fewer than are to be chosen.
+
+    >>> pg.random.choice(7, 5, (3,)).shape
+    (3,)
     """
     extents = as_shape(shape)
     rows = arange(a) if isinstance(a, int) else lift(a)
@@ -122,6 +134,9 @@ def multivariate_normal(
 
     The result has the axes of `shape`, and then that of `mean`. By the Cholesky factor: a matrix
     that is not positive definite is a `LinAlgError` of the run. Equal keys give equal vectors.
+
+    >>> pg.random.multivariate_normal(7, np.zeros(2), np.eye(2), (100,)).shape
+    (100, 2)
     """
     dtype = fractional(mean, cov)
     middle, matrix = lift(mean, dtype), lift(cov, dtype)

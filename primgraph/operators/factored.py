@@ -74,13 +74,20 @@ def eig(a: ArrayLike) -> EigResult:
     `eig(a.astype("complex128"))` has all of them. Slopes are those of eigenvalues that differ;
     vectors of equal ones do not turn towards each other, and complex vectors do not turn by
     numbers of length 1. Raises `ShapeError` for matrices that are not square.
+
+    >>> pg.linalg.eig([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
+    tensor([2., 3.])
     """
     return EigResult(*_eig(a))
 
 
 @of_namespace
 def eigvals(a: ArrayLike) -> Variable:
-    """The eigenvalues of matrices, real ones of real matrices; see `eig`."""
+    """The eigenvalues of matrices, real ones of real matrices; see `eig`.
+
+    >>> pg.linalg.eigvals([[2.0, 0.0], [0.0, 3.0]])
+    tensor([2., 3.])
+    """
     return emit_all(matrix_functions.eig, square_matrices("eigvals", a))[0]
 
 
@@ -90,6 +97,10 @@ def expm(a: ArrayLike) -> Variable:
 
     Its derivative is that of blocks (Mathias, 1996), at every order. Raises `ShapeError` for
     matrices that are not square.
+
+    >>> pg.linalg.expm(np.zeros((2, 2)))
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     return emit(matrix_functions.expm, square_matrices("expm", a))
 
@@ -100,6 +111,10 @@ def sqrtm(a: ArrayLike) -> Variable:
 
     A matrix with eigenvalues on the negative axis, or with 0 among them, has no such root: a
     `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
+
+    >>> pg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().round(6)
+    array([[2., 0.],
+           [0., 3.]])
     """
     return emit(matrix_functions.sqrtm, square_matrices("sqrtm", a))
 
@@ -109,6 +124,10 @@ def logm(a: ArrayLike) -> Variable:
     """The principal logarithm of each matrix of a stack, of those that have a principal root.
 
     Raises `ShapeError` for matrices that are not square; see `sqrtm`.
+
+    >>> pg.linalg.logm(np.eye(2)).numpy().round(6) + 0.0
+    array([[0., 0.],
+           [0., 0.]])
     """
     return emit(matrix_functions.logm, square_matrices("logm", a))
 
@@ -123,6 +142,9 @@ def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[
     With `permute_l` these are `p @ l` and `u`; with `p_indices` the first is the order of the rows
     of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for what has
     less than two axes.
+
+    >>> [a.shape for a in pg.linalg.lu([[2.0, 1.0], [1.0, 3.0]])]
+    [(2, 2), (2, 2), (2, 2)]
     """
     value = matrices("lu", a)
     order, left, right = emit_all(matrix_functions.lu, value)
@@ -147,6 +169,10 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
 
     It is for `lu_solve`. The order lists rows of `a`, and not exchanges, as SciPy does. Raises
     `ShapeError` for matrices that are not square.
+
+    >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
+    >>> pg.linalg.lu_solve(factor, [2.0, 4.0])
+    tensor([1., 1.])
     """
     value = square_matrices("lu_factor", a)
     order, left, right = emit_all(matrix_functions.lu, value)
@@ -159,6 +185,10 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
 
     With `trans` 2 it is the adjoint in the place of `a.T`. Raises `ShapeError` where shapes do not
     fit.
+
+    >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
+    >>> pg.linalg.lu_solve(factor, [2.0, 4.0])
+    tensor([1., 1.])
     """
     both, order = (lift(x) for x in lu_and_piv)
     dtype = lapack_dtype("lu_solve", both, b)
@@ -188,6 +218,9 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
 
     The other triangle is zero. Raises `ShapeError` for matrices that are not square; one that is
     not positive definite is a `LinAlgError` of the run.
+
+    >>> pg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])[1]
+    False
     """
     return _cho_factor(a, bool(lower)), bool(lower)
 
@@ -197,6 +230,10 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     """`x` with `a @ x = b`, by what `cho_factor` gives of `a`.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> factor = pg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
+    >>> pg.linalg.cho_solve(factor, [4.0, 2.0])
+    tensor([1., 2.])
     """
     factor, lower = c_and_lower
     first = solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
@@ -212,6 +249,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
 
     The first element of `r`, which is the conjugate of `c` unless given, does not count. Raises
     `ShapeError` for other than vectors.
+
+    >>> pg.linalg.toeplitz([1.0, 2.0], [1.0, 3.0])
+    tensor([[1., 3.],
+            [2., 1.]])
     """
     column = lift(c)
     row = conjugated(column) if r is None else lift(r)
@@ -228,6 +269,9 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
     """`x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)` of a pair, by elimination.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> pg.linalg.solve_toeplitz([2.0, 0.0], [2.0, 4.0])
+    tensor([1., 2.])
     """
     matrix = toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
     return solve(matrix, b)
@@ -240,6 +284,9 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Varia
     `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is
     `a[i, j]`. The matrix is solved as one of all elements, in cubic time. Raises `ShapeError` where
     `ab` has not as many rows as there are diagonals.
+
+    >>> pg.linalg.solve_banded((0, 0), [[2.0, 4.0]], [2.0, 4.0])
+    tensor([1., 1.])
     """
     below, above = l_and_u
     bands = lift(ab, lapack_dtype("solve_banded", ab, b))
@@ -260,6 +307,10 @@ def block_diag(*arrays: ArrayLike) -> Variable:
     """The matrix with these matrices along its diagonal; vectors count as rows.
 
     Raises `ShapeError` for more than two axes, `ArgumentError` if there are none.
+
+    >>> pg.linalg.block_diag([[1.0]], [[2.0]])
+    tensor([[1., 0.],
+            [0., 2.]])
     """
     if not arrays:
         raise ArgumentError("block_diag takes at least one matrix")
@@ -283,6 +334,9 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
 
     It takes as long as elimination for as many unknowns. Raises `ShapeError` where shapes do not
     fit; equations without one solution are a `LinAlgError` of the run.
+
+    >>> pg.linalg.solve_sylvester([[1.0]], [[1.0]], [[4.0]]).numpy().round(6)
+    array([[2.]])
     """
     dtype = lapack_dtype("solve_sylvester", a, b, q)
     left, right, side = (lift(x, dtype) for x in (a, b, q))

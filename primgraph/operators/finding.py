@@ -90,6 +90,9 @@ def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -
 
     With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` for a
     variable without it.
+
+    >>> pg.flatnonzero([0.0, 5.0, 2.0])
+    tensor([1, 2], dtype=int64)
     """
     if size is None:
         found: Variable = constant(np.flatnonzero(elements("flatnonzero", x)))
@@ -108,6 +111,9 @@ def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> tu
     """The positions along each axis of what is not zero, in row-major order; see `flatnonzero`.
 
     `fill_value` is one for all axes, or has one each. Raises `ArgumentError` for no axes.
+
+    >>> pg.nonzero([0.0, 5.0, 2.0])
+    (tensor([1, 2], dtype=int64),)
     """
     if size is None:
         return tuple([constant(i) for i in _nonzero(elements("nonzero", x))])
@@ -141,7 +147,12 @@ def _nonzero_of_size(x: ArrayLike, size: int, fill_value: Any) -> tuple[Variable
 
 @public_by_elements
 def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """The positions of what is not zero, a row each; see `nonzero`."""
+    """The positions of what is not zero, a row each; see `nonzero`.
+
+    >>> pg.argwhere([0.0, 5.0, 2.0])
+    tensor([[1],
+            [2]], dtype=int64)
+    """
     if size is None:
         found: Variable = constant(np.argwhere(elements("argwhere", x)))
         return found
@@ -154,6 +165,9 @@ def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
 
     One of booleans stands for the positions that are true, which have to be known. Raises
     `ShapeError` for other than vectors.
+
+    >>> [a.shape for a in pg.ix_([0, 1], [2, 3, 4])]
+    [(2, 1), (1, 3)]
     """
     found = []
     for i, arg in enumerate(args):
@@ -181,6 +195,9 @@ def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None 
 
     `trim` says which: "f", "b" or "fb". The elements have to be known. Raises `ArgumentError` for
     another `trim`.
+
+    >>> pg.trim_zeros([0.0, 1.0, 0.0])
+    tensor([1.])
     """
     sides = trim.lower() if isinstance(trim, str) else None
     if sides not in ("f", "b", "fb", "bf"):
@@ -247,6 +264,9 @@ def unique(
     first ones; `fill_value`, or the first of them, stands where there are less, with the position
     of the first one and the count 0. The slope is that of the element at its first position.
     Raises `ArgumentError` for a variable without `size`, and for one with an axis.
+
+    >>> pg.unique([3, 1, 3])
+    tensor([1, 3], dtype=int64)
     """
     flags = [require_flag("unique", f) for f in (return_index, return_inverse, return_counts)]
     if size is None:
@@ -308,14 +328,22 @@ def _filled(x: Variable, places: Variable, is_there: Variable, fill_value: Any) 
 
 @public_by_elements
 def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Variable:
-    """The elements once each, every NaN by itself; see `unique`."""
+    """The elements once each, every NaN by itself; see `unique`.
+
+    >>> pg.unique_values([3, 1, 3])
+    tensor([1, 3], dtype=int64)
+    """
     found: Variable = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return found
 
 
 @public_by_elements
 def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The elements once each and how often each is there, every NaN by itself; see `unique`."""
+    """The elements once each and how often each is there, every NaN by itself; see `unique`.
+
+    >>> pg.unique_counts([3, 1, 3]).counts
+    tensor([1, 2], dtype=int64)
+    """
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCounts(*found)
 
@@ -324,14 +352,22 @@ def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = No
 def unique_inverse(
     x: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverse:
-    """The elements once each and which of them each element is; see `unique_values`."""
+    """The elements once each and which of them each element is; see `unique_values`.
+
+    >>> pg.unique_inverse([3, 1, 3]).inverse_indices
+    tensor([1, 0, 1], dtype=int64)
+    """
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverse(*found)
 
 
 @public_by_elements
 def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The elements once each with all that `unique` tells of them, every NaN by itself."""
+    """The elements once each with all that `unique` tells of them, every NaN by itself.
+
+    >>> pg.unique_all([3, 1, 3]).counts
+    tensor([1, 2], dtype=int64)
+    """
     found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueAll(*found)
 
@@ -401,7 +437,11 @@ _BELONGS: dict[str, Callable[..., Any]] = {
 def union1d(
     x1: ArrayLike, x2: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Variable:
-    """The elements of either array once each, in ascending order; see `unique`."""
+    """The elements of either array once each, in ascending order; see `unique`.
+
+    >>> pg.union1d([1, 2], [2, 3])
+    tensor([1, 2, 3], dtype=int64)
+    """
     both = _together(lift_list(x1), lift_list(x2))
     found: Variable
     if size is None:
@@ -428,6 +468,9 @@ def intersect1d(
 
     With `return_indices` come the positions where each is first in either array, of elements that
     are known. `assume_unique` means nothing here.
+
+    >>> pg.intersect1d([1, 2, 3], [2, 3, 4])
+    tensor([2, 3], dtype=int64)
     """
     if not require_flag("intersect1d", return_indices):
         return _set("intersect1d", x1, x2, size, fill_value)
@@ -449,6 +492,9 @@ def setdiff1d(
     """The elements of the first array that the second lacks once each, in ascending order.
 
     If `assume_unique` those of the first one stay as they are; see `unique`.
+
+    >>> pg.setdiff1d([1, 2, 3], [2])
+    tensor([1, 3], dtype=int64)
     """
     if require_flag("assume_unique of setdiff1d", assume_unique) and size is None:
         left = ~np.isin(elements("setdiff1d", x1), elements("setdiff1d", x2))
@@ -469,5 +515,8 @@ def setxor1d(
     """The elements that one array alone has once each, in ascending order; see `unique`.
 
     NaN is among them once if either array has one.
+
+    >>> pg.setxor1d([1, 2], [2, 3])
+    tensor([1, 3], dtype=int64)
     """
     return _set("setxor1d", x1, x2, size, fill_value)

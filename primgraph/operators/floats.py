@@ -40,6 +40,9 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The float next to `x1` in the direction of `x2`, with its slope unless they are equal.
 
     Raises `ShapeError` if the shapes do not broadcast.
+
+    >>> pg.nextafter(1.0, 2.0) > 1.0
+    tensor(True, dtype=bool)
     """
     dtype = ufunc_dtypes(np.nextafter, x1, x2)[-1]
     x, y = promoted(x1, x2, dtype=dtype, name="nextafter")
@@ -50,7 +53,11 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def spacing(x: ArrayLike) -> Variable:
-    """The distance to the next float away from zero, with the sign of `x`; it has no slope."""
+    """The distance to the next float away from zero, with the sign of `x`; it has no slope.
+
+    >>> pg.spacing(1.0) == np.spacing(1.0)
+    tensor(True, dtype=bool)
+    """
     value = lift(x)
     value = stop_gradient(converted(value, floating(value)))
     size = abs(value)
@@ -65,6 +72,9 @@ def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
 
     Zeros, infinities and NaN stay as they are, with 0. The slope of the first is that of `x` times
     `2**-e`. Raises `DTypeError` for float16.
+
+    >>> pg.frexp(6.0)
+    (tensor(0.75), tensor(3, dtype=int32))
     """
     value = lift(x)
     value = converted(value, floating(value))

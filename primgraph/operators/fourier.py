@@ -116,13 +116,20 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
     without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is
     complex64 for floats of 32 bits and less and for complex64, else complex128. Its derivative is
     the transform of the tangent. Raises `ShapeError` where there are no elements.
+
+    >>> pg.fft.fft([1.0, 1.0]).numpy()
+    array([2.+0.j, 0.+0.j])
     """
     return _along("fft", a, n, axis, norm, False)
 
 
 @of_namespace
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there."""
+    """The inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there.
+
+    >>> pg.fft.ifft([2.0, 0.0]).numpy().real
+    array([1., 1.])
+    """
     return _along("ifft", a, n, axis, norm, True)
 
 
@@ -162,25 +169,44 @@ def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None
 
     `s` are the numbers of elements along them, to which the array is cut or lengthened. For all
     else see `fft`.
+
+    >>> pg.fft.fftn(np.ones((2, 2))).numpy().real
+    array([[4., 0.],
+           [0., 0.]])
     """
     return _several("fftn", a, s, axes, norm, False)
 
 
 @of_namespace
 def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    >>> pg.fft.ifftn(np.ones((2, 2))).numpy().real
+    array([[1., 0.],
+           [0., 0.]])
+    """
     return _several("ifftn", a, s, axes, norm, True)
 
 
 @of_namespace
 def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`fftn` over the last two axes."""
+    """`fftn` over the last two axes.
+
+    >>> pg.fft.fft2(np.ones((2, 2))).numpy().real
+    array([[4., 0.],
+           [0., 0.]])
+    """
     return _several("fft2", a, s, axes, norm, False)
 
 
 @of_namespace
 def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `fft2`."""
+    """The inverse of `fft2`.
+
+    >>> pg.fft.ifft2(np.ones((2, 2))).numpy().real
+    array([[1., 0.],
+           [0., 0.]])
+    """
     return _several("ifft2", a, s, axes, norm, True)
 
 
@@ -189,6 +215,9 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     """The frequencies from 0 to `n // 2` of real numbers along `axis`; the others are conjugates.
 
     For all else see `fft`. Raises `ArgumentError` for complex numbers.
+
+    >>> pg.fft.rfft([1.0, 1.0, 1.0, 1.0]).numpy().real
+    array([4., 0., 0.])
     """
     value = _real("rfft", a)
     place = axis_of("rfft", value, axis)
@@ -217,6 +246,9 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
 
     An odd number has to be told. Imaginary parts of the first frequency, and for even `n` of the
     last, do not count.
+
+    >>> pg.fft.irfft([4.0, 0.0, 0.0])
+    tensor([1., 1., 1., 1.])
     """
     value = _whole(a)
     place = axis_of("irfft", value, axis)
@@ -225,7 +257,11 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
 
 @of_namespace
 def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """`rfft` along the last of the axes, then `fft` along the others; see `fftn`."""
+    """`rfft` along the last of the axes, then `fft` along the others; see `fftn`.
+
+    >>> pg.fft.rfftn(np.ones((2, 4))).shape
+    (2, 3)
+    """
     value, factor = _real("rfftn", a), _norm("rfftn", norm)
     extents, places = _axes_of("rfftn", value, s, axes)
     if not places:
@@ -238,7 +274,11 @@ def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
 
 @of_namespace
 def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there."""
+    """The inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there.
+
+    >>> pg.fft.irfftn(np.ones((2, 3))).shape
+    (2, 4)
+    """
     value, factor = _whole(a), _norm("irfftn", norm)
     extents, places = _axes_of("irfftn", value, s, axes)
     if not places:
@@ -251,13 +291,21 @@ def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = No
 
 @of_namespace
 def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`rfftn` over the last two axes."""
+    """`rfftn` over the last two axes.
+
+    >>> pg.fft.rfft2(np.ones((2, 4))).shape
+    (2, 3)
+    """
     return rfftn(a, s, axes, norm)
 
 
 @of_namespace
 def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `rfft2`."""
+    """The inverse of `rfft2`.
+
+    >>> pg.fft.irfft2(np.ones((2, 3))).shape
+    (2, 4)
+    """
     return irfftn(a, s, axes, norm)
 
 
@@ -266,6 +314,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     """The transform of a signal of which the second half is the first, conjugated: it is real.
 
     `a` has the first `n // 2 + 1` numbers; `n` is `2 (m - 1)` of `m` unless given.
+
+    >>> pg.fft.hfft([1.0, 0.0, 0.0]).shape
+    (4,)
     """
     value = _whole(a)
     place = axis_of("hfft", value, axis)
@@ -275,7 +326,11 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 @of_namespace
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `hfft`: the first `n // 2 + 1` numbers."""
+    """The inverse of `hfft`: the first `n // 2 + 1` numbers.
+
+    >>> pg.fft.ihfft(np.ones(4)).shape
+    (3,)
+    """
     value = _real("ihfft", a)
     place = axis_of("ihfft", value, axis)
     value = _fitted("ihfft", value, place, n)
@@ -303,13 +358,21 @@ def _rolled(name: str, x: ArrayLike, axes: Any, sign: int) -> Variable:
 
 @of_namespace
 def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The frequency 0 in the middle of the axes, all by default."""
+    """The frequency 0 in the middle of the axes, all by default.
+
+    >>> pg.fft.fftshift([0.0, 1.0, 2.0, 3.0])
+    tensor([2., 3., 0., 1.])
+    """
     return _rolled("fftshift", x, axes, 1)
 
 
 @of_namespace
 def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    >>> pg.fft.ifftshift([2.0, 3.0, 0.0, 1.0])
+    tensor([0., 1., 2., 3.])
+    """
     return _rolled("ifftshift", x, axes, -1)
 
 
@@ -318,6 +381,9 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
     """The frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -2, -1 over `n d`.
 
     `n` may be a size that is known when arrays are fed.
+
+    >>> pg.fft.fftfreq(4)
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
     """
     count, width = require_integer("n", n), require_number("d", d)
     if not isinstance(count, Dim):
@@ -329,7 +395,11 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
 
 @of_namespace
 def rfftfreq(n: int, d: float = 1.0) -> Variable:
-    """The frequencies of `rfft`, of `n` elements at distances `d`."""
+    """The frequencies of `rfft`, of `n` elements at distances `d`.
+
+    >>> pg.fft.rfftfreq(4)
+    tensor([0.  , 0.25, 0.5 ])
+    """
     count, width = require_integer("n", n), require_number("d", d)
     if not isinstance(count, Dim):
         return lift(_counted(np.fft.rfftfreq, count, width))

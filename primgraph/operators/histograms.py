@@ -56,6 +56,9 @@ def bincount(
     the largest integer says, and at least `minlength`; with `length` as many as that, and larger
     integers are left out. Raises `ArgumentError` for a variable without `length` and for negative
     integers where they are known, `DTypeError` for other than integers.
+
+    >>> pg.bincount([0, 2, 2])
+    tensor([1, 0, 2], dtype=int64)
     """
     least = require_integer("minlength", minlength)
     if length is None:
@@ -130,7 +133,11 @@ def _bins(x: Any, bins: Any, range: Any, weights: Any) -> Any:
 def histogram_bin_edges(
     x: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None
 ) -> Variable:
-    """The edges of the bins of `histogram`, one more than there are bins."""
+    """The edges of the bins of `histogram`, one more than there are bins.
+
+    >>> pg.histogram_bin_edges([0.0, 2.0], 2)
+    tensor([0., 1., 2.])
+    """
     return _edges(x, _bins(x, bins, range, weights), range)
 
 
@@ -178,6 +185,9 @@ def histogram(
     are known. A number of bins lies evenly within `range`, or between the extremes. A bin has its
     lower edge, and the last one both. With `density` all bins together have the area 1. Weights
     have slopes; what is counted has none. Raises `ArgumentError` for edges in no order.
+
+    >>> pg.histogram([0.0, 1.0, 1.0, 2.0], 2)
+    (tensor([1, 3], dtype=int64), tensor([0., 1., 2.]))
     """
     edges = _edges(x, _bins(x, bins, range, weights), range)
     flag = density is not None and require_flag("histogram", density)
@@ -196,6 +206,10 @@ def histogramdd(
 
     `sample` is a matrix with a point in each row, or has a vector for each axis. Bins, and what
     they range over, are for all axes or one each; see `histogram`. The counts are float64.
+
+    >>> pg.histogramdd([[0.0, 0.0], [1.0, 1.0]], 2)[0]
+    tensor([[0., 0.],
+            [0., 2.]])
     """
     axes = list(sample) if isinstance(sample, list | tuple) else _columns(sample)
     each = list(bins) if _is_each(bins, len(axes)) else [bins] * len(axes)
@@ -259,7 +273,12 @@ def histogram2d(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable, Variable]:
-    """How many of the points `x`, `y` are in each rectangle, and the edges; see `histogramdd`."""
+    """How many of the points `x`, `y` are in each rectangle, and the edges; see `histogramdd`.
+
+    >>> pg.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0]
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if _is_each(bins, 2) and len(bins) not in (1, 2):
         bins = [bins, bins]
     found, (first, second) = histogramdd([x, y], bins, range, density, weights)

@@ -67,6 +67,9 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
 
     Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`: a slice
     that does not lie within the array is an `IndexError` when the program runs.
+
+    >>> pg.getitem([1.0, 2.0, 3.0], slice(1, None))
+    tensor([2., 3.])
     """
     value = lift(x)
     entries = _entries(value, index if isinstance(index, tuple) else (index,))
@@ -370,6 +373,9 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
 
     The axes of `indices` stand in place of `axis`. Raises `BoundsError` for constant indices
     out of range and `DTypeError` for indices that are no integers.
+
+    >>> pg.take([1.0, 2.0, 3.0], [2, 0])
+    tensor([3., 1.])
     """
     value = lift(x)
     if none_of_no_axes(value, axis) is None:
@@ -380,7 +386,11 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
-    """The slices of `x` at positions `index` along `axis`; the same as `take` with an axis."""
+    """The slices of `x` at positions `index` along `axis`; the same as `take` with an axis.
+
+    >>> pg.gather([1.0, 2.0, 3.0], [2, 0])
+    tensor([3., 1.])
+    """
     value = lift(x)
     number = axis_of("gather", value, axis)
     return emit(indexing.gather, value, _as_index("gather", value, index, number), axis=number)
@@ -392,6 +402,9 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
 
     The other extents are broadcast against each other. Raises `ShapeError` if `indices` has
     another number of axes than `x`, and the errors of `take`.
+
+    >>> pg.take_along_axis([[3.0, 1.0]], [[1, 0]], 1)
+    tensor([[1., 3.]])
     """
     value = lift(x)
     if axis is None:
@@ -417,6 +430,9 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
 
     `updates` is broadcast to what `gather(x, index, axis)` has as shape. Raises `DTypeError` if
     the dtype of `x` cannot hold `updates`, and the errors of `gather`.
+
+    >>> pg.scatter_add(np.zeros(3), [2, 2], [1.0, 5.0])
+    tensor([0., 0., 6.])
     """
     value = lift(x)
     number = axis_of("scatter_add", value, axis)
@@ -450,6 +466,9 @@ def strided_slice(
 
     Negative bounds count from the end, and bounds beyond the array are cut to it, as in
     Python. Raises `ShapeError` if the sequences have different lengths.
+
+    >>> pg.strided_slice([1.0, 2.0, 3.0, 4.0], [0], [0], [4], [2])
+    tensor([1., 3.])
     """
     value = lift(x)
     for numbers in (axes, starts, ends, () if strides is None else strides):
@@ -471,6 +490,9 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
     `y` is broadcast; of several elements that go to one place, the last one stays. The index may
     also be a boolean variable, with one number of `y` for all places along its axes. Raises
     `DTypeError` if the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
+
+    >>> pg.set_slice([1.0, 2.0, 3.0], 0, 9.0)
+    tensor([9., 2., 3.])
     """
     value = lift(x)
     if isinstance(index, Variable) and index.dtype == BOOL:

@@ -46,13 +46,20 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The greatest common divisor of integers; that of 0 and another is the other one's size.
 
     Raises `DTypeError` for other than integers.
+
+    >>> pg.gcd(12, 18)
+    tensor(6, dtype=int64)
     """
     return emit(bits.gcd, *_integers("gcd", x1, x2))
 
 
 @public
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The least common multiple of integers, 0 if one of them is; see `gcd`."""
+    """The least common multiple of integers, 0 if one of them is; see `gcd`.
+
+    >>> pg.lcm(4, 6)
+    tensor(12, dtype=int64)
+    """
     x, y = _integers("lcm", x1, x2)
     common = emit(bits.gcd, x, y)
     parts = floor_divide(abs(x), where(equal(common, 0), 1, common))
@@ -64,6 +71,9 @@ def bitwise_count(x: ArrayLike) -> Variable:
     """How many bits of the magnitude of each integer are set, as uint8.
 
     Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for other than integers.
+
+    >>> pg.bitwise_count([7, 8])
+    tensor([3, 1], dtype=uint8)
     """
     value = lift(x)
     if value.dtype.kind not in "iu":
@@ -91,6 +101,9 @@ def unravel_index(x: ArrayLike, shape: Any, order: str = "C") -> tuple[Variable,
 
     `order` is "C", with the last axis first, or "F". Raises `DTypeError` for other than integers,
     `ArgumentError` for numbers that are known and lie beyond.
+
+    >>> pg.unravel_index(6, (3, 4))
+    (tensor(1, dtype=int64), tensor(2, dtype=int64))
     """
     value = lift(x)
     if value.dtype.kind not in "iu":
@@ -120,6 +133,9 @@ def ravel_multi_index(
     With `mode` "clip" places beyond are the last ones, with "wrap" they go round; any other place
     is taken to be one. Raises `ArgumentError` for another mode or order, and where there are not as
     many places as extents.
+
+    >>> pg.ravel_multi_index((1, 2), (3, 4))
+    tensor(6, dtype=int64)
     """
     extents = [require_integer("ravel_multi_index", n) for n in entries_of(dims)]
     if not isinstance(multi_index, list | tuple | np.ndarray | Variable):

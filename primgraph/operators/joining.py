@@ -81,6 +81,9 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
 
     They are promoted to one dtype. Raises `ShapeError` if other extents differ, or for 0-d
     arrays, and `ArgumentError` for an empty list.
+
+    >>> pg.concatenate([[1.0, 2.0], [3.0]])
+    tensor([1., 2., 3.])
     """
     parts = _parts("concatenate", arrays)
     if axis is None:
@@ -114,6 +117,10 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
 
     They are promoted to one dtype. Raises `ShapeError` if their shapes differ and
     `ArgumentError` for an empty list.
+
+    >>> pg.stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    tensor([[1., 3.],
+            [2., 4.]])
     """
     parts = _parts("stack", arrays)
     first = parts[0]
@@ -135,6 +142,9 @@ def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> V
     `dtype` says otherwise. `copy` is taken as NumPy has it and means nothing, as values never
     change. Raises `DTypeError` for numbers that the dtype cannot hold, and `ArgumentError` for
     what is no array.
+
+    >>> pg.asarray([1.0, 2.0])
+    tensor([1., 2.])
     """
     if handles((value,)) or dtype is None:
         return lift(value, None if dtype is None else as_dtype(dtype))
@@ -158,6 +168,9 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
 
     An integer is the number of equal parts; a sequence gives the indices at which to cut.
     Raises `ShapeError` if the parts would not be equal.
+
+    >>> pg.split([1.0, 2.0, 3.0, 4.0], 2)
+    [tensor([1., 2.]), tensor([3., 4.])]
     """
     value = lift(x)
     number = axis_of("split", value, axis)
@@ -201,6 +214,9 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
     """The diagonal of two axes, which becomes the last axis; `offset` counts to the right.
 
     Raises `ShapeError` for less than two axes, or one named twice.
+
+    >>> pg.diagonal([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 4.])
     """
     value = lift(x)
     first, second = (axis_of("diagonal", value, a) for a in (axis1, axis2))
@@ -222,6 +238,9 @@ def flip(x: ArrayLike, axis: Axes = None) -> Variable:
     """`x` with the order of elements along `axis`, or along all axes, turned round.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
+
+    >>> pg.flip([1.0, 2.0, 3.0])
+    tensor([3., 2., 1.])
     """
     value = lift(x)
     axes = axes_of("flip", value, axis)
@@ -233,6 +252,9 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
     """`x` moved by `shift` places along `axis`, in a circle; without axis, in row-major order.
 
     With several axes `shift` may be one number for all or one number each.
+
+    >>> pg.roll([1.0, 2.0, 3.0], 1)
+    tensor([3., 1., 2.])
     """
     value = lift(x)
     if axis is None:
@@ -270,6 +292,9 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """`x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
 
     Missing numbers of repetitions count as 1 in front. Raises `ShapeError` for negative ones.
+
+    >>> pg.tile([1.0, 2.0], 2)
+    tensor([1., 2., 1., 2.])
     """
     value = lift(x)
     counts = [require_integer("tile", n) for n in entries_of(reps)]
@@ -290,6 +315,9 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
 
     `repeats` is one number for all elements, or one number each; numbers may be sizes. Raises
     `ShapeError` if there are not as many numbers as elements, or negative ones.
+
+    >>> pg.repeat([1.0, 2.0], 2)
+    tensor([1., 1., 2., 2.])
     """
     value = lift(x)
     if none_of_no_axes(value, axis) is None:
@@ -325,6 +353,9 @@ def pad(
     `wrap` it holds elements of `x` as `np.pad` arranges them. Raises `ShapeError` for widths
     that are negative or do not fit and `ArgumentError` for other modes. Along an axis of unknown
     extent these are taken to go round at most once.
+
+    >>> pg.pad([1.0, 2.0], 1)
+    tensor([0., 1., 2., 0.])
     """
     value = lift(x)
     widths = _pad_widths(value, pad_width)

@@ -35,7 +35,11 @@ __all__ = [
 
 @public
 def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running product along `axis`, or over the flattened array, in which NaN counts as 1."""
+    """Running product along `axis`, or over the flattened array, in which NaN counts as 1.
+
+    >>> pg.nancumprod([1.0, np.nan, 3.0])
+    tensor([1., 1., 3.])
+    """
     value = lift(x)
     value = where(isnan(value), 1, value) if value.dtype.kind == "f" else value
     return cumprod(value, axis, dtype=dtype)
@@ -130,6 +134,9 @@ def nanquantile(
 
     Axes of `q`, numbers from 0 to 1, come first; `method` is one of NumPy's. Raises `ShapeError`
     for no elements, `ArgumentError` for another method. See `quantile`.
+
+    >>> pg.nanquantile([1.0, np.nan, 3.0], 0.5)
+    tensor(2.)
     """
     return _nan_quantile("nanquantile", x, q, axis, method, keepdims)
 
@@ -138,12 +145,20 @@ def nanquantile(
 def nanpercentile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q / 100` of what is not NaN; see `nanquantile`."""
+    """The quantiles `q / 100` of what is not NaN; see `nanquantile`.
+
+    >>> pg.nanpercentile([1.0, np.nan, 3.0], 50.0)
+    tensor(2.)
+    """
     parts = q if isinstance(q, Variable) else array_of(q) / 100
     return _nan_quantile("nanpercentile", x, parts, axis, method, keepdims)
 
 
 @public
 def nanmedian(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The median of what is not NaN over `axis`, or of all; see `nanquantile`."""
+    """The median of what is not NaN over `axis`, or of all; see `nanquantile`.
+
+    >>> pg.nanmedian([1.0, np.nan, 3.0])
+    tensor(2.)
+    """
     return _nan_quantile("nanmedian", x, 0.5, axis, "linear", keepdims)

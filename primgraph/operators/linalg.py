@@ -54,6 +54,9 @@ def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
     A vector on the left counts as one row, on the right as one column, and that axis is not in
     the result. Raises `ShapeError` for 0-d operands, for inner sizes that differ, and for
     stacks that do not broadcast.
+
+    >>> pg.matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    tensor([[11.]])
     """
     dtype = ufunc_dtypes(np.matmul, x1, x2)[-1]
     x, y = lift(x1, dtype), lift(x2, dtype)
@@ -97,6 +100,9 @@ def tensordot(
 
     `axes` is a number of axes, the last of `x1` and the first of `x2`, or a pair of axes or of
     sequences of axes. Raises `ShapeError` if extents of a pair differ.
+
+    >>> pg.tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1)
+    tensor([[11.]])
     """
     dtype = result_dtype(x1, x2)
     x, y = lift(x1, dtype), lift(x2, dtype)
@@ -140,6 +146,9 @@ def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
     of `x2`. With a 0-d operand it is the product element by element.
 
     Raises `ShapeError` if the inner sizes differ.
+
+    >>> pg.dot([1.0, 2.0], [3.0, 4.0])
+    tensor(11.)
     """
     x, y = lift(x1), lift(x2)
     if x.ndim == 0 or y.ndim == 0:
@@ -155,7 +164,11 @@ def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Sum of products over the last axes of both. Raises `ShapeError` if their extents differ."""
+    """Sum of products over the last axes of both. Raises `ShapeError` if their extents differ.
+
+    >>> pg.inner([1.0, 2.0], [3.0, 4.0])
+    tensor(11.)
+    """
     x, y = lift(x1), lift(x2)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
@@ -167,6 +180,10 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Products of each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
 
     Both are flattened first, and promoted as in `multiply`.
+
+    >>> pg.outer([1.0, 2.0], [3.0, 4.0])
+    tensor([[3., 4.],
+            [6., 8.]])
     """
     x, y = lift(x1), lift(x2)
     return multiply(reshaped(x, (x.size, 1)), reshaped(y, (1, y.size)))
@@ -183,6 +200,9 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Va
     """`x @ weight + bias`, with `weight` of shape (inputs, outputs).
 
     Raises `ShapeError` if the inner sizes differ or the bias does not broadcast.
+
+    >>> pg.linear([[1.0, 2.0]], [[1.0], [1.0]], [0.5])
+    tensor([[3.5]])
     """
     value = matmul(x, weight)
     return value if bias is None else add(value, bias)

@@ -59,7 +59,12 @@ _UINT64: DType = np.dtype(np.uint64)
 
 
 def _comparison(
-    name: str, ufunc: np.ufunc, op: Primitive[Value], compare: Callable[[Any, Any], bool], doc: str
+    name: str,
+    ufunc: np.ufunc,
+    op: Primitive[Value],
+    compare: Callable[[Any, Any], bool],
+    doc: str,
+    example: str,
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     """Declare a comparison; `compare` is the same comparison of two Python numbers."""
 
@@ -77,10 +82,14 @@ def _comparison(
         return emit(op, *promoted(x1, x2, dtype=first, name=name))
 
     function.__name__ = function.__qualname__ = name
+    arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
     The operands are broadcast; integers of different dtypes are compared exactly. The result
     is boolean. Raises `ShapeError` if the shapes do not broadcast.
+
+    >>> pg.{name}({arguments})
+    {result}
     """
     return public(function)
 
@@ -120,17 +129,41 @@ def _compare_signs(
     return emit(logic.select, negative, _constant(known, compared), compared)
 
 
-equal = _comparison("equal", np.equal, logic.equal, python.eq, "Whether `x1 == x2`.")
+equal = _comparison(
+    "equal", np.equal, logic.equal, python.eq, "Whether `x1 == x2`.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([False,  True, False], dtype=bool)",
+)  # fmt: skip
 not_equal = _comparison(
-    "not_equal", np.not_equal, logic.not_equal, python.ne, "Whether `x1 != x2`; true for NaN."
+    "not_equal",
+    np.not_equal,
+    logic.not_equal,
+    python.ne,
+    "Whether `x1 != x2`; true for NaN.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([ True, False,  True], dtype=bool)",
 )
-greater = _comparison("greater", np.greater, logic.greater, python.gt, "Whether `x1 > x2`.")
+greater = _comparison(
+    "greater", np.greater, logic.greater, python.gt, "Whether `x1 > x2`.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([False, False,  True], dtype=bool)",
+)  # fmt: skip
 greater_equal = _comparison(
-    "greater_equal", np.greater_equal, logic.greater_equal, python.ge, "Whether `x1 >= x2`."
+    "greater_equal",
+    np.greater_equal,
+    logic.greater_equal,
+    python.ge,
+    "Whether `x1 >= x2`.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([False,  True,  True], dtype=bool)",
 )
-less = _comparison("less", np.less, logic.less, python.lt, "Whether `x1 < x2`.")
+less = _comparison(
+    "less", np.less, logic.less, python.lt, "Whether `x1 < x2`.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([ True, False, False], dtype=bool)",
+)  # fmt: skip
 less_equal = _comparison(
-    "less_equal", np.less_equal, logic.less_equal, python.le, "Whether `x1 <= x2`."
+    "less_equal",
+    np.less_equal,
+    logic.less_equal,
+    python.le,
+    "Whether `x1 <= x2`.",
+    "[1.0, 2.0, 3.0], 2.0 -> tensor([ True,  True, False], dtype=bool)",
 )
 
 
@@ -141,32 +174,54 @@ def truth(x: ArrayLike) -> Variable:
 
 
 def _logical(
-    name: str, op: Primitive[Value], doc: str
+    name: str, op: Primitive[Value], doc: str, example: str
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
         return emit(op, *promoted(truth(x1), truth(x2), name=name))
 
     function.__name__ = function.__qualname__ = name
+    arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
     The operands are broadcast; numbers count as true unless they are zero.
+
+    >>> pg.{name}({arguments})
+    {result}
     """
     return public(function)
 
 
-logical_and = _logical("logical_and", logic.logical_and, "Whether both are true.")
-logical_or = _logical("logical_or", logic.logical_or, "Whether at least one is true.")
-logical_xor = _logical("logical_xor", logic.logical_xor, "Whether exactly one is true.")
+logical_and = _logical(
+    "logical_and", logic.logical_and, "Whether both are true.",
+    "[True, False], [True, True] -> tensor([ True, False], dtype=bool)",
+)  # fmt: skip
+logical_or = _logical(
+    "logical_or", logic.logical_or, "Whether at least one is true.",
+    "[True, False], [True, True] -> tensor([ True,  True], dtype=bool)",
+)  # fmt: skip
+logical_xor = _logical(
+    "logical_xor", logic.logical_xor, "Whether exactly one is true.",
+    "[True, False], [True, True] -> tensor([False,  True], dtype=bool)",
+)  # fmt: skip
 
 
 @public
 def logical_not(x: ArrayLike) -> Variable:
-    """Whether `x` is false; numbers count as true unless they are zero."""
+    """Whether `x` is false; numbers count as true unless they are zero.
+
+    >>> pg.logical_not([True, False])
+    tensor([False,  True], dtype=bool)
+    """
     return emit(logic.logical_not, truth(x))
 
 
 def _bitwise(
-    name: str, ufunc: np.ufunc, op: Primitive[Value], logical: Primitive[Value] | None, doc: str
+    name: str,
+    ufunc: np.ufunc,
+    op: Primitive[Value],
+    logical: Primitive[Value] | None,
+    doc: str,
+    example: str,
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     """Declare a function of the bits of integers; `logical` is its primitive on booleans."""
 
@@ -176,10 +231,14 @@ def _bitwise(
         return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
 
     function.__name__ = function.__qualname__ = name
+    arguments, result = example.split(" -> ")
     function.__doc__ = f"""{doc}
 
     The operands are broadcast, and promoted as `np.{name}` promotes them. No derivative goes
     through. Raises `DTypeError` for floats.
+
+    >>> pg.{name}({arguments})
+    {result}
     """
     return public(function)
 
@@ -198,22 +257,27 @@ def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
 bitwise_and = _bitwise(
     "bitwise_and", np.bitwise_and, bits.bitwise_and, logic.logical_and,
     "The bits that both have; of booleans, whether both are true.",
+    "12, 10 -> tensor(8, dtype=int64)",
 )  # fmt: skip
 bitwise_or = _bitwise(
     "bitwise_or", np.bitwise_or, bits.bitwise_or, logic.logical_or,
     "The bits that at least one has; of booleans, whether one is true.",
+    "12, 10 -> tensor(14, dtype=int64)",
 )  # fmt: skip
 bitwise_xor = _bitwise(
     "bitwise_xor", np.bitwise_xor, bits.bitwise_xor, logic.logical_xor,
     "The bits that exactly one has; of booleans, whether exactly one is true.",
+    "12, 10 -> tensor(6, dtype=int64)",
 )  # fmt: skip
 left_shift = _bitwise(
     "left_shift", np.left_shift, bits.left_shift, None,
     "`x1 << x2`: the bits of `x1` moved up by `x2` places, zeros moved in.",
+    "1, 3 -> tensor(8, dtype=int64)",
 )  # fmt: skip
 right_shift = _bitwise(
     "right_shift", np.right_shift, bits.right_shift, None,
     "`x1 >> x2`: the bits of `x1` moved down by `x2` places, those of its sign moved in.",
+    "8, 3 -> tensor(1, dtype=int64)",
 )  # fmt: skip
 
 
@@ -222,6 +286,9 @@ def invert(x: ArrayLike) -> Variable:
     """`~x`: the other bits of integers, the contrary of booleans.
 
     No derivative goes through. Raises `DTypeError` for floats.
+
+    >>> pg.invert([0, 1])
+    tensor([-1, -2], dtype=int64)
     """
     dtype = _dtype_of_bits("invert", np.invert, x)
     return emit(logic.logical_not if dtype == BOOL else bits.bitwise_not, lift(x, dtype))
@@ -233,6 +300,9 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
 
     `x` and `y` are promoted to one dtype. The element that is not chosen takes no part in the
     derivative. Raises `ShapeError` if the shapes do not broadcast.
+
+    >>> pg.where([True, False], [1.0, 2.0], 0.0)
+    tensor([1., 0.])
     """
     dtype = result_dtype(x, y)
     chosen = truth(condition)
@@ -255,14 +325,22 @@ def beside_nan(value: Variable, x: ArrayLike) -> Variable:
 
 @public
 def isnan(x: ArrayLike) -> Variable:
-    """Whether elements are not a number; false for integers and booleans."""
+    """Whether elements are not a number; false for integers and booleans.
+
+    >>> pg.isnan([1.0, np.inf, np.nan])
+    tensor([False, False,  True], dtype=bool)
+    """
     value = lift(x)
     return emit(logic.not_equal, value, value)
 
 
 @public
 def isinf(x: ArrayLike) -> Variable:
-    """Whether elements are plus or minus infinity; false for integers and booleans."""
+    """Whether elements are plus or minus infinity; false for integers and booleans.
+
+    >>> pg.isinf([1.0, np.inf, np.nan])
+    tensor([False,  True, False], dtype=bool)
+    """
     value = lift(x)
     if value.type.is_complex:
         return logical_or(*[isinf(emit(part, value)) for part in (parts.real, parts.imag)])
@@ -273,7 +351,11 @@ def isinf(x: ArrayLike) -> Variable:
 
 @public
 def isfinite(x: ArrayLike) -> Variable:
-    """Whether elements are neither infinite nor NaN; true for integers and booleans."""
+    """Whether elements are neither infinite nor NaN; true for integers and booleans.
+
+    >>> pg.isfinite([1.0, np.inf, np.nan])
+    tensor([ True, False, False], dtype=bool)
+    """
     value = lift(x)
     if value.type.is_complex:
         return logical_and(*[isfinite(emit(part, value)) for part in (parts.real, parts.imag)])

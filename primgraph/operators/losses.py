@@ -57,6 +57,9 @@ def cross_entropy(
     Integer labels have the shape of `logits` without `axis` and are positions along it; float
     labels have the shape of `logits` and are probabilities. `reduction` is mean, sum or none.
     Raises `ShapeError` for labels of another shape and `DTypeError` for booleans.
+
+    >>> print(f"{pg.cross_entropy([[0.0, 0.0]], [1]):.4f}")
+    0.6931
     """
     scores, target = lift(logits, floating(logits)), lift(labels)
     number = axis_of("cross_entropy", scores, axis)
@@ -86,6 +89,9 @@ def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variab
     """Squared difference of two arrays, which are broadcast; the mean over all elements.
 
     `reduction` is mean, sum or none.
+
+    >>> pg.mse_loss([1.0, 2.0], [1.0, 4.0])
+    tensor(2.)
     """
     return _combined("mse_loss", square(subtract(x, target)), reduction)
 
@@ -95,6 +101,9 @@ def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variabl
     """Absolute difference of two arrays, which are broadcast; the mean over all elements.
 
     `reduction` is mean, sum or none. The derivative is 0 where the arrays are equal.
+
+    >>> pg.l1_loss([1.0, 2.0], [1.0, 4.0])
+    tensor(1.)
     """
     return _combined("l1_loss", abs(subtract(x, target)), reduction)
 
@@ -107,6 +116,9 @@ def huber_loss(
 
     The arrays are broadcast; `reduction` is mean, sum or none. After P. J. Huber, Robust
     estimation of a location parameter, 1964. Raises `ArgumentError` unless `delta` is positive.
+
+    >>> pg.huber_loss([1.0, 2.0], [1.0, 4.0])
+    tensor(0.75)
     """
     limit = require_number("delta", delta)
     if not limit > 0.0:
@@ -127,6 +139,9 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
     right prediction costs 0, a certain and wrong one infinity; from logits,
     `binary_cross_entropy_with_logits` has neither. `reduction` is mean, sum or none. Raises
     `ShapeError` for a target that does not broadcast to the shape of `x`.
+
+    >>> print(f"{pg.binary_cross_entropy([0.5], [1.0]):.4f}")
+    0.6931
     """
     chance = lift(x, floating(x))
     wanted = _target("binary_cross_entropy", chance, target)
@@ -144,6 +159,9 @@ def binary_cross_entropy_with_logits(
 
     It is `target * softplus(-x) + (1 - target) * softplus(x)`, where nothing cancels. `target`,
     `reduction` and errors are those of `binary_cross_entropy`.
+
+    >>> print(f"{pg.binary_cross_entropy_with_logits([0.0], [1.0]):.4f}")
+    0.6931
     """
     logit = lift(x, floating(x))
     wanted = _target("binary_cross_entropy_with_logits", logit, target)

@@ -87,13 +87,21 @@ def _each(shaped: Any, arrays: Sequence[ArrayLike]) -> Any:
 
 @public
 def atleast_1d(*arrays: ArrayLike) -> Any:
-    """The array with at least one axis; of several arrays a tuple."""
+    """The array with at least one axis; of several arrays a tuple.
+
+    >>> pg.atleast_1d(1.0)
+    tensor([1.])
+    """
     return _each(_one_axis, arrays)
 
 
 @public
 def atleast_2d(*arrays: ArrayLike) -> Any:
-    """The array with at least two axes, new ones in front; of several arrays a tuple."""
+    """The array with at least two axes, new ones in front; of several arrays a tuple.
+
+    >>> pg.atleast_2d([1.0, 2.0])
+    tensor([[1., 2.]])
+    """
     return _each(_two_axes, arrays)
 
 
@@ -102,6 +110,9 @@ def atleast_3d(*arrays: ArrayLike) -> Any:
     """The array with at least three axes; of several arrays a tuple.
 
     A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of extent one.
+
+    >>> pg.atleast_3d([1.0, 2.0]).shape
+    (1, 2, 1)
     """
     return _each(_three_axes, arrays)
 
@@ -111,6 +122,9 @@ def hstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Arrays one after the other along the second axis, vectors along their only one.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+
+    >>> pg.hstack([[1.0, 2.0], [3.0]])
+    tensor([1., 2., 3.])
     """
     parts = [_one_axis(x) for x in _items("hstack", arrays)]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1)
@@ -121,6 +135,10 @@ def vstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Arrays one below the other along the first axis; vectors are rows.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+
+    >>> pg.vstack([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     return concatenate([_two_axes(x) for x in _items("vstack", arrays)], 0)
 
@@ -130,6 +148,9 @@ def dstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Arrays one behind the other along the third axis, which vectors and matrices get.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+
+    >>> pg.dstack([[1.0, 2.0], [3.0, 4.0]]).shape
+    (1, 2, 2)
     """
     return concatenate([_three_axes(x) for x in _items("dstack", arrays)], 2)
 
@@ -139,6 +160,10 @@ def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
     """Vectors as the columns of a matrix, matrices beside them as they are.
 
     Raises `ShapeError` if numbers of rows differ and `ArgumentError` for an empty list.
+
+    >>> pg.column_stack([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 3.],
+            [2., 4.]])
     """
     parts = [reshaped(x, (x.size, 1)) if x.ndim < 2 else x for x in _items("column_stack", arrays)]
     return concatenate(parts, 1)
@@ -150,6 +175,9 @@ def block(arrays: Any) -> Variable:
 
     Raises `ArgumentError` for lists that are nested to different depths or empty, and `ShapeError`
     for blocks that do not fit.
+
+    >>> pg.block([[np.eye(1), np.zeros((1, 1))]])
+    tensor([[1., 0.]])
     """
     depth = _depth(arrays)
     ndim = max(depth, *[lift(x).ndim for x in _leaves(arrays)])
@@ -184,6 +212,9 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
     """The arrays, each repeated to the shape that all of them broadcast to.
 
     Raises `ShapeError` if there is none.
+
+    >>> pg.broadcast_arrays([1.0, 2.0], 3.0)
+    (tensor([1., 2.]), tensor([3., 3.]))
     """
     shape = common_shape("broadcast_arrays", *args)
     return tuple([broadcasted(lift(x), shape) for x in args])
@@ -194,6 +225,9 @@ def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable
     """`x` with `values` behind it along `axis`; without one, all elements of both in a row.
 
     Raises `ShapeError` if other extents differ.
+
+    >>> pg.append([1.0, 2.0], 3.0)
+    tensor([1., 2., 3.])
     """
     return concatenate([lift(x), lift(values)], axis)
 
@@ -204,6 +238,9 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant. Raises `BoundsError`
     for an index that there is not.
+
+    >>> pg.delete([1.0, 2.0, 3.0], 1)
+    tensor([1., 3.])
     """
     require_fixed("obj", obj)
     value, number = _along("delete", x, axis)
@@ -217,6 +254,9 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant; `values` are
     broadcast. The dtype is that of `x`. Raises `BoundsError` for a place that there is not.
+
+    >>> pg.insert([1.0, 3.0], 1, 2.0)
+    tensor([1., 2., 3.])
     """
     require_fixed("obj", obj)
     value, number = _along("insert", x, axis)
@@ -259,13 +299,22 @@ def _taken(x: Variable, places: Any, axis: int) -> Variable:
 
 @public
 def fliplr(x: ArrayLike) -> Variable:
-    """`x` with the order along its second axis turned round; `ShapeError` for less than two."""
+    """`x` with the order along its second axis turned round; `ShapeError` for less than two.
+
+    >>> pg.fliplr([[1.0, 2.0]])
+    tensor([[2., 1.]])
+    """
     return flip(_with_axes("fliplr", x, 2), 1)
 
 
 @public
 def flipud(x: ArrayLike) -> Variable:
-    """`x` with the order along its first axis turned round; `ShapeError` for a 0-d array."""
+    """`x` with the order along its first axis turned round; `ShapeError` for a 0-d array.
+
+    >>> pg.flipud([[1.0], [2.0]])
+    tensor([[2.],
+            [1.]])
+    """
     return flip(_with_axes("flipud", x, 1), 0)
 
 
@@ -281,6 +330,10 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
     """`x` turned `k` times by a quarter, from the first of two axes towards the second.
 
     Raises `ShapeError` for axes that `x` lacks and `ArgumentError` for other than two.
+
+    >>> pg.rot90([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[2., 4.],
+            [1., 3.]])
     """
     value, entries = lift(x), entries_of(axes)
     turns = require_integer("rot90", k) % 4
@@ -300,7 +353,11 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
 
 @public
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
-    """`x` with `axis` moved to before the place `start`; `moveaxis` says the same more simply."""
+    """`x` with `axis` moved to before the place `start`; `moveaxis` says the same more simply.
+
+    >>> pg.rollaxis(np.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     value = lift(x)
     number, place = axis_of("rollaxis", value, axis), require_integer("rollaxis", start)
     place = place + value.ndim if place < 0 else place
@@ -316,6 +373,9 @@ def unstack(x: ArrayLike, *, axis: int = 0) -> tuple[Variable, ...]:
     """The parts of `x` along `axis`, which they lack, as a tuple.
 
     Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.unstack([[1.0, 2.0], [3.0, 4.0]])
+    (tensor([1., 2.]), tensor([3., 4.]))
     """
     value = lift(x)
     number = axis_of("unstack", value, axis)
@@ -329,6 +389,9 @@ def array_split(
     """Consecutive parts of `x` along `axis`; of a number of parts the first are longer by one.
 
     A sequence gives the indices at which to cut. Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.array_split([1.0, 2.0, 3.0], 2)
+    [tensor([1., 2.]), tensor([3.])]
     """
     value = lift(x)
     if not isinstance(indices_or_sections, int | np.integer):
@@ -351,6 +414,9 @@ def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
     """Equal parts of `x`, or those between indices, along the second axis; of a vector its only.
 
     Raises `ShapeError` if the parts would not be equal.
+
+    >>> pg.hsplit([1.0, 2.0, 3.0, 4.0], 2)
+    [tensor([1., 2.]), tensor([3., 4.])]
     """
     return _split_along("hsplit", x, indices_or_sections, 1 if lift(x).ndim > 1 else 0, 1)
 
@@ -360,6 +426,9 @@ def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
     """Equal parts of `x`, or those between indices, along the first axis of at least two.
 
     Raises `ShapeError` if the parts would not be equal.
+
+    >>> pg.vsplit([[1.0], [2.0]], 2)
+    [tensor([[1.]]), tensor([[2.]])]
     """
     return _split_along("vsplit", x, indices_or_sections, 0, 2)
 
@@ -369,6 +438,9 @@ def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
     """Equal parts of `x`, or those between indices, along the third axis.
 
     Raises `ShapeError` if the parts would not be equal.
+
+    >>> [a.shape for a in pg.dsplit(np.ones((1, 1, 4)), 2)]
+    [(1, 1, 2), (1, 1, 2)]
     """
     return _split_along("dsplit", x, indices_or_sections, 2, 3)
 
@@ -378,6 +450,9 @@ def resize(x: ArrayLike, new_shape: Any) -> Variable:
     """The elements of `x` in row-major order, repeated as often as it takes, in another shape.
 
     Zeros if `x` has none. Raises `ShapeError` for a negative extent.
+
+    >>> pg.resize([1.0, 2.0], (3,))
+    tensor([1., 2., 1.])
     """
     value, shape = lift(x), as_shape(new_shape)
     flat, size = reshaped(value, (value.size,)), math.prod(shape)

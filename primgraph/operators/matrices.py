@@ -43,13 +43,22 @@ def assume(x: ArrayLike, *facts: str) -> Variable:
     need not be declared: triangles of `cholesky`, `qr` and `tril`, transposes,
     `a @ a.T + c * eye(n)`. Raises `ShapeError` for what is not square, `DTypeError` for other
     dtypes than floats, `ArgumentError` for other facts.
+
+    >>> a = pg.assume(2.0 * pg.eye(2), "positive_definite")
+    >>> pg.linalg.solve(a, np.ones(2))
+    tensor([0.5, 0.5])
     """
     return emit(assumed, lift(x), facts=tuple(sorted({*facts})))
 
 
 @public
 def matrix_transpose(x: ArrayLike) -> Variable:
-    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes."""
+    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
+
+    >>> pg.matrix_transpose([[1.0, 2.0]])
+    tensor([[1.],
+            [2.]])
+    """
     value = lift(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_transpose takes at least two axes, not {value.type}")
@@ -63,6 +72,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     Complex numbers of `x1` are conjugated, as NumPy conjugates them.
 
     Raises `ShapeError` for operands without axes, and where extents differ along it.
+
+    >>> pg.vecdot([1.0, 2.0], [3.0, 4.0])
+    tensor(11.)
     """
     x, y = lift(x1), lift(x2)
     if x.ndim == 0 or y.ndim == 0:
@@ -79,6 +91,9 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The product of each matrix with a vector; stacks are broadcast.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> pg.matvec([[1.0, 2.0]], [3.0, 4.0])
+    tensor([11.])
     """
     matrix, vector = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
@@ -94,6 +109,9 @@ def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     Complex numbers of the vector are conjugated, as NumPy conjugates them.
 
     Raises `ShapeError` where shapes do not fit.
+
+    >>> pg.vecmat([1.0, 2.0], [[3.0], [4.0]])
+    tensor([11.])
     """
     vector, matrix = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
@@ -121,6 +139,9 @@ def cross(
     `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` stands for all
     three. Of two vectors in the plane the result is the third component alone. Other axes are
     broadcast. Raises `ShapeError` where there are neither two nor three components.
+
+    >>> pg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    tensor([0., 0., 1.])
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -157,7 +178,11 @@ def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
 
 @of_namespace
 def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The sum of the diagonal of each matrix of a stack; see `diagonal`."""
+    """The sum of the diagonal of each matrix of a stack; see `diagonal`.
+
+    >>> pg.linalg.trace([[1.0, 2.0], [3.0, 4.0]])
+    tensor(5.)
+    """
     return sum(diagonal(x, offset=offset), -1)
 
 
@@ -166,6 +191,10 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
     """The product of `n` equal matrices; of the inverse, for a negative `n`.
 
     Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is no integer.
+
+    >>> pg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3)
+    tensor([[1., 3.],
+            [0., 1.]])
     """
     value, count = lift(a), require_integer("matrix_power", n)
     if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
@@ -191,6 +220,9 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
 
     The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less
     than two, `ShapeError` where extents do not fit.
+
+    >>> pg.linalg.multi_dot([[[1.0, 2.0]], [[3.0], [4.0]], [[5.0]]])
+    tensor([[55.]])
     """
     if len(arrays) < 2:
         raise ArgumentError(f"multi_dot takes at least two arrays, not {len(arrays)}")

@@ -72,6 +72,9 @@ def layer_norm(
 
     `weight` and `bias` have the extents of `x` at these axes. float16 is normalised in float32.
     Raises `ShapeError` for other extents and for axes that `x` lacks.
+
+    >>> pg.layer_norm([[1.0, 3.0]], np.ones(2), np.zeros(2), eps=0.0)
+    tensor([[-1.,  1.]])
     """
     value = lift(x, floating(x))
     axes = axes_of("layer_norm", value, axis)
@@ -99,6 +102,11 @@ def batch_norm(
     With `training`, and where none are given, statistics are those of `x` over all other axes,
     with divisor n. float16 is normalised in float32. Raises `ShapeError` for vectors of another
     size.
+
+    >>> zeros, ones = np.zeros(1), np.ones(1)
+    >>> pg.batch_norm([[1.0], [3.0]], zeros, ones, ones, zeros).numpy().round(2)
+    array([[1.],
+           [3.]])
     """
     value = lift(x, floating(x))
     channel = (axis_of("batch_norm", value, axis),)
@@ -133,6 +141,9 @@ def group_norm(
 
     float16 is normalised in float32. Raises `ShapeError` for groups that do not divide the
     channels, and for weights of another size.
+
+    >>> pg.group_norm(np.arange(8.0).reshape(1, 4, 2), 2, np.ones(4), np.zeros(4)).shape
+    (1, 4, 2)
     """
     value, groups = lift(x, floating(x)), require_integer("group_norm: num_groups", num_groups)
     if value.ndim < 2:
@@ -159,6 +170,9 @@ def instance_norm(
     Vedaldi and Lempitsky, Instance normalization, 2016).
 
     float16 is normalised in float32. Raises `ShapeError` where there are no such axes.
+
+    >>> pg.instance_norm(np.arange(8.0).reshape(1, 4, 2), np.ones(4), np.zeros(4)).shape
+    (1, 4, 2)
     """
     value = lift(x, floating(x))
     if value.ndim < 3:
@@ -180,6 +194,9 @@ def rms_norm(
     `weight` has the extents of `x` at these axes; `eps` is the distance from 1 to the next number
     of the dtype unless given. float16 is normalised in float32. Raises `ShapeError` for other
     extents and for axes that `x` lacks.
+
+    >>> pg.rms_norm([[3.0, 3.0]], np.ones(2), eps=0.0)
+    tensor([[1., 1.]])
     """
     value = lift(x, floating(x))
     axes = axes_of("rms_norm", value, axis)

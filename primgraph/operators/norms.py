@@ -112,6 +112,9 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = Fa
     smallest of these), 1 or -1 (of columns), inf or -inf (of rows). Without axes `x` has one or
     two; without `ord` as well the norm is that of all elements. Ties share their slope evenly, and
     at zero it is 0. Raises `ArgumentError` for other orders, `ShapeError` for axes that do not fit.
+
+    >>> pg.linalg.norm([3.0, 4.0])
+    tensor(5.)
     """
     value = _floats(x)
     if axis is None and ord is None:
@@ -132,7 +135,11 @@ def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
 
 @of_namespace
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Variable:
-    """The norm of the matrices in the last two axes; see `norm`."""
+    """The norm of the matrices in the last two axes; see `norm`.
+
+    >>> pg.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
+    tensor(5.)
+    """
     value = _floats(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_norm takes matrices, with at least two axes, not {value.type}")
@@ -144,7 +151,11 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
 def vector_norm(
     x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Variable:
-    """The norm of all elements over the axes, as one vector; see `norm`."""
+    """The norm of all elements over the axes, as one vector; see `norm`.
+
+    >>> pg.linalg.vector_norm([3.0, 4.0])
+    tensor(5.)
+    """
     value = _floats(x)
     given: Any = tuple(range(value.ndim)) if axis is None else axis
     entries = given if isinstance(given, tuple | list) else (given,)
@@ -165,6 +176,9 @@ def cond(x: ArrayLike, p: Order = None) -> Variable:
     for a singular matrix there is one for these; in the other norms a singular matrix is a
     `LinAlgError` of the run. Raises `ShapeError` for matrices without elements, and for those that
     are not square where an inverse is needed.
+
+    >>> print(f"{pg.linalg.cond([[2.0, 0.0], [0.0, 1.0]]):.4f}")
+    2.0000
     """
     value = matrices("cond", x)
     if 0 in value.shape[-2:]:

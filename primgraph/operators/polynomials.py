@@ -49,6 +49,9 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
     """The value at `x` of the polynomial with coefficients `p`, the highest power first.
 
     Computed by Horner's rule. Raises `ShapeError` for coefficients that are no vector.
+
+    >>> pg.polyval([2.0, 1.0], 3.0)
+    tensor(7.)
     """
     coefficients = _coefficients("polyval", p)
     at = lift(x)
@@ -69,13 +72,21 @@ def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
 
 @public
 def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the sum of two polynomials."""
+    """The coefficients of the sum of two polynomials.
+
+    >>> pg.polyadd([1.0, 2.0], [3.0])
+    tensor([1., 5.])
+    """
     return add(*_aligned("polyadd", p1, p2))
 
 
 @public
 def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the difference of two polynomials."""
+    """The coefficients of the difference of two polynomials.
+
+    >>> pg.polysub([1.0, 2.0], [3.0])
+    tensor([ 1., -1.])
+    """
     first, second = _aligned("polysub", p1, p2)
     return add(first, negative(second))
 
@@ -86,13 +97,20 @@ def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
     Leading coefficients that are 0 stay, where NumPy leaves them out: shapes do not depend on
     numbers here.
+
+    >>> pg.polymul([1.0, 1.0], [1.0, -1.0])
+    tensor([ 1.,  0., -1.])
     """
     return convolve(_coefficients("polymul", p1), _coefficients("polymul", p2))
 
 
 @public
 def polyder(p: ArrayLike, m: int = 1) -> Variable:
-    """The coefficients of the derivative of order `m` of a polynomial."""
+    """The coefficients of the derivative of order `m` of a polynomial.
+
+    >>> pg.polyder([1.0, 2.0, 3.0])
+    tensor([2., 2.])
+    """
     value, order = _coefficients("polyder", p), require_integer("polyder", m)
     if order < 0:
         raise ArgumentError(f"polyder takes no derivative of order {order}", hint="use pg.polyint")
@@ -109,6 +127,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
     """The coefficients of the integral of a polynomial, `m` times over, with constants `k`.
 
     These are 0 unless given, one for all or one for each time.
+
+    >>> pg.polyint([2.0, 2.0])
+    tensor([1., 2., 0.])
     """
     value, order = _coefficients("polyint", p), require_integer("polyint", m)
     if order < 0:
@@ -132,6 +153,9 @@ def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Variable, Variable]:
     that stay, its leading zeros included, unlike NumPy's, as shapes are fixed.
 
     Raises `ShapeError` for a divisor without coefficients.
+
+    >>> pg.polydiv([1.0, 3.0, 2.0], [1.0, 1.0])
+    (tensor([1., 2.]), tensor([0.]))
     """
     dtype = floating(u, v)
     left, divisor = (converted(_coefficients("polydiv", p), dtype) for p in (u, v))
@@ -166,6 +190,9 @@ def polyfit(
     polynomial, or is a vector. With `full` come sums of squares, rank, singular values and
     `rcond`; with `cov` the matrix of covariances, by the residuals, or by `w` alone for
     "unscaled". Raises `ShapeError` where shapes do not fit, `ArgumentError` for a negative degree.
+
+    >>> pg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).numpy().round(6)
+    array([2., 1.])
     """
     order = require_integer("polyfit", deg)
     if order < 0:
@@ -206,6 +233,9 @@ def roots(p: ArrayLike) -> Variable:
 
     There is no derivative: `ArgumentError` for a tensor that requires a gradient, and for a
     variable.
+
+    >>> pg.roots([1.0, -3.0, 2.0]).numpy().round(6)
+    array([2., 1.])
     """
     if any(getattr(v, "requires_grad", False) for v in handles((p,))):
         raise ArgumentError("roots has no derivative", hint="pg.roots(p.detach()) gives numbers")

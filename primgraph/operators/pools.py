@@ -251,6 +251,9 @@ def max_pool1d(
     evenly, and NaN stays.
 
     Raises `ShapeError` where there is no place for a window.
+
+    >>> pg.max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
+    tensor([[[3., 4.]]])
     """
     return _largest("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -264,7 +267,11 @@ def max_pool2d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Variable:
-    """`max_pool1d` along two axes; numbers are for all, or one for each."""
+    """`max_pool1d` along two axes; numbers are for all, or one for each.
+
+    >>> pg.max_pool2d(np.ones((1, 1, 4, 4)), 2).shape
+    (1, 1, 2, 2)
+    """
     return _largest("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -277,7 +284,11 @@ def max_pool3d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Variable:
-    """`max_pool1d` along three axes; numbers are for all, or one for each."""
+    """`max_pool1d` along three axes; numbers are for all, or one for each.
+
+    >>> pg.max_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
+    (1, 1, 2, 2, 2)
+    """
     return _largest("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -297,6 +308,9 @@ def avg_pool1d(
     With `divisor_override` sums are divided by that number. float16 is summed in float32.
 
     Raises `ShapeError` where there is no place for a window.
+
+    >>> pg.avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
+    tensor([[[2., 3.]]])
     """
     return _averaged(
         "avg_pool1d",
@@ -321,7 +335,11 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Variable:
-    """`avg_pool1d` along two axes; numbers are for all, or one for each."""
+    """`avg_pool1d` along two axes; numbers are for all, or one for each.
+
+    >>> pg.avg_pool2d(np.ones((1, 1, 4, 4)), 2).shape
+    (1, 1, 2, 2)
+    """
     return _averaged(
         "avg_pool2d",
         2,
@@ -345,7 +363,11 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Variable:
-    """`avg_pool1d` along three axes; numbers are for all, or one for each."""
+    """`avg_pool1d` along three axes; numbers are for all, or one for each.
+
+    >>> pg.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
+    (1, 1, 2, 2, 2)
+    """
     return _averaged(
         "avg_pool3d",
         3,
@@ -365,19 +387,30 @@ def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
     None stands for as many bins as elements. Raises `ArgumentError` for no bins.
+
+    >>> pg.adaptive_max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
+    tensor([[[3., 4.]]])
     """
     return _adapted("adaptive_max_pool1d", 1, x, output_size, largest=True)
 
 
 @operator("x")
 def adaptive_max_pool2d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_max_pool1d` along two axes; None leaves an axis as it is."""
+    """`adaptive_max_pool1d` along two axes; None leaves an axis as it is.
+
+    >>> pg.adaptive_max_pool2d(np.ones((1, 1, 6, 6)), 2).shape
+    (1, 1, 2, 2)
+    """
     return _adapted("adaptive_max_pool2d", 2, x, output_size, largest=True)
 
 
 @operator("x")
 def adaptive_max_pool3d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_max_pool1d` along three axes; None leaves an axis as it is."""
+    """`adaptive_max_pool1d` along three axes; None leaves an axis as it is.
+
+    >>> pg.adaptive_max_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
+    (1, 1, 2, 2, 2)
+    """
     return _adapted("adaptive_max_pool3d", 3, x, output_size, largest=True)
 
 
@@ -387,17 +420,28 @@ def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
     None stands for as many bins as elements. Raises `ArgumentError` for no bins.
+
+    >>> pg.adaptive_avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
+    tensor([[[2., 3.]]])
     """
     return _adapted("adaptive_avg_pool1d", 1, x, output_size, largest=False)
 
 
 @operator("x")
 def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_avg_pool1d` along two axes; None leaves an axis as it is."""
+    """`adaptive_avg_pool1d` along two axes; None leaves an axis as it is.
+
+    >>> pg.adaptive_avg_pool2d(np.ones((1, 1, 6, 6)), 2).shape
+    (1, 1, 2, 2)
+    """
     return _adapted("adaptive_avg_pool2d", 2, x, output_size, largest=False)
 
 
 @operator("x")
 def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_avg_pool1d` along three axes; None leaves an axis as it is."""
+    """`adaptive_avg_pool1d` along three axes; None leaves an axis as it is.
+
+    >>> pg.adaptive_avg_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
+    (1, 1, 2, 2, 2)
+    """
     return _adapted("adaptive_avg_pool3d", 3, x, output_size, largest=False)

@@ -76,6 +76,9 @@ def uniform(
     `key` is an integer, or an array of them whose extents then lead those of the result. The
     result has the default dtype unless `dtype` is given. Raises `DTypeError` for a key that is
     no integer and for dtypes that are no floats.
+
+    >>> pg.uniform(7, (2, 3)).shape
+    (2, 3)
     """
     for role, number in (("low", low), ("high", high)):
         refuse_shape("uniform", role, number)
@@ -95,6 +98,9 @@ def bernoulli(key: ArrayLike, shape: Any = (), p: float = 0.5) -> Variable:
 
     `key` is an integer, or an array of them whose extents then lead those of the result. Raises
     `DTypeError` for a key that is no integer and `ArgumentError` for `p` outside 0 to 1.
+
+    >>> pg.bernoulli(7, (2, 3), 0.5).shape
+    (2, 3)
     """
     return emit(
         constants.random_bernoulli,
@@ -117,6 +123,9 @@ def normal(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
     By the method of Box and Muller (1958), in float64, from two uniform numbers each. `key`,
     `dtype` and errors are those of `uniform`.
+
+    >>> pg.normal(7, (2, 3)).shape
+    (2, 3)
     """
     wanted, extents = float_dtype("normal", dtype), as_shape(shape)
     seed = integer_key("normal", key)
@@ -141,6 +150,9 @@ def dropout(
     `downscale_in_infer` all elements are multiplied by it outside training. `key` is one
     integer; equal keys drop the same elements. Raises `ArgumentError` for a rate outside 0 to
     1, another mode, or an array of keys.
+
+    >>> pg.dropout(np.ones(4), 7, 0.0)
+    tensor([1., 1., 1., 1.])
     """
     value, seed = lift(x, floating(x)), integer_key("dropout", key)
     keep = 1.0 - _probability("rate", rate)

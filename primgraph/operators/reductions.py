@@ -69,6 +69,9 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
     Booleans and integers are summed in 64 bits, as NumPy sums them, unless `dtype` is given; in
     dtype bool the sum is whether any differs from zero. Raises `ShapeError` for axes that `x` lacks
     or that are named twice.
+
+    >>> pg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    tensor([4., 6.])
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
         return any(x, axis, keepdims)
@@ -82,6 +85,9 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
     Booleans and integers are multiplied in 64 bits, as NumPy does, unless `dtype` is given; in
     dtype bool the product is whether all differ from zero. Raises `ShapeError` for axes that `x`
     lacks or that are named twice.
+
+    >>> pg.prod([2.0, 3.0])
+    tensor(6.)
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
         return all(x, axis, keepdims)
@@ -104,6 +110,9 @@ def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Largest element over `axis`, or of all; NaN if there is one.
 
     Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
+
+    >>> pg.max([[1.0, 5.0], [3.0, 2.0]], axis=1)
+    tensor([5., 3.])
     """
     return _extremum("max", p.reduce_max, x, axis, keepdims)
 
@@ -113,6 +122,9 @@ def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Smallest element over `axis`, or of all; NaN if there is one.
 
     Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
+
+    >>> pg.min([[1.0, 5.0], [3.0, 2.0]], axis=1)
+    tensor([1., 2.])
     """
     return _extremum("min", p.reduce_min, x, axis, keepdims)
 
@@ -135,6 +147,9 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
     """Index of the first largest element along `axis`, or in the flattened array.
 
     A NaN counts as largest. Raises `ShapeError` where there are no elements.
+
+    >>> pg.argmax([1.0, 5.0, 2.0])
+    tensor(1, dtype=int64)
     """
     return _position("argmax", p.argmax, x, axis, keepdims)
 
@@ -144,6 +159,9 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
     """Index of the first smallest element along `axis`, or in the flattened array.
 
     A NaN counts as smallest. Raises `ShapeError` where there are no elements.
+
+    >>> pg.argmin([1.0, 5.0, 2.0])
+    tensor(0, dtype=int64)
     """
     return _position("argmin", p.argmin, x, axis, keepdims)
 
@@ -154,6 +172,9 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
 
     Element `i` is the sum of the elements up to and with `i`; in dtype bool, whether one of them
     differs from zero. Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.cumsum([1.0, 2.0, 3.0])
+    tensor([1., 3., 6.])
     """
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
@@ -170,6 +191,9 @@ def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Va
     """How many elements over `axis`, or of all, differ from zero, as int64.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
+
+    >>> pg.count_nonzero([0.0, 5.0, 2.0])
+    tensor(2, dtype=int64)
     """
     return _reduced("count_nonzero", p.reduce_sum, truth(x), axis, keepdims, INT64)
 
@@ -180,6 +204,9 @@ def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
     The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
     that are named twice.
+
+    >>> pg.any([True, False])
+    tensor(True, dtype=bool)
     """
     return greater(_reduced("any", p.reduce_sum, truth(x), axis, keepdims, INT64), 0)
 
@@ -190,6 +217,9 @@ def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
     The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
     that are named twice.
+
+    >>> pg.all([True, False])
+    tensor(False, dtype=bool)
     """
     zeros = invert(truth(x))
     return invert(greater(_reduced("all", p.reduce_sum, zeros, axis, keepdims, INT64), 0))

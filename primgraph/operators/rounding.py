@@ -104,14 +104,22 @@ def _size_of(x: Variable) -> Variable:
 
 @public
 def hypot(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`sqrt(x1**2 + x2**2)`, without overflow; slope 0 at the origin, as `norm` has."""
+    """`sqrt(x1**2 + x2**2)`, without overflow; slope 0 at the origin, as `norm` has.
+
+    >>> pg.hypot(3.0, 4.0)
+    tensor(5.)
+    """
     x, y = _both("hypot", np.hypot, x1, x2)
     return where(logical_or(isinf(x), isinf(y)), math.inf, norm(stack([x, y]), axis=0))
 
 
 @public
 def cbrt(x: ArrayLike) -> Variable:
-    """The real cube root. Its slope is infinite at 0."""
+    """The real cube root. Its slope is infinite at 0.
+
+    >>> pg.cbrt(27.0)
+    tensor(3.)
+    """
     value = _of_float(np.cbrt, x)
     size = _size_of(value)
     root = power(size, 1 / 3)
@@ -125,7 +133,11 @@ def cbrt(x: ArrayLike) -> Variable:
 
 @public
 def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """What division towards zero leaves: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`."""
+    """What division towards zero leaves: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
+
+    >>> pg.fmod(-7.0, 3.0)
+    tensor(-1.)
+    """
     x, y = _both("fmod", np.fmod, x1, x2)
     if x.dtype.kind in "ub":
         return remainder(x, y)
@@ -140,28 +152,44 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The larger of two elements; of a NaN and a number the number."""
+    """The larger of two elements; of a NaN and a number the number.
+
+    >>> pg.fmax([1.0, np.nan], [0.0, 2.0])
+    tensor([1., 2.])
+    """
     x, y = _both("fmax", np.fmax, x1, x2)
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 @public
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The smaller of two elements; of a NaN and a number the number."""
+    """The smaller of two elements; of a NaN and a number the number.
+
+    >>> pg.fmin([1.0, np.nan], [0.0, 2.0])
+    tensor([0., 2.])
+    """
     x, y = _both("fmin", np.fmin, x1, x2)
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
 
 @public
 def heaviside(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """0 below zero, 1 above, and `x2` at zero; NaN for NaN."""
+    """0 below zero, 1 above, and `x2` at zero; NaN for NaN.
+
+    >>> pg.heaviside([-1.0, 0.0, 1.0], 0.5)
+    tensor([0. , 0.5, 1. ])
+    """
     x, y = _both("heaviside", np.heaviside, x1, x2)
     return where(isnan(x), x, where(equal(x, 0), y, where(less(x, 0), lift(0.0, x.dtype), 1.0)))
 
 
 @public
 def signbit(x: ArrayLike) -> Variable:
-    """Whether elements are negative, -0.0 included; of a NaN it is false."""
+    """Whether elements are negative, -0.0 included; of a NaN it is false.
+
+    >>> pg.signbit([-1.0, 1.0])
+    tensor([ True, False], dtype=bool)
+    """
     value = lift(x)
     if value.dtype.kind == "f":
         # The angle of -0.0 before the negative axis is -pi.
@@ -172,7 +200,11 @@ def signbit(x: ArrayLike) -> Variable:
 
 @public
 def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The size of `x1` with the sign of `x2`, whose -0.0 counts as negative."""
+    """The size of `x1` with the sign of `x2`, whose -0.0 counts as negative.
+
+    >>> pg.copysign([1.0, 2.0], [-1.0, 1.0])
+    tensor([-1.,  2.])
+    """
     x, y = _both("copysign", np.copysign, x1, x2)
     size = abs(x)
     return where(signbit(y), -size, size)
@@ -180,7 +212,11 @@ def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trunc(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero; the derivative is zero. Integers stay as they are."""
+    """Elements rounded towards zero; the derivative is zero. Integers stay as they are.
+
+    >>> pg.trunc([-1.7, 1.7])
+    tensor([-1.,  1.])
+    """
     value = lift(x)
     if value.dtype.kind != "f":
         ufunc_dtypes(np.trunc, value)
@@ -196,31 +232,51 @@ def rint(x: ArrayLike) -> Variable:
 
 @public
 def fix(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero, as `trunc` rounds them."""
+    """Elements rounded towards zero, as `trunc` rounds them.
+
+    >>> pg.fix([-1.7, 1.7])
+    tensor([-1.,  1.])
+    """
     return trunc(x)
 
 
 @public
 def fabs(x: ArrayLike) -> Variable:
-    """Absolute value as a float, with derivative 0 at 0."""
+    """Absolute value as a float, with derivative 0 at 0.
+
+    >>> pg.fabs([-1.0, 2.0])
+    tensor([1., 2.])
+    """
     return abs(_of_float(np.fabs, x))
 
 
 @public
 def deg2rad(x: ArrayLike) -> Variable:
-    """Degrees as radians."""
+    """Degrees as radians.
+
+    >>> pg.deg2rad(0.0)
+    tensor(0.)
+    """
     return multiply(_of_float(np.deg2rad, x), math.pi / 180)
 
 
 @public
 def rad2deg(x: ArrayLike) -> Variable:
-    """Radians as degrees."""
+    """Radians as degrees.
+
+    >>> pg.rad2deg(np.pi)
+    tensor(180.)
+    """
     return multiply(_of_float(np.rad2deg, x), 180 / math.pi)
 
 
 @public
 def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`log2(2**x1 + 2**x2)`, without overflow."""
+    """`log2(2**x1 + 2**x2)`, without overflow.
+
+    >>> pg.logaddexp2(3.0, 3.0)
+    tensor(4.)
+    """
     x, y = _both("logaddexp2", np.logaddexp2, x1, x2)
     return logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
 
@@ -230,6 +286,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """`x1` to the power `x2` in float64, negative whole exponents of integers included.
 
     With complex operands it is in complex128.
+
+    >>> pg.float_power([2, 3], 2)
+    tensor([4., 9.])
     """
     dtype = ufunc_dtypes(np.float_power, x1, x2)[-1]
     base = converted(lift(x1), dtype)
@@ -239,13 +298,21 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
-    """Quotients rounded down, and what they leave: `floor_divide` and `remainder`."""
+    """Quotients rounded down, and what they leave: `floor_divide` and `remainder`.
+
+    >>> pg.divmod(7, 3)
+    (tensor(2, dtype=int64), tensor(1, dtype=int64))
+    """
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
 @public
 def modf(x: ArrayLike) -> tuple[Variable, Variable]:
-    """What is behind the point, and what is before it, both with the sign of `x`."""
+    """What is behind the point, and what is before it, both with the sign of `x`.
+
+    >>> pg.modf(1.5)
+    (tensor(0.5), tensor(1.))
+    """
     value = _of_float(np.modf, x)
     whole = trunc(value)
     left = where(isinf(value), 0.0, value - whole)
@@ -258,6 +325,9 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
     The factor is multiplied in three powers of two, of which none over- or underflows unless the
     result does.
+
+    >>> pg.ldexp(3.0, 2)
+    tensor(12.)
     """
     dtype = floating(x1)
     if floating(x1, x2).kind == "c":
@@ -292,6 +362,9 @@ def nan_to_num(
     """`x` with numbers for what is no finite one: NaN as `nan`, infinities as the largest floats.
 
     No derivative goes through what was replaced. `copy` means nothing, as values never change.
+
+    >>> pg.nan_to_num([1.0, np.nan])
+    tensor([1., 0.])
     """
     value = lift(x)
     if value.type.is_complex:
@@ -309,13 +382,21 @@ def nan_to_num(
 
 @public
 def isposinf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and positive."""
+    """Whether elements are infinite and positive.
+
+    >>> pg.isposinf([-np.inf, np.inf])
+    tensor([False,  True], dtype=bool)
+    """
     return logical_and(isinf(x), lift(x) > 0)
 
 
 @public
 def isneginf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and negative."""
+    """Whether elements are infinite and negative.
+
+    >>> pg.isneginf([-np.inf, np.inf])
+    tensor([ True, False], dtype=bool)
+    """
     return logical_and(isinf(x), lift(x) < 0)
 
 
@@ -330,6 +411,9 @@ def isclose(
     """Whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
     Two NaN are not, unless `equal_nan`.
+
+    >>> pg.isclose([1.0, 2.0], [1.0, 2.1])
+    tensor([ True, False], dtype=bool)
     """
     x, y = promoted(x1, x2, name="isclose")
     if not x.type.is_inexact:
@@ -349,13 +433,21 @@ def allclose(
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Variable:
-    """Whether all elements of two arrays are close to each other; see `isclose`."""
+    """Whether all elements of two arrays are close to each other; see `isclose`.
+
+    >>> pg.allclose([1.0], [1.0 + 1e-9])
+    tensor(True, dtype=bool)
+    """
     return all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
 @public
 def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variable:
-    """Whether two arrays have one shape and equal elements, as a 0-d boolean."""
+    """Whether two arrays have one shape and equal elements, as a 0-d boolean.
+
+    >>> pg.array_equal([1.0, 2.0], [1.0, 2.0])
+    tensor(True, dtype=bool)
+    """
     if type_of(x1).shape != type_of(x2).shape:
         return full((), False, BOOL)
     same = equal(x1, x2)
@@ -366,7 +458,11 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variab
 
 @public
 def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Whether two arrays are equal where one is broadcast to the other, as a 0-d boolean."""
+    """Whether two arrays are equal where one is broadcast to the other, as a 0-d boolean.
+
+    >>> pg.array_equiv([1.0, 1.0], 1.0)
+    tensor(True, dtype=bool)
+    """
     first, second = type_of(x1).shape, type_of(x2).shape
     if not (broadcasts_to(first, second) or broadcasts_to(second, first)):
         return full((), False, BOOL)
@@ -375,7 +471,11 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def sinc(x: ArrayLike) -> Variable:
-    """`sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are right too."""
+    """`sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are right too.
+
+    >>> pg.sinc(0.0)
+    tensor(1.)
+    """
     value = lift(x, fractional(x))
     angle = value * math.pi
     near = abs(angle) < _SMALL

@@ -41,6 +41,9 @@ def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Vari
 
     Element `i` is the product of the elements up to and with `i`; slopes are right at zeros, too.
     Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.cumprod([1.0, 2.0, 3.0])
+    tensor([1., 2., 6.])
     """
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
@@ -55,6 +58,9 @@ def cumulative_sum(
     """Running sum along `axis`, which a vector need not name; from 0 on with `include_initial`.
 
     Raises `ArgumentError` for several axes of which none is named.
+
+    >>> pg.cumulative_sum([1.0, 2.0, 3.0])
+    tensor([1., 3., 6.])
     """
     value, number = _named_line("cumulative_sum", lift(x), axis)
     found = cumsum(value, number, dtype=dtype)
@@ -70,6 +76,9 @@ def cumulative_prod(
     """Running product along `axis`, which a vector need not name; from 1 on with `include_initial`.
 
     Raises `ArgumentError` for several axes of which none is named.
+
+    >>> pg.cumulative_prod([1.0, 2.0, 3.0])
+    tensor([1., 2., 6.])
     """
     value, number = _named_line("cumulative_prod", lift(x), axis)
     found = cumprod(value, number, dtype=dtype)
@@ -97,6 +106,9 @@ def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
 
     Its slope is that of the first element that has reached it. From a NaN on it is NaN. Raises
     `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.cummax([1.0, 3.0, 2.0])
+    tensor([1., 3., 3.])
     """
     value, number = _line("cummax", lift(x), axis)
     return emit(running.cummax, value, axis=number)
@@ -104,7 +116,11 @@ def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
-    """The smallest element so far along `axis`; see `cummax`."""
+    """The smallest element so far along `axis`; see `cummax`.
+
+    >>> pg.cummin([3.0, 1.0, 2.0])
+    tensor([3., 1., 1.])
+    """
     value, number = _line("cummin", lift(x), axis)
     return emit(running.cummin, value, axis=number)
 
@@ -115,6 +131,9 @@ def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
 
     It is added up by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
     lacks, `UnknownSizeError` where the number of elements is not known.
+
+    >>> pg.logcumsumexp([0.0, 0.0]).numpy().round(4)
+    array([0.    , 0.6931])
     """
     value = lift(x)
     value = value if value.type.is_float else converted(value, FLOAT64)

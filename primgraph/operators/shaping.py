@@ -67,6 +67,10 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
 
     With `order="F"` in column-major order. "A" and "K" are "C": values have no order in memory.
     Raises `ShapeError` if the sizes differ, `ArgumentError` for another order.
+
+    >>> pg.reshape([1.0, 2.0, 3.0, 4.0], (2, -1))
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     _require_static("a shape", shape)
     value = lift(x)
@@ -95,14 +99,22 @@ def _turned(x: Variable) -> Variable:
 
 @public
 def flatten(x: ArrayLike, order: str = "C") -> Variable:
-    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`."""
+    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`.
+
+    >>> pg.flatten([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 2., 3., 4.])
+    """
     value = lift(x)
     return reshaped(_turned(value) if _is_reversed(order) else value, (value.size,))
 
 
 @public
 def ravel(x: ArrayLike, order: str = "C") -> Variable:
-    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`."""
+    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`.
+
+    >>> pg.ravel([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 2., 3., 4.])
+    """
     return flatten(x, order)
 
 
@@ -111,6 +123,10 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     """`x` repeated along new leading axes and along axes of extent one.
 
     Raises `ShapeError` if NumPy's rule does not lead from the shape of `x` to `shape`.
+
+    >>> pg.broadcast_to([1.0, 2.0], (2, 2))
+    tensor([[1., 2.],
+            [1., 2.]])
     """
     _require_static("a shape", shape)
     value, wanted = lift(x), as_shape(shape)
@@ -124,6 +140,10 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     """Axis `i` of the result is axis `axes[i]` of `x`; without `axes` the order is reversed.
 
     Raises `ShapeError` if `axes` is not a permutation of the axes.
+
+    >>> pg.transpose([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 3.],
+            [2., 4.]])
     """
     value = lift(x)
     if axes is None:
@@ -146,6 +166,9 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
     """`x` with the axes `axis1` and `axis2` exchanged; negative axes count from the back.
 
     Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
     """
     value = lift(x)
     first, second = (axis_of("swapaxes", value, a) for a in (axis1, axis2))
@@ -159,6 +182,9 @@ def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
     """`x` with the axes `source` at the places `destination`; the others keep their order.
 
     Raises `ShapeError` for axes that are named twice, or that are more on one side.
+
+    >>> pg.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     value = lift(x)
     sources, targets = (_ordered_axes(value, a) for a in (source, destination))
@@ -184,6 +210,9 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     """`x` without the axes of extent one, or without those that `axis` names.
 
     Raises `ShapeError` if a named axis has another extent.
+
+    >>> pg.squeeze([[1.0, 2.0]])
+    tensor([1., 2.])
     """
     value = lift(x)
     if axis is None:
@@ -202,6 +231,9 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     """`x` with new axes of extent one at the places `axis` of the result.
 
     Raises `ShapeError` for a place that the result lacks or that is named twice.
+
+    >>> pg.unsqueeze([1.0, 2.0], 0)
+    tensor([[1., 2.]])
     """
     value = lift(x)
     entries = entries_of(axis)
@@ -223,6 +255,10 @@ def tril(x: ArrayLike, k: int = 0) -> Variable:
 
     A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
     array.
+
+    >>> pg.tril([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 0.],
+            [3., 4.]])
     """
     value = lift(x)
     return where(_below(value, "tril", require_integer("tril", k)), value, _zero(value))
@@ -234,6 +270,10 @@ def triu(x: ArrayLike, k: int = 0) -> Variable:
 
     A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
     array.
+
+    >>> pg.triu([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [0., 4.]])
     """
     value = lift(x)
     return where(_below(value, "triu", require_integer("triu", k) - 1), _zero(value), value)

@@ -64,6 +64,9 @@ def sort(
 
     `kind` and `stable` make no difference: equal elements stay in their order, and each has its
     own slope. Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.sort([3.0, 1.0, 2.0])
+    tensor([1., 2., 3.])
     """
     value, number = _line("sort", x, axis)
     return emit(sorting.sort, value, axis=number)
@@ -73,7 +76,11 @@ def sort(
 def argsort(
     x: ArrayLike, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
 ) -> Variable:
-    """Positions along `axis`, as int64, of the elements in ascending order; see `sort`."""
+    """Positions along `axis`, as int64, of the elements in ascending order; see `sort`.
+
+    >>> pg.argsort([3.0, 1.0, 2.0])
+    tensor([1, 2, 0], dtype=int64)
+    """
     value, number = _line("argsort", x, axis)
     return emit(sorting.argsort, value, axis=number)
 
@@ -84,6 +91,9 @@ def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> 
 
     Smaller ones are before it and larger ones behind, here in ascending order. Raises `ShapeError`
     for an axis that `x` lacks, `ArgumentError` for positions that are out of bounds.
+
+    >>> pg.partition([3.0, 1.0, 2.0], 1)[1]
+    tensor(2.)
     """
     value, number = _line("partition", x, axis)
     _require_within("partition", kth, value.shape[number])
@@ -92,7 +102,11 @@ def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> 
 
 @public
 def argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Variable:
-    """Positions along `axis` of what `partition` gives, as int64."""
+    """Positions along `axis` of what `partition` gives, as int64.
+
+    >>> pg.argpartition([3.0, 1.0, 2.0], 1)[1]
+    tensor(2, dtype=int64)
+    """
     value, number = _line("argpartition", x, axis)
     _require_within("argpartition", kth, value.shape[number])
     return emit(sorting.argsort, value, axis=number)
@@ -111,6 +125,9 @@ def lexsort(keys: Sequence[ArrayLike] | ArrayLike, axis: int = -1) -> Variable:
     most.
 
     Raises `ShapeError` for keys of different shapes, `ArgumentError` if there are none.
+
+    >>> pg.lexsort([[3, 1, 2]])
+    tensor([1, 2, 0], dtype=int64)
     """
     given = [lift(k) for k in keys]  # type: ignore[union-attr]
     if not given:
@@ -135,6 +152,9 @@ def searchsorted(
     That is before elements that are equal, or behind them if `side` is "right". `sorter` has the
     positions that put `x` in ascending order. Raises `ShapeError` if `x` is no vector,
     `ArgumentError` for another side.
+
+    >>> pg.searchsorted([1.0, 2.0, 3.0], 2.5)
+    tensor(2, dtype=int64)
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted takes side 'left' or 'right', not {side!r:.40}")
@@ -154,6 +174,9 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False) -> Variable:
     Bin `i` holds `bins[i - 1] <= x < bins[i]`; if `right` its upper bound, and not its lower one.
     Raises `ShapeError` for bins that are no vector, `ArgumentError` for numbers that are in no
     order; other arrays are taken to be ascending or descending.
+
+    >>> pg.digitize([0.5, 1.5], [0.0, 1.0, 2.0])
+    tensor([1, 2], dtype=int64)
     """
     side = "left" if right else "right"
     if not isinstance(bins, Variable):
@@ -196,6 +219,9 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
 
     Of equal elements the first comes first; NaNs are the largest. Raises `ShapeError` for an axis
     that `x` lacks, `ArgumentError` where there are less than `k`.
+
+    >>> pg.top_k([3.0, 1.0, 2.0], 2)
+    TopK(values=tensor([3., 2.]), indices=tensor([0, 2], dtype=int64))
     """
     return TopK(*_top_k(x, k, axis))
 
@@ -327,6 +353,9 @@ def quantile(
     element is NaN the result is. The slope is that of the elements between which a quantile lies.
     Raises `ShapeError` for no elements, `ArgumentError` for another method, `UnknownSizeError`
     where the number of elements is not known.
+
+    >>> pg.quantile([1.0, 2.0, 3.0], 0.5)
+    tensor(2.)
     """
     return _quantile("quantile", x, q, axis, method, keepdims)
 
@@ -335,12 +364,20 @@ def quantile(
 def percentile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q / 100`; see `quantile`."""
+    """The quantiles `q / 100`; see `quantile`.
+
+    >>> pg.percentile([1.0, 2.0, 3.0], 50.0)
+    tensor(2.)
+    """
     parts = q / 100 if isinstance(q, Variable) else _numbers("percentile", q) / 100
     return _quantile("percentile", x, parts, axis, method, keepdims)
 
 
 @public
 def median(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The element in the middle, or the mean of the two there; see `quantile`."""
+    """The element in the middle, or the mean of the two there; see `quantile`.
+
+    >>> pg.median([3.0, 1.0, 2.0])
+    tensor(2.)
+    """
     return _quantile("median", x, 0.5, axis, "linear", keepdims)

@@ -101,13 +101,20 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
     the gradient is symmetric, or Hermitian. Eigenvectors of eigenvalues that
     are repeated do not turn towards each other. Raises `ShapeError` for matrices that are not
     square; no convergence is a `LinAlgError` of the run.
+
+    >>> pg.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
+    tensor([2., 3.])
     """
     return EighResult(*_eigh(a, UPLO))
 
 
 @of_namespace
 def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
-    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`."""
+    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`.
+
+    >>> pg.linalg.eigvalsh([[2.0, 0.0], [0.0, 3.0]])
+    tensor([2., 3.])
+    """
     return emit_all(spectra.eigh, _symmetric("eigvalsh", a, UPLO))[0]
 
 
@@ -126,6 +133,9 @@ def svd(
     rows as there are singular values if not `full_matrices`. Without `compute_uv` these are the
     result. Vectors of repeated singular values do not turn towards each other. `hermitian` makes no
     difference. Raises `ShapeError` for what has less than two axes.
+
+    >>> [a.shape for a in pg.linalg.svd(np.ones((3, 2)), full_matrices=False)]
+    [(3, 2), (2,), (2, 2)]
     """
     if not compute_uv:
         return svdvals(a)
@@ -134,7 +144,11 @@ def svd(
 
 @of_namespace
 def svdvals(x: ArrayLike) -> Variable:
-    """The singular values of each matrix, in descending order."""
+    """The singular values of each matrix, in descending order.
+
+    >>> pg.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]).numpy().round(6)
+    array([4., 3.])
+    """
     return emit_all(spectra.svd, matrices("svdvals", x), full=False)[1]
 
 
@@ -151,6 +165,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
     Mode "r" gives `R` alone. Slopes need the first columns to be independent: a triangle that is
     singular is a `LinAlgError` of the run. Raises `ArgumentError` for other modes, "raw" among
     them, `ShapeError` for what has less than two axes.
+
+    >>> [a.shape for a in pg.linalg.qr(np.ones((3, 2)))]
+    [(3, 2), (2, 2)]
     """
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr takes mode 'reduced', 'complete' or 'r', not {mode!r:.40}")
@@ -178,6 +195,10 @@ def pinv(
     Singular values up to `rcond` (or `rtol`) times the largest one count as zero; it is a number,
     1e-15 unless given. The derivative is that of matrices of constant rank (Golub and Pereyra).
     `hermitian` makes no difference. Raises `ShapeError` for what has less than two axes.
+
+    >>> pg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy().round(6)
+    array([[0.5, 0. ],
+           [0. , 0. ]])
     """
     given = rcond if rtol is None else rtol
     limit = 1e-15 if given is None else require_number("pinv", given)
@@ -217,6 +238,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult
     values, of which those up to `rcond` times the largest one count as zero. As shapes are fixed,
     there are sums of squares for all matrices with more rows than columns, and no others. Raises
     `ShapeError` where shapes do not fit.
+
+    >>> pg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])[0].numpy().round(6)
+    array([2.])
     """
     return LstsqResult(*_lstsq(a, b, rcond))
 
@@ -240,6 +264,9 @@ def matrix_rank(
 
     Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
     larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.
+
+    >>> pg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+    tensor(1, dtype=int64)
     """
     if tol is not None and rtol is not None:
         raise ArgumentError("matrix_rank takes tol or rtol, not both")

@@ -74,6 +74,9 @@ def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
     float16 is summed in float32. The mean of no elements is NaN. Raises `ShapeError` for axes
     that `x` lacks or that are named twice.
+
+    >>> pg.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    tensor([2., 3.])
     """
     value = lift(x)
     return narrow(_mean(wide(value), axes_of("mean", value, axis), keepdims), value)
@@ -137,6 +140,9 @@ def var(
     float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
     lacks or that are named twice. `correction` is
     NumPy's other name of `ddof`, which is 0 unless given.
+
+    >>> pg.var([1.0, 3.0])
+    tensor(1.)
     """
     freedom = either("var", ddof=ddof, correction=correction)
     return var_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
@@ -165,6 +171,9 @@ def std(
     Where all elements are equal it is 0, with the subgradient 0, as `norm` has. float16 is summed
     in float32; integers give float64. Raises `ShapeError` for axes that `x` lacks or that are
     named twice. `correction` is NumPy's other name of `ddof`, which is 0 unless given.
+
+    >>> pg.std([1.0, 3.0])
+    tensor(1.)
     """
     freedom = either("std", ddof=ddof, correction=correction)
     return std_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
@@ -183,6 +192,9 @@ def norm(
     `ShapeError` for axes that `x` lacks, that are named twice, or that are more than two.
 
         pg.norm(np.diag([3.0, 4.0]), "nuc")  # tensor(7.)
+
+    >>> pg.norm([3.0, 4.0])
+    tensor(5.)
     """
     value = lift(x)
     elements = wide(value)
@@ -253,5 +265,8 @@ def logsumexp(
     Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. `b` and `x`
     are broadcast; where `b` is 0, `x` takes no part, and where the sum is negative, the result
     is NaN. Raises `ShapeError` for axes that the operands lack or that are named twice.
+
+    >>> print(f"{pg.logsumexp([0.0, 0.0]):.4f}")
+    0.6931
     """
     return logsumexp_(x, axis, keepdims) if b is None else _weighted_logsumexp(x, b, axis, keepdims)

@@ -124,6 +124,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Variable:
     A vector `b` of shape (n,) gives solutions of shape (..., n), any other is a stack of matrices
     (..., n, k); stacks are broadcast. Derivatives are those of `inv(a) @ b`, by solving again.
     Raises `ShapeError` where shapes do not fit; a singular matrix is a `LinAlgError` of the run.
+
+    >>> pg.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0])
+    tensor([1., 1.])
     """
     dtype = lapack_dtype("solve", a, b)
     matrix, right = square_matrices("solve", lift(a, dtype)), lift(b, dtype)
@@ -156,6 +159,9 @@ def solve_triangular(
     As in scipy.linalg, `trans` 1 or "T" solves with the transpose, 2 or "C" with the adjoint, and
     with `unit_diagonal` the diagonal counts as ones. Elements outside the triangle are not read,
     and have slope 0. Shapes are those of `solve`.
+
+    >>> pg.linalg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True)
+    tensor([1., 2.])
     """
     if trans not in _TRANSPOSED:
         raise ArgumentError(
@@ -185,6 +191,10 @@ def inv(a: ArrayLike) -> Variable:
 
     Raises `ShapeError` for matrices that are not square; a singular one is a `LinAlgError` of the
     run. For `inv(a) @ b` there is `solve(a, b)`, which is faster and more accurate.
+
+    >>> pg.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
+    tensor([[0.5 , 0.  ],
+            [0.  , 0.25]])
     """
     return emit(systems.inv, square_matrices("inv", a))
 
@@ -197,6 +207,10 @@ def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     of `a` is read, the upper one if `upper`. The derivative is that along symmetric or Hermitian
     matrices, so that the gradient is one. Raises `ShapeError` for matrices
     that are not square; one that is not positive definite is a `LinAlgError` of the run.
+
+    >>> pg.linalg.cholesky([[4.0, 2.0], [2.0, 2.0]])
+    tensor([[2., 0.],
+            [1., 1.]])
     """
     value = square_matrices("cholesky", a)
     value = adjoint(value) if upper else value
@@ -211,6 +225,9 @@ def det(a: ArrayLike) -> Variable:
 
     Singular matrices have a gradient, too; second derivatives need an inverse. Raises `ShapeError`
     for matrices that are not square.
+
+    >>> print(f"{pg.linalg.det([[1.0, 2.0], [3.0, 4.0]]):.4f}")
+    -2.0000
     """
     return emit(systems.det, square_matrices("det", a))
 
@@ -233,6 +250,9 @@ def slogdet(a: ArrayLike) -> SlogdetResult:
     The sign of a complex one has the length 1, and turns. Of singular matrices these are 0 and
     -inf, without a slope: that is a `LinAlgError` of the run.
     Raises `ShapeError` for matrices that are not square.
+
+    >>> pg.linalg.slogdet(np.eye(2))[1]
+    tensor(0.)
     """
     return SlogdetResult(*_slogdet(a))
 
@@ -242,6 +262,9 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """`x` with `tensordot(a, x, x.ndim) = b`; `axes` of `a` are moved to the right first.
 
     Raises `ShapeError` where `a` is not as many equations as unknowns.
+
+    >>> pg.linalg.tensorsolve(np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2))).shape
+    (2, 2)
     """
     dtype = lapack_dtype("tensorsolve", a, b)
     value, right = lift(a, dtype), lift(b, dtype)
@@ -262,6 +285,9 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
 
     `tensordot(tensorinv(a), b, ind)` is `tensorsolve(a, b)`. Raises `ShapeError` where `a` is not
     as many equations as unknowns, `ArgumentError` if `ind` is not positive.
+
+    >>> pg.linalg.tensorinv(np.eye(4).reshape(2, 2, 2, 2)).shape
+    (2, 2, 2, 2)
     """
     value = lift(a, lapack_dtype("tensorinv", a))
     if ind <= 0:

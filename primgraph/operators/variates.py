@@ -80,6 +80,9 @@ def split(key: ArrayLike, num: int = 2) -> Variable:
     """`num` keys made of one, for arrays that are to be independent, along a new last axis.
 
     Raises `ArgumentError` for a number that is not positive.
+
+    >>> pg.random.split(7, 3).shape
+    (3,)
     """
     count = require_integer("num", num)
     if count < 1:
@@ -92,6 +95,9 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
     """Integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
 
     They are int64; of ranges beyond 2**53 not every one is drawn.
+
+    >>> pg.random.randint(7, (100,), 0, 6).shape
+    (100,)
     """
     seed, low, high = integer_key("randint", key), lift(minval, INT64), lift(maxval, INT64)
     low, high = _spread(seed, shape, low, high)
@@ -101,19 +107,31 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
 
 @of_namespace
 def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
-    """1 and -1, as int64, each with probability 1/2."""
+    """1 and -1, as int64, each with probability 1/2.
+
+    >>> pg.abs(pg.random.rademacher(7, (3,)))
+    tensor([1, 1, 1], dtype=int64)
+    """
     return 2 * converted(bernoulli(key, shape), INT64) - 1
 
 
 @of_namespace
 def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the exponential distribution with mean 1, by the inverse of its function."""
+    """Numbers of the exponential distribution with mean 1, by the inverse of its function.
+
+    >>> pg.random.exponential(7, (100,)).shape
+    (100,)
+    """
     return converted(-log(between(key, shape)), float_dtype("exponential", dtype))
 
 
 @of_namespace
 def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the Laplace distribution with mean 0 and scale 1, by the inverse."""
+    """Numbers of the Laplace distribution with mean 0 and scale 1, by the inverse.
+
+    >>> pg.random.laplace(7, (100,)).shape
+    (100,)
+    """
     part = 2.0 * between(key, shape) - 1.0
     drawn = where(part < 0.0, log1p(part), -log1p(-part))
     return converted(drawn, float_dtype("laplace", dtype))
@@ -121,27 +139,43 @@ def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Gumbel distribution of maxima, by the inverse."""
+    """Numbers of the standard Gumbel distribution of maxima, by the inverse.
+
+    >>> pg.random.gumbel(7, (100,)).shape
+    (100,)
+    """
     return converted(-log(-log(between(key, shape))), float_dtype("gumbel", dtype))
 
 
 @of_namespace
 def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the logistic distribution with mean 0 and scale 1, by the inverse."""
+    """Numbers of the logistic distribution with mean 0 and scale 1, by the inverse.
+
+    >>> pg.random.logistic(7, (100,)).shape
+    (100,)
+    """
     part = between(key, shape)
     return converted(log(part) - log1p(-part), float_dtype("logistic", dtype))
 
 
 @of_namespace
 def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Cauchy distribution, by the inverse."""
+    """Numbers of the standard Cauchy distribution, by the inverse.
+
+    >>> pg.random.cauchy(7, (100,)).shape
+    (100,)
+    """
     drawn = tan(math.pi * (between(key, shape) - 0.5))
     return converted(drawn, float_dtype("cauchy", dtype))
 
 
 @of_namespace
 def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Variable:
-    """The exponential of `sigma` times normal numbers; derivatives go to `sigma`."""
+    """The exponential of `sigma` times normal numbers; derivatives go to `sigma`.
+
+    >>> pg.random.lognormal(7, 0.5, (100,)).shape
+    (100,)
+    """
     seed = integer_key("lognormal", key)
     (width,) = _spread(seed, shape, lift(sigma, fractional(sigma)))
     return exp(width * normal(seed, width.shape[seed.ndim :], width.dtype))
@@ -173,6 +207,9 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     `a` is broadcast to `shape`, and has the dtype of the result; where it is negative or infinite
     that is NaN. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
     reparameterization gradients, 2018), to any order.
+
+    >>> pg.random.gamma(7, 2.0, (100,)).shape
+    (100,)
     """
     refuse_shape("gamma", "a", a)
     seed = integer_key("gamma", key)
@@ -181,7 +218,11 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
-    """Logarithms of gamma numbers, also of such a small `a` that these would be 0."""
+    """Logarithms of gamma numbers, also of such a small `a` that these would be 0.
+
+    >>> pg.random.loggamma(7, 2.0, (100,)).shape
+    (100,)
+    """
     refuse_shape("loggamma", "a", a)
     seed = integer_key("loggamma", key)
     return _log_gammas(seed, *_spread(seed, shape, lift(a, fractional(a))))[0]
@@ -192,6 +233,9 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
     """Numbers of the beta distribution, as gamma numbers over their sum.
 
     Parameters are broadcast to `shape`; derivatives go to both, through those of gamma numbers.
+
+    >>> pg.random.beta(7, 2.0, 3.0, (100,)).shape
+    (100,)
     """
     refuse_shape("beta", "b", b)
     seed = integer_key("beta", key)
@@ -206,6 +250,9 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
 
     `shape` is that of the other axes, to which those of `alpha` are broadcast. Derivatives go to
     `alpha`.
+
+    >>> pg.random.dirichlet(7, np.ones(3), (100,)).shape
+    (100, 3)
     """
     seed, weights = integer_key("dirichlet", key), lift(alpha, fractional(alpha))
     if weights.ndim == 0:
@@ -217,7 +264,11 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers."""
+    """Numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers.
+
+    >>> pg.random.chisquare(7, 3.0, (100,)).shape
+    (100,)
+    """
     refuse_shape("chisquare", "df", df)
     return 2.0 * gamma(key, 0.5 * lift(df, fractional(df)), shape)
 
@@ -227,6 +278,9 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     """Numbers of Student's t distribution: normal ones over roots of chi-square ones.
 
     `df` is broadcast to `shape`, and derivatives go to it.
+
+    >>> pg.random.t(7, 3.0, (100,)).shape
+    (100,)
     """
     refuse_shape("t", "df", df)
     seed = integer_key("t", key)
@@ -243,6 +297,9 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
 
     `lam` is broadcast to `shape`. Integers have no derivatives. A mean that is negative or NaN is
     an error of the run.
+
+    >>> pg.random.poisson(7, 3.0, (100,)).shape
+    (100,)
     """
     refuse_shape("poisson", "lam", lam)
     seed = integer_key("poisson", key)
@@ -256,6 +313,9 @@ def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> V
 
     `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
     probability, or a negative `n`, is an error of the run.
+
+    >>> pg.random.binomial(7, 10, 0.5, (100,)).shape
+    (100,)
     """
     refuse_shape("binomial", "p", p)
     seed = integer_key("binomial", key)

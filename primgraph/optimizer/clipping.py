@@ -12,7 +12,10 @@ from primgraph.optimizer.kinds import Clip, positive, times
 
 @checked
 def clip_by_value(low: float, high: float) -> Clip:
-    """Limit each element of each gradient to [low, high]."""
+    """Limit each element of each gradient to [low, high].
+
+    >>> adam = pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_value(-1.0, 1.0))
+    """
     if not low <= high:
         raise ArgumentError(f"clip_by_value takes low <= high, not {low!r:.60} and {high!r:.60}")
     return lambda gradients: [clip(g, low, high) for g in gradients]
@@ -20,14 +23,20 @@ def clip_by_value(low: float, high: float) -> Clip:
 
 @checked
 def clip_by_norm(limit: float) -> Clip:
-    """Scale each gradient whose 2-norm is above `limit` down to it."""
+    """Scale each gradient whose 2-norm is above `limit` down to it.
+
+    >>> adam = pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_norm(1.0))
+    """
     positive("the limit of a norm", limit)
     return lambda gradients: [g * _shrink(norm(g), limit) for g in gradients]
 
 
 @checked
 def clip_by_global_norm(limit: float) -> Clip:
-    """Scale all gradients by one factor if the 2-norm of them together is above `limit`."""
+    """Scale all gradients by one factor if the 2-norm of them together is above `limit`.
+
+    >>> adam = pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_global_norm(1.0))
+    """
     positive("the limit of a norm", limit)
 
     def apply(gradients: list[Variable]) -> list[Variable]:

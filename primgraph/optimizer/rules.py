@@ -14,7 +14,15 @@ from primgraph.optimizer.kinds import below_one, from_zero, times
 @final
 @checked_methods(late=True)
 class SGD(Optimizer):
-    """`w - rate * g`."""
+    """`w - rate * g`.
+
+    >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> sgd = pg.optimizer.SGD(0.5, parameters=[w])
+    >>> (w * w).sum().backward()
+    >>> sgd.step()
+    >>> w
+    tensor([0., 0.], requires_grad=True)
+    """
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -29,6 +37,8 @@ class Momentum(Optimizer):
 
     After B. T. Polyak, 1964, and I. Sutskever et al., On the importance of initialization and
     momentum in deep learning, 2013.
+
+    >>> momentum = pg.optimizer.Momentum(0.01, 0.9)
     """
 
     def __init__(
@@ -52,6 +62,13 @@ class Adam(Optimizer):
 
     `w - rate * sqrt(1 - beta2**t) / (1 - beta1**t) * m / (sqrt(v) + epsilon)`, where
     `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g * g`.
+
+    >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> adam = pg.optimizer.Adam(0.01, parameters=[w])
+    >>> (w * w).sum().backward()
+    >>> adam.step()
+    >>> w.numpy().round(4)
+    array([0.99, 1.99])
     """
 
     def __init__(
@@ -90,6 +107,8 @@ class AdamW(Adam):
     """Adam with decay of the weights themselves (Loshchilov and Hutter, 2019).
 
     Every step also subtracts `rate * weight_decay * w`.
+
+    >>> adam = pg.optimizer.AdamW(0.01, weight_decay=0.1)
     """
 
     decays_gradient = False
@@ -112,6 +131,8 @@ class RMSProp(Optimizer):
     """`v = rho * v + (1 - rho) * g * g`, then `w - rate * g / sqrt(v + epsilon)` (Hinton, 2012).
 
     With `momentum` the change is `u = momentum * u + rate * g / sqrt(v + epsilon)`.
+
+    >>> rmsprop = pg.optimizer.RMSProp(0.01)
     """
 
     def __init__(

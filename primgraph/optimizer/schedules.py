@@ -12,14 +12,20 @@ from primgraph.optimizer.kinds import Schedule, from_zero, positive
 
 @checked
 def exponential_decay(gamma: float) -> Schedule:
-    """`gamma**step`."""
+    """`gamma**step`.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.exponential_decay(0.99))
+    """
     from_zero("gamma", gamma)
     return lambda step: gamma**step
 
 
 @checked
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
-    """`gamma**floor(step / every)`."""
+    """`gamma**floor(step / every)`.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.step_decay(100, 0.5))
+    """
     positive("the length of a schedule", every)
     from_zero("gamma", gamma)
     return lambda step: gamma ** (step // float(every))
@@ -36,7 +42,10 @@ def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedu
 
 @checked
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
-    """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017)."""
+    """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017).
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.cosine_decay(1000))
+    """
     positive("the length of a schedule", steps)
     from_zero("end", end)
 
@@ -49,7 +58,10 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
 
 @checked
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
-    """Rising linearly to 1 within `steps`, then as `then` from there on."""
+    """Rising linearly to 1 within `steps`, then as `then` from there on.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.warmup(100))
+    """
     positive("the length of a schedule", steps)
 
     def factor(step: Variable) -> Variable:

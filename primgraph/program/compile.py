@@ -86,6 +86,10 @@ def compile(
 
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
     an unknown style or target, and where a C compiler fails.
+
+    >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
+    >>> kernel(np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     style = style_for(style, target)
     if not isinstance(graph, Graph):

@@ -36,6 +36,9 @@ def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) ->
 
     Raises `NumericalError` with the first equation that makes one, the user's line, and the
     ranges of the operands; `FeedError` for arrays that do not fit.
+
+    >>> pg.check_finite(pg.sqrt, np.array([1.0, 4.0]))
+    [array([1., 2.])]
     """
     if isinstance(function, Kernel):
         function = function.graph

@@ -424,6 +424,10 @@ def default_main_program() -> Program:
     """The program that is being built: the innermost one that is entered.
 
     Where none is, it is one that is there from the start.
+
+    >>> with pg.Program() as program:
+    ...     pg.default_main_program() is program
+    True
     """
     return _programs.get(id(active_recorder())) or _main[0]
 
@@ -472,6 +476,12 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
     Parameters and other states made in it get their first values again by each run of `startup`;
     without it, of the startup program that counted before. Raises `ArgumentError` for anything
     but a `Program`.
+
+    >>> program = pg.Program("square")
+    >>> with pg.program_guard(program):
+    ...     y = pg.data("x", (2,)) ** 2
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [y])
+    [array([1., 4.])]
     """
     before = _startup.get()
     try:
@@ -492,6 +502,11 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     that has a name of its own.
     Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
     `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
+
+    >>> with pg.Program() as program:
+    ...     y = 2.0 * pg.data("x", (2,))
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [y])
+    [array([2., 4.])]
     """
     if active_recorder() is _main[0].builder:
         _tell_of_hidden_program()
@@ -523,6 +538,11 @@ def create_parameter(
     Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
     rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
     `DTypeError` for other dtypes than floats, `ArgumentError` for what is no initializer.
+
+    >>> with pg.Program() as program:
+    ...     w = pg.create_parameter((2,), "float64", "w", pg.initializers.Constant(1.0))
+    >>> pg.Executor().run(program, {}, [2.0 * w])
+    [array([2., 2.])]
     """
     program = current_program()
     type, rule = parameter_kind(shape, dtype, initializer, is_bias)

@@ -149,6 +149,11 @@ class Executor:
     Sizes of a program that are new take code for all sizes; for those that come again there is a
     kernel for each set of them, and those for the last `kept_sizes` sets are kept. With
     `new_sizes="compile"` new ones get a kernel at once.
+
+    >>> with pg.Program() as program:
+    ...     y = 2.0 * pg.data("x", (2,))
+    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [y])
+    [array([2., 4.])]
     """
 
     def __init__(

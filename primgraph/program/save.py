@@ -54,6 +54,10 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
     a crash leaves the old one. It may be read and written by whom a file made by `open` may, or
     by whom the old one might. Raises `ArgumentError` for anything but a program, `OSError` where
     no file can be written.
+
+    >>> with pg.Program() as program:
+    ...     y = pg.sin(pg.data("x", (2,)))
+    >>> pg.save(program, "sine.pgz")
     """
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
@@ -110,6 +114,13 @@ def load(path: str | os.PathLike[str]) -> Program:
     It can be run and differentiated as before; its variables are found by their names. Nothing
     in the file is executed, no other file is opened, and nothing is unpacked beyond what the types
     in the program say. Raises `LoadError` for a file that is damaged or is no such file.
+
+    >>> with pg.Program() as program:
+    ...     y = 2.0 * pg.data("x", (2,))
+    ...     y.name = "y"
+    >>> pg.save(program, "double.pgz")
+    >>> pg.Executor().run(pg.load("double.pgz"), {"x": [1.0, 2.0]}, ["y"])
+    [array([2., 4.])]
     """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:

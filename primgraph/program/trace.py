@@ -40,6 +40,9 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 
     Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
     for an unsupported dtype.
+
+    >>> pg.spec((2, "N"), "float32")
+    f32[2,N]
     """
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     return TensorType(declared_shape(shape), chosen)
@@ -52,6 +55,9 @@ def dim(text: str) -> int:
     It serves wherever extents do, in `reshape`, `zeros`, `arange`, slices and their kind, and in
     arithmetic with arrays, where it counts as an integer. Expressions are such as "2*N+1",
     "(N+1)//2", "max(N,3)". Raises `LoadError` for all else.
+
+    >>> pg.dim("N") + 1
+    N+1
     """
     return parse_extent(text)
 
@@ -111,6 +117,13 @@ def trace(
 
     Of an array, a variable or a tensor, it is NumPy's function of that name: the sum of a diagonal,
     `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
+
+    >>> print(pg.trace(lambda x: pg.sum(x * x), pg.spec(3)))
+    graph f(%x: f64[3]) {
+      %0: f64[3] = mul(%x, %x)
+      %1: f64[] = reduce_sum(%0, axes=(0,))
+      return %1
+    }
     """
     if isinstance(function, Handle | np.ndarray):
         summed: Variable = named_function("trace")(function, *specs, **named)

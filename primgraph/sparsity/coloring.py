@@ -96,6 +96,9 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
     they are had by forward mode.
 
     Raises `ArgumentError` for what is no pattern, `OptionError` for another side or order.
+
+    >>> pg.coloring(pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(100))).count
+    2
     """
     _require_pattern("coloring", pattern)
     _require("a side", side, SIDES)
@@ -133,6 +136,10 @@ def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "aut
     Raises `ArgumentError` for what is no pattern, `ShapeError` for one that is not symmetric,
     `OptionError` for another method or order, and for acyclic colours of a matrix in which elements
     wait for very many others.
+
+    >>> pattern = pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(9))
+    >>> pg.symmetric_coloring(pattern).count
+    3
     """
     _require_pattern("symmetric_coloring", pattern)
     _require("a method", method, SYMMETRIC)

@@ -68,6 +68,15 @@ def fit(
     parameters; `ShapeError` for a loss of more than one element, `CompileError` for a target that
     does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
     a function, and for an epoch without feeds.
+
+    >>> with pg.Program() as program:
+    ...     x, y = pg.data("x", (4, 1)), pg.data("y", (4, 1))
+    ...     loss = pg.mse_loss(pg.nn.Linear(1, 1)(x), y)
+    ...     updates = pg.optimizer.SGD(0.1).minimize(loss)
+    >>> feed = {"x": np.ones((4, 1)), "y": np.ones((4, 1))}
+    >>> losses = pg.fit(program, loss, [feed], epochs=20)
+    >>> losses[-1] < losses[0]
+    True
     """
     _require_epochs(epochs)
     if target is not None and (
@@ -204,6 +213,9 @@ def minibatches(
     `pg.data("x", ("N", 3))`. So where there would be one, `drop_last` has to say what is to become
     of it: True leaves its samples out, False gives it as it is. Raises `ArgumentError` where that
     is not said, for arrays of different lengths and for a size that is not positive.
+
+    >>> [batch["x"].shape for batch in pg.minibatches({"x": np.ones((5, 2))}, 2, drop_last=False)]
+    [(2, 2), (2, 2), (1, 2)]
     """
     samples = {name: np.asarray(array) for name, array in arrays.items()}
     lengths = {array.shape[:1] for array in samples.values()}

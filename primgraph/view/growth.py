@@ -105,6 +105,9 @@ def growth(
 
     Raises `OptionError` for another mode and for negative orders, `ArgumentError` for a function
     without inputs, and what `trace` and `grad` raise.
+
+    >>> pg.growth(pg.tanh, pg.spec(3), orders=3).equations
+    (1, 4, 7, 11)
     """
     if mode not in ("reverse", "forward"):
         raise OptionError(f"mode is 'reverse' or 'forward', not {mode!r:.80}")

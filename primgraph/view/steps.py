@@ -130,6 +130,9 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     cleaned up and planned is this.
 
     Raises what the transforms raise, such as `MissingRuleError`.
+
+    >>> "planned" in str(pg.steps(pg.trace(pg.sin, pg.spec(3))))
+    True
     """
     graph = graph_of(drawable)
     require_known("steps", graph)

@@ -79,6 +79,10 @@ def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> 
     With "exact" those of "signs" are applied too, to equations that are parts of derivatives.
     Those in `extra` of that level are applied too, before the others of the same primitive.
     Raises `ArgumentError` for another level.
+
+    >>> graph = pg.trace(lambda x: x * 1.0 + 0.0, pg.spec(3))
+    >>> len(pg.transforms.simplify(pg.transforms.lower(graph), "fast"))
+    0
     """
     return simplified(graph, lambda builder, eqn, inputs: None, math, extra=extra)
 

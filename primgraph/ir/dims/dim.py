@@ -52,6 +52,10 @@ class Dim(Polynomial):
     `+`, `-`, `*`, `//` and `%`, with integers and with each other, give such expressions, and so
     do `n.max(k)` and `n.min(k)`. Sizes are at least 0. A comparison is decided where it holds for
     all sizes, or for none, and is an `UnknownSizeError` elsewhere.
+
+    >>> n = pg.dim("N")
+    >>> 2 * n + 1, (n + 1) // 2
+    (2*N+1, (N+1)//2)
     """
 
     __slots__ = ()
