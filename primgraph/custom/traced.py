@@ -165,6 +165,7 @@ class TracedCall(Call, Rules):
         self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
         self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
         self._args, self.kwargs = arranged(static, self.operands)
+        self.builder.owner = "function"
         self.builder.closed = self.builder.written = True
         self.captured: tuple[Value, ...] = ()
         # Whether a rule of the function makes this call: it would record rules without end.

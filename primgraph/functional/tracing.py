@@ -9,11 +9,12 @@ from typing import Any, final
 from primgraph import tree
 from primgraph.eager.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, BuildError
+from primgraph.errors import ArgumentError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.owners import outside
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, mannered
@@ -55,6 +56,7 @@ def traced(
     it meets variables of another program.
     """
     builder = Builder(title if title.isidentifier() else "f")
+    builder.owner = "function"
     builder.written = True
     names = [*hints, *[""] * (len(types) - len(hints))]
     inputs = [
@@ -85,9 +87,9 @@ def traced(
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
     """What a function has returned at `path`, as a variable of the graph that is being built."""
-    foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
-    if foreign and builder.outer is None:
-        raise BuildError(f"{name}: {path} is a variable of another program")
+    is_foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if is_foreign and builder.outer is None:
+        raise outside(leaf.recorder, leaf.value, builder)
     if not is_array(leaf):
         raise ArgumentError(
             f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, and no "

@@ -53,7 +53,8 @@ class Builder:
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
-    that is `captured`.
+    that is `captured`. `owner` is "program", "function" or "body" if a program, a traced function
+    or the body of a loop or branch is recorded.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Builder:
         self.kept: Container[Value] = ()
         self.closed = False
         self.written = False
+        self.owner = ""
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
@@ -119,6 +121,17 @@ class Builder:
 
     def __contains__(self, value: Value) -> bool:
         return value in self._defined_by
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether it is being recorded into, as a context."""
+        return bool(self._entered)
+
+    @property
+    def title(self) -> str:
+        """The name of what is recorded, for messages: "program 'main'", "the function f"."""
+        titles = {"program": f"program {self.name!r}", "body": f"the loop or branch {self.name!r}"}
+        return titles.get(self.owner, f"the function {self.name}")
 
     def __len__(self) -> int:
         """How many equations have been recorded."""
@@ -483,7 +496,8 @@ class Builder:
                 lines.append(f"{value.type} comes from {made}")
             elif value in self.declared_at:
                 place = self.declared_at[value]
-                lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
+                name = f"input {value.hint!r} of" if value.hint else "an input at"
+                lines.append(f"{value.type} is {name} {place}   {place.text}")
         return lines
 
     def described(self, value: Value) -> list[tuple[str, str]]:

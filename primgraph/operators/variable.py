@@ -13,6 +13,7 @@ import numpy.typing as npt
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
+from primgraph.ir.owners import outside
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods
@@ -63,6 +64,10 @@ class Variable(Handle):
         return self.value.type
 
     @property
+    def _is_traced(self) -> bool:  # type: ignore[override]
+        return isinstance(self.recorder, Builder) and self.recorder.owner in ("function", "body")
+
+    @property
     def name(self) -> str:
         """The name it was given, or else one of what computes it, to fetch the variable by.
 
@@ -94,7 +99,15 @@ class Variable(Handle):
         return self._given("stop_gradient", self)
 
     def captured_by(self, body: Any) -> Variable:
-        """Return the variable that stands for this one in a body, a builder, that captures it."""
+        """Return the variable that stands for this one in a body, a builder, that captures it.
+
+        Raises `BuildError` for a variable of a program that is not around the body.
+        """
+        around = body
+        while around is not None and around is not self.recorder:
+            around = around.outer
+        if around is None and isinstance(self.recorder, Builder) and self.value not in body:
+            raise outside(self.recorder, self.value, body)
         return Variable(body, body.own(self.value))
 
     @classmethod

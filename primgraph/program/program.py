@@ -30,6 +30,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.owners import origin
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.text import to_text
@@ -72,6 +73,7 @@ class Program(Drawn):
 
     def __init__(self, name: str = "program") -> None:
         self.builder = Builder(checked_name(name))
+        self.builder.owner = "program"
         self.builder.written = True
         self.scope = Scope()
         self.states: dict[Value, State] = {}
@@ -201,7 +203,10 @@ class Program(Drawn):
         if not isinstance(variable, Variable):
             raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
         if variable.recorder is not self.builder:
-            raise BuildError(f"{variable!r} belongs to another program")
+            title = getattr(variable.recorder, "title", "a graph")
+            raise BuildError(
+                f"{variable!r} belongs to another program: {title}, not {self.builder.title}"
+            )
         return variable
 
     # State.
@@ -555,6 +560,10 @@ def _refuse_twin(builder: Builder, name: str) -> None:
     folded = unicodedata.normalize("NFKC", name)
     for other in builder.names:
         if other == name:
-            raise BuildError(f"the program has an input or variable named {name!r} already")
+            raise BuildError(
+                f"the program has an input or variable named {name!r} already",
+                origin=origin([(builder, builder.names[name])]),
+                hint=f"reuse that variable, or choose another name than {name!r}",
+            )
         if unicodedata.normalize("NFKC", other) == folded:
             raise BuildError(f"the name {name!r} looks like {other!r}, which is taken")

@@ -648,7 +648,8 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, Variable):
         if item.recorder is not program.builder:
             raise FeedError(
-                f"cannot fetch {item!r}: it belongs to another program",
+                f"cannot fetch {item!r}: it belongs to another program, "
+                f"{getattr(item.recorder, 'title', 'a graph')}, not to {program.builder.title}",
                 hint=f"fetch it by its name, {item.name!r}, if this program is a clone of that one",
             )
         return item.value
@@ -689,6 +690,11 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
     if faults:
         lines = _declared(program, missing)
         hints = [h for n in unknown if (h := near_matches(n, declared))]
+        names = [n for n in unknown if not isinstance(n, str)]
+        if names:
+            hints.append("keys of a feed are names of inputs, such as {'x': array}")
+        elif unknown and not hints:
+            hints.append(f"the program has the inputs {', '.join(map(repr, declared))}")
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
 
 

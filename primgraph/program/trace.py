@@ -126,6 +126,7 @@ def trace(
             function, modules_named(through)
         )
     builder = Builder(name if name.isidentifier() else "f")
+    builder.owner = "function"
     builder.written = True
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []
