@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -183,7 +183,8 @@ def _misspelt(wanted: str, known: Sequence[str]) -> list[str]:
     long = len(wanted) >= _PREFIX
     longer = [k for k in known if long and k.startswith(wanted)]
     more = 1 if len(wanted) < 6 else 2
-    near = [k for k in close if _begins_alike(wanted, k) and abs(len(k) - len(wanted)) <= more]
+    fits = [k for k in close if wanted.startswith(k) or abs(len(k) - len(wanted)) <= more]
+    near = [k for k in fits if _begins_alike(wanted, k)]
     return list(dict.fromkeys([*near, *longer]))[:3]
 
 
@@ -192,6 +193,14 @@ def _begins_alike(a: str, b: str) -> bool:
         return a[:1] == b[:1] and abs(len(a) - len(b)) <= 1
     swapped = a[0] == b[1] and a[1] == b[0]
     return a[0] == b[0] or swapped or a[1:3] == b[:2] or a[:2] == b[1:3]
+
+
+def unknown_attribute(owner: object, name: str, notes: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute `name` that an object lacks; `notes` say what to write."""
+    kind = type(owner).__name__
+    title = {"Jit": "a function under pg.jit"}.get(kind, f"a {kind}")
+    known = [] if name.startswith("_") else [n for n in dir(type(owner)) if n[0] != "_"]
+    return unknown_name(title, name, known, notes.get(f"{kind}.{name}", ""))
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str], instead: str = "") -> AttributeError:

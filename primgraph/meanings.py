@@ -257,6 +257,71 @@ REMARKS: dict[str, str] = {
 }
 """Names, and sentences for what no expression stands for."""
 
+_RUN = "pg.Executor().run(program, feed, [y]) runs a program"
+_FILE = "pg.compile(pg.trace(f, x0)).save('f.py') writes a file"
+_STORE = "pg.save(program, path) stores a program, kernel.save(path) writes NumPy or C code"
+MEMBERS: dict[str, str] = {
+    **dict.fromkeys(["Program.run", "Program.execute", "Program.eval", "Program.fetch"], _RUN),
+    **dict.fromkeys(["Program.to_onnx", "Graph.to_onnx", "Kernel.to_onnx"], _STORE),
+    "Program.compile": "pg.Executor compiles a program at its first run; "
+    "pg.compile(program.graph([y])) is a kernel",
+    "Program.grad": "write pg.grad(y, x)",
+    "Program.backward": "write pg.grad(y, x)",
+    "Program.data": "write x = pg.data(name, shape) within `with program:`",
+    "Program.summary": "print(program), program.show() and pg.cost(program) describe it",
+    "Program.parameters": "program.state_dict() has the values of parameters",
+    "Graph.run": "pg.compile(graph)(x0) runs it",
+    "Graph.compile": "write pg.compile(graph)",
+    "Kernel.run": "write kernel(x0)",
+    "Jit.save": _FILE,
+    "Jit.lower": "pg.trace(f, x0) is the graph",
+    "Jit.compile": "it compiles at the first call with new shapes or dtypes",
+    "Jit.to_onnx": _FILE,
+    **{
+        f"SparseMatrix.{name}": "S.to_scipy() is the SciPy matrix, which has all formats"
+        for name in [
+            "tocsr",
+            "tocsc",
+            "tocoo",
+            "todok",
+            "tolil",
+            "tobsr",
+            "todia",
+            "todense",
+            "format",
+            "getrow",
+            "getcol",
+        ]
+    },
+}
+"""Attributes that objects here lack, and sentences for what to use instead."""
+
+POSITIONS: dict[str, str] = {
+    "assign": "program.update(w, new) changes a parameter at the end of each run",
+}
+"""Functions that methods of other libraries have the name of, and what to write instead."""
+
+_FUNCTIONS = "pg.where(pred, x, y) chooses between arrays; cond takes functions: lambda: x"
+OPERANDS: dict[str, str] = {
+    "cond.true_fun": _FUNCTIONS,
+    "cond.false_fun": _FUNCTIONS,
+    "save.program": "np.savez(path, x) stores arrays, kernel.save('f.py') writes compiled code",
+    "__init__.scope": "pg.Executor() runs on the CPU and takes no place or device",
+}
+"""Parameters, and what to write if an argument of another kind is given for them."""
+
+LEFT_OUT: dict[str, str] = {
+    **dict.fromkeys(("device", "place", "backend"), "primgraph runs on the CPU: leave it out"),
+    "requires_grad": "pg.tensor(x, requires_grad=True) makes a leaf",
+    "unroll": "loops are compiled as loops: leave it out",
+    "nopython": "all of the function is compiled: leave it out",
+    "donate_argnums": "pg.compile(graph, donated=...) overwrites arguments",
+    "args": "let the function use them from around it: lambda x: f(x, a)",
+    "descending": "pg.flip(pg.sort(x)) is in descending order",
+    "inplace": "arrays are not changed in place: leave it out",
+}
+"""Arguments of other libraries that there are none for here, and what to do instead."""
+
 ARGUMENTS: dict[str, str] = {
     "dim": "axis",
     "dims": "axes",
@@ -280,6 +345,9 @@ ARGUMENTS: dict[str, str] = {
     "label": "labels",
     "target": "labels",
     "size": "shape",
+    "p": "rate",
+    "params": "parameters",
+    "init": "initializer",
     "maxiter": "max_trips",
     "max_iter": "max_trips",
     "xtol": "tol",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numbers
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_attribute
 from primgraph.ir.form import registered
 from primgraph.ir.primitive import recording
+from primgraph.meanings import MEMBERS
 from primgraph.operators.arithmetic import multiply
 from primgraph.operators.handle import Handle
 from primgraph.operators.indexing import scatter_add, take
@@ -61,6 +62,11 @@ class SparseMatrix:
     coloring: Coloring
     triangle: str | None = None
     note: str = ""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, MEMBERS)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -283,7 +283,10 @@ def _counted(
     """A loop with bounds that are not known yet."""
     for bound in (lower, upper):
         if isinstance(bound, float | str | bytes | NoneType):
-            raise ArgumentError(f"fori_loop: a bound is a single integer, not {bound!r:.60}")
+            raise ArgumentError(
+                f"fori_loop: a bound is a single integer, not {bound!r:.60}",
+                hint="write pg.fori_loop(lower, upper, body_fun, init_val)",
+            )
 
     def goes_on(state: Any) -> Any:
         return state[0] < state[1]
@@ -322,7 +325,10 @@ def _bound_of_tensors(bound: Any) -> int:
 
 def _require_bound(type: TensorType) -> None:
     if type.dtype.kind not in "iu" or type.shape:
-        raise ArgumentError(f"fori_loop: a bound is a single integer, not {type}")
+        raise ArgumentError(
+            f"fori_loop: a bound is a single integer, not {type}",
+            hint="write pg.astype(n, 'int64') for a bound n of another dtype",
+        )
 
 
 def _while(

@@ -20,7 +20,9 @@ from primgraph.eager.run import compute, source_of
 from primgraph.eager.views import View, share_all, share_part
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.ir.sheet import facts
+from primgraph.ir.signature import checked_late
 from primgraph.ir.types import NAME_OF_DTYPE
+from primgraph.operators import advice
 from primgraph.operators.call import appliers
 from primgraph.operators.late import functions, named_function
 from primgraph.program.sharing import Share
@@ -208,9 +210,8 @@ class Tensor(Differentiable):
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentError(
-                f"the truth of {self.type} is ambiguous",
-                hint="pg.any(x) and pg.all(x) are of one element; the smaller of each pair of "
-                "elements is pg.minimum(a, b), and not min(a, b)",
+                f"the truth of {self.type} is ambiguous: it has {self.size} elements",
+                hint=f"{advice.on_truth()}; pg.any(x) and pg.all(x) have one element",
             )
         return bool(self._array().item())
 
@@ -361,6 +362,7 @@ def family_of(arguments: Iterable[Any]) -> type[Tensor]:
 _PLAIN = frozenset(NAME_OF_DTYPE)
 
 
+@checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
 

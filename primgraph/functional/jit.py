@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from types import ModuleType
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from primgraph.eager.inlined import Inlined, inlined, results
 from primgraph.eager.node import given
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
 from primgraph.functional.tracing import Traced, dotted, traced
@@ -36,6 +36,7 @@ from primgraph.ir.signature import applied, checked
 from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
 from primgraph.locks import make_lock
+from primgraph.meanings import MEMBERS
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
@@ -210,6 +211,11 @@ def jit(
 @final
 class Jit(Transformed):
     """A function that is compiled when it is called with arguments of another kind; see `jit`."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, MEMBERS)
 
     def __init__(
         self,
@@ -482,7 +488,7 @@ def _statics(
 ) -> frozenset[Place]:
     """Return the places of static arguments: each by position and by name, if it has both.
 
-    Raises `ArgumentError` for a name that the function does not have.
+    Raises `ArgumentError` for a name or a position that the function does not have.
     """
     found: set[Place] = {*places, *names}
     ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
@@ -494,7 +500,14 @@ def _statics(
                     f"jit: there is no argument {name!r:.60}",
                     hint=f"the function takes {', '.join(map(repr, known))}",
                 )
+    is_open = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for place in places:
+        if not is_open and not -len(ordered) <= place < len(ordered):
+            raise ArgumentError(
+                f"jit: static_argnums has {place}, but the function has {len(ordered)} positional "
+                f"argument{'' if len(ordered) == 1 else 's'}",
+                hint=f"the first one has number 0; the function takes {', '.join(ordered)}",
+            )
         if -len(ordered) <= place < len(ordered):
             found |= {place % len(ordered), ordered[place]}
     found |= {i for i, name in enumerate(ordered) if name in names}

@@ -92,8 +92,8 @@ def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variab
         raise outside(leaf.recorder, leaf.value, builder)
     if not is_array(leaf):
         raise ArgumentError(
-            f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, and no "
-            "array"
+            f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, not "
+            "an array"
         )
     return in_program(builder, leaf)
 

@@ -19,10 +19,16 @@ from primgraph.meanings import (
 from primgraph.source import user_frame
 
 _CHOOSE = "choose between arrays with pg.where(condition, x, y)"
-_CONVERT = "run the program and convert what it returns"
 _READ = "call the function of the same name in primgraph, or run the program first"
 _DEVICES = ("cpu", "cuda", "gpu", "mps", "tpu", "xpu")
 _CONVERSIONS = ("float", "int", "complex", "bool", "str")
+
+
+def to_use(verb: str, is_traced: bool) -> str:
+    """Return advice to use the value of a variable after the run: to "convert" or "format" it."""
+    if is_traced:
+        return f"return the variable from the traced function, and {verb} what its call returns"
+    return f"run the program and {verb} what it returns"
 
 
 def on_truth() -> str:
@@ -94,8 +100,12 @@ def _called(node: ast.AST) -> str:
     return f"write pg.{name}(pg.stack({listed}), axis=0)"
 
 
-def on_number(arrays: Collection[str]) -> str:
-    """Advice where a variable is to become a number; `arrays` are functions here of an array."""
+def on_number(arrays: Collection[str], is_traced: bool) -> str:
+    """Return advice where a variable is to become a number.
+
+    `arrays` are functions here of an array; `is_traced` tells that a function is being traced.
+    """
+    convert = to_use("convert", is_traced)
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
         match node, outer:
@@ -106,14 +116,14 @@ def on_number(arrays: Collection[str]) -> str:
             case ast.Call(), _:
                 name = _names(node)[-1]
                 advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
-                return advice or _CONVERT
+                return advice or convert
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
                 return f"write {_set(node, text_of(value))}"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()), _:
-                return "run the program and format what it returns"
+                return to_use("format", is_traced)
             case ast.stmt(), _:
                 break
-    return _CONVERT
+    return convert
 
 
 def _set(target: ast.Subscript, value: str) -> str:
@@ -186,7 +196,11 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
 
     `known` are functions here, `arrays` those of them that take an array first.
     """
-    for node in expressions():
+    nodes = expressions()
+    for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
+        match node, outer:
+            case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
+                return f"write {_set(node, text_of(value))}"
         if isinstance(node, ast.Call):
             advice = _function(node, known, arrays)
             return advice or f"give {'.'.join(_names(node))} what a run of the program returns"

@@ -165,13 +165,33 @@ def naming(text: str) -> Iterator[None]:
 def axes_of(name: str, x: Variable, axis: Axes) -> tuple[int, ...]:
     """The sorted axes that `axis` names; errors tell the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
+        _require_no_array(name, axis)
         return as_axes(axis, x.ndim)
 
 
 def axis_of(name: str, x: Variable, axis: Any) -> int:
     """The axis that `axis` names; errors tell the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
+        _require_no_array(name, axis)
         return as_axis(axis, x.ndim)
+
+
+# Functions of two arrays that functions of one array and axes are taken for.
+_OF_TWO = {
+    **{"max": "write pg.maximum(x, y)", "min": "write pg.minimum(x, y)", "sum": "write x + y"},
+    **{"prod": "write x * y", "all": "write x & y", "any": "write x | y"},
+    **dict.fromkeys(("concatenate", "stack"), "put the arrays in one list: pg.{0}([x, y])"),
+    "concat": "put the arrays in one list: pg.{0}([x, y])",
+}
+
+
+def _require_no_array(name: str, axis: Any) -> None:
+    """Raise `ArgumentError` for an array, or a float, in the place of axes."""
+    if hasattr(axis, "recorder") or isinstance(axis, float) or getattr(axis, "ndim", 0):
+        raise ArgumentError(
+            f"an axis is an integer, not {' '.join(repr(axis).split()):.60}",
+            hint=_OF_TWO.get(name, "").format(name),
+        )
 
 
 def none_of_no_axes(x: Variable, axis: Any) -> Any:

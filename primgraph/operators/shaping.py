@@ -85,7 +85,8 @@ def _is_reversed(order: Any) -> bool:
     """Whether `order`, one of NumPy's, is that with the first axis moving fastest."""
     if order in ("C", "A", "K", "F"):
         return bool(order == "F")
-    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}")
+    hint = "write the shape as one tuple, such as (3, 4)" if type(order) is int else ""
+    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}", hint=hint)
 
 
 def _turned(x: Variable) -> Variable:

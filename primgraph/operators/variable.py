@@ -149,9 +149,16 @@ class Variable(Handle):
 
     def __float__(self) -> float:
         raise UnknownValueError(
-            "a variable has no number before the program runs",
-            hint="; ".join(filter(None, [advice.on_number(array_functions()), self._static()])),
+            f"a variable has no number before {self._run} runs",
+            hint="; ".join(
+                filter(None, [advice.on_number(array_functions(), self._is_traced), self._static()])
+            ),
         )
+
+    @property
+    def _run(self) -> str:
+        """What has to run before it has a value, for messages."""
+        return "the compiled function" if self._is_traced else "the program"
 
     def _static(self) -> str:
         """Advice where this is the argument of a function that is traced."""
@@ -171,8 +178,8 @@ class Variable(Handle):
         if not spec:
             return str(self)
         raise UnknownValueError(
-            f"a variable has no number before the program runs that {spec!r:.60} could format",
-            hint="run the program and format what it returns",
+            f"a variable has no number before {self._run} runs that {spec!r:.60} could format",
+            hint=advice.to_use("format", self._is_traced),
         )
 
     def __reduce__(self) -> str:
@@ -204,7 +211,7 @@ class Variable(Handle):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         raise UnknownValueError(
-            "a variable has no elements before the program runs, so NumPy cannot read it",
+            f"a variable has no elements before {self._run} runs, so NumPy cannot read it",
             hint=advice.on_reading(all_functions(), array_functions()),
         )
 

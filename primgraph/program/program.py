@@ -182,6 +182,9 @@ class Program(Drawn):
         By default the outputs are the values that nothing else is computed from. Of an equation
         with several results, such as a loop, only those that somebody has been given count.
         """
+        if isinstance(outputs, Variable):
+            hint = "write program.graph([y]) for one output y"
+            raise ArgumentError("graph: outputs is a list of variables, not a variable", hint=hint)
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
             return self.builder.part(self.builder.inputs, values, self.name)
@@ -549,10 +552,14 @@ def parameter_kind(
     if initializer is not None and not callable(initializer):
         raise ArgumentError(
             f"an initializer is a function of shape, dtype and generator, not {initializer!r:.80}",
-            hint="initializers.Constant and Assign make one of a number or an array",
+            hint=f"write pg.initializers.{_initializer_of(initializer)}(...) of it",
         )
     rule = initializer or (Constant(0.0) if is_bias else Xavier())
     return TensorType(as_shape(shape), chosen), rule
+
+
+def _initializer_of(given: Any) -> str:
+    return "Constant" if isinstance(given, int | float) else "Assign"
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:

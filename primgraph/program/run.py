@@ -260,7 +260,10 @@ class Executor:
             _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
-            raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
+            raise ArgumentError(
+                f"run takes a Program, not {type(program).__name__}",
+                hint="write run(program, feed, fetch_list)",
+            )
         given = {} if feed is None else feed
         if given.__class__ is not dict and not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
@@ -632,7 +635,11 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     takes, and for no results; its pairs can be fetched as a list.
     """
     if isinstance(items, Variable | str):
-        raise ArgumentError("fetch_list is a list of variables or names")
+        given = repr(items) if isinstance(items, str) else items.value.hint or "y"
+        raise ArgumentError(
+            f"fetch_list is a list of variables or names, not {items!r:.60}",
+            hint=f"write fetch_list=[{given}]",
+        )
     if isinstance(items, Mapping | Set) or not isinstance(items, Iterable | None):
         raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:

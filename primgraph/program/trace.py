@@ -220,7 +220,7 @@ def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
         if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
             raise ArgumentError(
                 f"{name} returned {result!r:.80}, not a variable or a tuple of variables",
-                hint=f"{type(leaf).__name__} {leaf!r:.60} is no array",
+                hint=f"{type(leaf).__name__} {leaf!r:.60} is not an array",
             )
     if not leaves:
         raise ArgumentError(
