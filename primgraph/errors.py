@@ -182,6 +182,7 @@ def _misspelt(wanted: str, known: Sequence[str]) -> list[str]:
     close = difflib.get_close_matches(wanted, known, n=6, cutoff=_SIMILAR)
     long = len(wanted) >= _PREFIX
     longer = [k for k in known if long and k.startswith(wanted)]
+    longer += [k for k in known if k and wanted[:-1] == k]
     more = 1 if len(wanted) < 6 else 2
     fits = [k for k in close if wanted.startswith(k) or abs(len(k) - len(wanted)) <= more]
     near = [k for k in fits if _begins_alike(wanted, k)]

@@ -167,6 +167,7 @@ METHODS: dict[str, str] = {
     "requires_grad_": "x.stop_gradient = False",
     "clone": "x",
     "contiguous": "x",
+    "data": "x.detach()",
     "dim": "x.ndim",
     "numel": "x.size",
     "nbytes": "x.size * x.dtype.itemsize",
@@ -306,12 +307,16 @@ OPERANDS: dict[str, str] = {
     "cond.true_fun": _FUNCTIONS,
     "cond.false_fun": _FUNCTIONS,
     "save.program": "np.savez(path, x) stores arrays, kernel.save('f.py') writes compiled code",
+    "__init__.parameters": "write parameters=layer.parameters()",
     "__init__.scope": "pg.Executor() runs on the CPU and takes no place or device",
 }
 """Parameters, and what to write if an argument of another kind is given for them."""
 
 LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("device", "place", "backend"), "primgraph runs on the CPU: leave it out"),
+    "momentum": "pg.optimizer.Momentum(learning_rate, momentum) is that rule",
+    "nesterov": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
+    "amsgrad": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
     "requires_grad": "pg.tensor(x, requires_grad=True) makes a leaf",
     "unroll": "loops are compiled as loops: leave it out",
     "nopython": "all of the function is compiled: leave it out",

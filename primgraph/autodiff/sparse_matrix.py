@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
@@ -236,6 +237,11 @@ class SparseMatrix:
             return module.coo_array((array, (self.rows, self.cols)), shape=self.shape)
         kind = module.csr_array if self.format == "csr" else module.csc_array
         return kind((array, self.indices.copy(), self.indptr.copy()), shape=self.shape)
+
+    def _repr_svg_(self) -> str:
+        """Draw where the elements are, for notebooks; see `pg.spy`."""
+        picture: str = import_module("primgraph.view.spy").spy(self)._repr_svg_()
+        return picture
 
     def __repr__(self) -> str:
         rows, columns = self.shape

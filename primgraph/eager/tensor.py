@@ -24,6 +24,7 @@ from primgraph.ir.signature import checked_late
 from primgraph.ir.types import NAME_OF_DTYPE
 from primgraph.operators import advice
 from primgraph.operators.call import appliers
+from primgraph.operators.handle import array_functions
 from primgraph.operators.late import functions, named_function
 from primgraph.program.sharing import Share
 
@@ -218,6 +219,11 @@ class Tensor(Differentiable):
     def __float__(self) -> float:
         """The number; an error in a function that derivatives are taken of: they would be lost."""
         self._require_no_loss()
+        if self.size != 1:
+            raise ArgumentError(
+                f"a tensor of one element can become a number, and this is {self.type}",
+                hint=advice.on_number(array_functions(), "x.numpy() has all elements"),
+            )
         return float(self.item())
 
     def __int__(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from time import perf_counter
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 
@@ -27,6 +28,7 @@ from primgraph.eager.tensor import Tensor, family_of
 from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
+from primgraph.functional.jit_sheet import shown
 from primgraph.functional.tracing import Traced, dotted, traced
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import OnTensors, world_among
@@ -75,10 +77,14 @@ class RecompilationWarning(UserWarning):
 @final
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a function was compiled to, and why: `reasons` say what was new in the call."""
+    """What a function was compiled to, and why: `reasons` say what was new in the call.
+
+    `seconds` is the time that tracing and compiling took.
+    """
 
     reasons: tuple[str, ...]
     kernel: Kernel | SizedKernel = field(repr=False)
+    seconds: float = field(default=0.0, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "; ".join(self.reasons)
@@ -99,6 +105,7 @@ class _Entry:
     kernel: Kernel | SizedKernel
     steps: list[Inlined]
     reasons: tuple[str, ...]
+    seconds: float = 0.0
     quick: set[Hashable] = field(default_factory=set)
 
     @property
@@ -273,7 +280,11 @@ class Jit(Transformed):
         """The compilations whose code is kept, with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
-        return tuple([Compilation(entry.reasons, entry.kernel) for entry in kept])
+        return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
+
+    def _repr_html_(self) -> str:
+        """Show the signature, the compilations with their times, and the source, folded."""
+        return shown(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
         """Evict all entries, and forget how many compilations there were."""
@@ -365,11 +376,13 @@ class Jit(Transformed):
             return applied(written, *args, **named)
 
         title = generated_name(self.function)
+        begun = perf_counter()
         found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons)
+        seconds = perf_counter() - begun
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds)
 
     def _keep(self, entry: _Entry, signature: Signature) -> None:
         """Add a new entry, and evict the least recently used one if there are too many."""

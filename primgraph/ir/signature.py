@@ -168,11 +168,11 @@ def misfit(
 
 def _as_tuple(args: tuple[Any, ...], listed: Sequence[inspect.Parameter]) -> str:
     """Return the hint to put extents or axes that were given one by one into a tuple."""
-    given = [a for a in args if not hasattr(a, "shape")]
-    names = [p.name for p in listed if p.name in _TUPLES]
-    if not names or len(given) < 2 or not all(type(a) is int for a in given):
+    place = next((i for i, p in enumerate(listed) if p.name in _TUPLES), len(args))
+    given = args[place:]
+    if len(given) < 2 or not all(type(a) is int for a in given):
         return ""
-    return f"write {names[0]} as one tuple: {tuple(given)};"
+    return f"write {listed[place].name} as one tuple: {given};"
 
 
 def _near(name: str, known: Sequence[str]) -> str:
@@ -268,11 +268,29 @@ def _require(
             hint = OPERANDS.get(f"{function.__name__}.{name}", "")
             if isinstance(value, Mapping) and kind[0]([]):
                 hint = "items of a mapping are its keys: put it in a list, or give its values"
-            elif not hint and any(kind[0](other) for other in args if other is not value):
-                hint = f"are arguments swapped? it takes ({', '.join(_names_of(function))})"
+            elif not hint and _are_swapped(function, args, name, kinds):
+                names = [n for n in _names_of(function) if n != "self"]
+                hint = f"are arguments swapped? it takes ({', '.join(names)})"
             raise ArgumentError(
                 f"{_name(function, args)}: {name} is {kind[1]}, not {given}", hint=hint
             )
+
+
+def _are_swapped(
+    function: Callable[..., Any], args: tuple[Any, ...], name: str, kinds: Mapping[str, Kind]
+) -> bool:
+    """Whether the argument for `name` and another one would fit in each other's place."""
+    names = _names_of(function)
+    given = dict(zip(names, args, strict=False))
+    if name not in given:
+        return False
+    return any(
+        kinds[name][0](value) and other in kinds and kinds[other][0](given[name])
+        if other in kinds
+        else kinds[name][0](value) and other != "self"
+        for other, value in given.items()
+        if other != name
+    )
 
 
 def _explained(

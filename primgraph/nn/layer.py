@@ -194,8 +194,9 @@ class Layer:
 
         Raises `ArgumentError` for anything but a layer, `BuildError` for a name that is taken.
         """
-        if not isinstance(layer, Layer):
-            is_list = isinstance(layer, list | tuple)
+        given: Any = layer
+        if not isinstance(given, Layer):
+            is_list = isinstance(given, list | tuple)
             hint = "write pg.nn.Sequential(*layers) for a list of layers" if is_list else ""
             raise ArgumentError(f"sublayer {name!r} is a Layer, not {layer!r:.80}", hint=hint)
         if layer is self:

@@ -100,12 +100,11 @@ def _called(node: ast.AST) -> str:
     return f"write pg.{name}(pg.stack({listed}), axis=0)"
 
 
-def on_number(arrays: Collection[str], is_traced: bool) -> str:
-    """Return advice where a variable is to become a number.
+def on_number(arrays: Collection[str], otherwise: str) -> str:
+    """Return advice where an array is to become a number, `otherwise` if there is no better one.
 
-    `arrays` are functions here of an array; `is_traced` tells that a function is being traced.
+    `arrays` are functions here of an array.
     """
-    convert = to_use("convert", is_traced)
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
         match node, outer:
@@ -116,14 +115,14 @@ def on_number(arrays: Collection[str], is_traced: bool) -> str:
             case ast.Call(), _:
                 name = _names(node)[-1]
                 advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
-                return advice or convert
+                return advice or otherwise
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
                 return f"write {_set(node, text_of(value))}"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()), _:
-                return to_use("format", is_traced)
+                return otherwise.replace("convert", "format")
             case ast.stmt(), _:
                 break
-    return convert
+    return otherwise
 
 
 def _set(target: ast.Subscript, value: str) -> str:

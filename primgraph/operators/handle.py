@@ -172,7 +172,10 @@ class Handle:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentError(f"{self._called} without axes has no length")
+            raise ArgumentError(
+                f"{self._called} of shape () has no length, and cannot be iterated over",
+                hint="it is a single number: use it itself",
+            )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:

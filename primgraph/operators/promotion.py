@@ -178,8 +178,8 @@ def axis_of(name: str, x: Variable, axis: Any) -> int:
 
 # Functions of two arrays that functions of one array and axes are taken for.
 _OF_TWO = {
-    **{"max": "write pg.maximum(x, y)", "min": "write pg.minimum(x, y)", "sum": "write x + y"},
-    **{"prod": "write x * y", "all": "write x & y", "any": "write x | y"},
+    "max": "pg.maximum(x, y) has the larger elements of two arrays",
+    "min": "pg.minimum(x, y) has the smaller elements of two arrays",
     **dict.fromkeys(("concatenate", "stack"), "put the arrays in one list: pg.{0}([x, y])"),
     "concat": "put the arrays in one list: pg.{0}([x, y])",
 }
@@ -187,7 +187,11 @@ _OF_TWO = {
 
 def _require_no_array(name: str, axis: Any) -> None:
     """Raise `ArgumentError` for an array, or a float, in the place of axes."""
-    if hasattr(axis, "recorder") or isinstance(axis, float) or getattr(axis, "ndim", 0):
+    if (
+        hasattr(axis, "recorder")
+        or isinstance(axis, float)
+        or (np.ndim(axis) > 0 and hasattr(axis, "dtype"))
+    ):
         raise ArgumentError(
             f"an axis is an integer, not {' '.join(repr(axis).split()):.60}",
             hint=_OF_TWO.get(name, "").format(name),

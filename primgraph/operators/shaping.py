@@ -9,6 +9,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
+from primgraph.operators.fixed import require_fixed
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.late import functions
 from primgraph.operators.logic import greater_equal, where
@@ -23,7 +24,7 @@ from primgraph.operators.promotion import (
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import Variable, emit, handles
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
 
 __all__ = [
@@ -53,14 +54,6 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
     return x if axes == tuple(range(x.ndim)) else emit(shapes.permute, x, axes=axes)
 
 
-def _require_static(name: str, value: Any) -> None:
-    if handles((value,)):
-        raise ArgumentError(
-            f"{name} is fixed when the program is built; it cannot be a variable",
-            hint="give Python integers",
-        )
-
-
 @public
 def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     """The same elements in row-major order in another shape, of which one extent may be -1.
@@ -68,7 +61,7 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     With `order="F"` in column-major order. "A" and "K" are "C": values have no order in memory.
     Raises `ShapeError` if the sizes differ, `ArgumentError` for another order.
     """
-    _require_static("a shape", shape)
+    require_fixed("a shape", shape)
     value = lift(x)
     if _is_reversed(order):
         entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
@@ -113,7 +106,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
 
     Raises `ShapeError` if NumPy's rule does not lead from the shape of `x` to `shape`.
     """
-    _require_static("a shape", shape)
+    require_fixed("a shape", shape)
     value, wanted = lift(x), as_shape(shape)
     if not broadcasts_to(value.shape, wanted):
         raise ShapeError(f"broadcast_to cannot turn {value.type} into shape {wanted}")

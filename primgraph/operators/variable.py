@@ -150,9 +150,7 @@ class Variable(Handle):
     def __float__(self) -> float:
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs",
-            hint="; ".join(
-                filter(None, [advice.on_number(array_functions(), self._is_traced), self._static()])
-            ),
+            hint="; ".join(filter(None, [self._on_number(), self.static_hint()])),
         )
 
     @property
@@ -160,8 +158,12 @@ class Variable(Handle):
         """What has to run before it has a value, for messages."""
         return "the compiled function" if self._is_traced else "the program"
 
-    def _static(self) -> str:
-        """Advice where this is the argument of a function that is traced."""
+    def _on_number(self) -> str:
+        otherwise = advice.to_use("convert", self._is_traced)
+        return advice.on_number(array_functions(), otherwise)
+
+    def static_hint(self) -> str:
+        """Return advice where this is an argument of a traced function, or nothing."""
         value, builder = self.value, self.recorder
         if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
             return ""

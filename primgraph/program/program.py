@@ -182,7 +182,8 @@ class Program(Drawn):
         By default the outputs are the values that nothing else is computed from. Of an equation
         with several results, such as a loop, only those that somebody has been given count.
         """
-        if isinstance(outputs, Variable):
+        given: Any = outputs
+        if isinstance(given, Variable):
             hint = "write program.graph([y]) for one output y"
             raise ArgumentError("graph: outputs is a list of variables, not a variable", hint=hint)
         if outputs is not None:
@@ -208,7 +209,7 @@ class Program(Drawn):
         if variable.recorder is not self.builder:
             title = getattr(variable.recorder, "title", "a graph")
             raise BuildError(
-                f"{variable!r} belongs to another program: {title}, not {self.builder.title}"
+                f"{variable!r} belongs to another program, {title}, not to {self.builder.title}"
             )
         return variable
 

@@ -80,7 +80,7 @@ stand_ins[Tensor] = Variable
 
 @paddles
 def to_tensor(
-    data: Any, dtype: Any = None, place: CPUPlace | None = None, stop_gradient: bool = True
+    data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> Tensor:
     """A tensor of the elements of `data`, which are copied.
 
