@@ -140,4 +140,4 @@ def test_arguments_by_meaning_are_arguments_of_something() -> None:
 
 
 CALLED = (pg.optimizer.Adam, pg.Executor.run, pg.root, pg.vmap, pg.grad, pg.jacrev)
-CALLED = (*CALLED, pg.dropout, pg.create_parameter)
+CALLED = (*CALLED, pg.dropout, pg.create_parameter, pg.scipy_objective)

@@ -22,7 +22,7 @@ def require_fixed(name: str, value: Any) -> None:
     """Raise `ArgumentError` where a variable is given for what is fixed."""
     found = handles((value,))
     if found:
-        static = next((h for v in found if isinstance(v, Variable) and (h := v.static_hint())), "")
+        static = next((h for v in found if isinstance(v, Variable) and (h := v._static_hint())), "")
         raise ArgumentError(
             f"{name} is fixed when the program is built; it cannot be a variable",
             hint=static or "give Python integers",

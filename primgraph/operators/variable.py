@@ -150,7 +150,7 @@ class Variable(Handle):
     def __float__(self) -> float:
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs",
-            hint="; ".join(filter(None, [self._on_number(), self.static_hint()])),
+            hint="; ".join(filter(None, [self._on_number(), self._static_hint()])),
         )
 
     @property
@@ -162,7 +162,7 @@ class Variable(Handle):
         otherwise = advice.to_use("convert", self._is_traced)
         return advice.on_number(array_functions(), otherwise)
 
-    def static_hint(self) -> str:
+    def _static_hint(self) -> str:
         """Return advice where this is an argument of a traced function, or nothing."""
         value, builder = self.value, self.recorder
         if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
