@@ -186,7 +186,7 @@ def require_equal(
     `function` has returned what was `found`, and `given`, such as "init_val is", is `wanted`.
     """
     said = f"{operator}: {function} returned"
-    rule = _RULES[operator]
+    rule = _RULES.get(operator, "")
     if wanted[0] != found[0]:
         grown = wanted[0].kind is list and found[0].kind is list
         hint = f"{_GROWN}; {rule}" if grown else rule
