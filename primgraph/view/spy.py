@@ -166,16 +166,14 @@ def spy(
     pattern = _any_pattern(matrix, feed)
     if coloring is False:
         return Spy(pattern)
-    if coloring is True:
-        own = getattr(matrix, "coloring", None)
-        is_own = isinstance(own, Coloring) and own.pattern.shape == pattern.shape
-        coloring = own if is_own else colored(pattern)
-    if coloring.pattern.shape != pattern.shape:
+    own = getattr(matrix, "coloring", None) if coloring is True else coloring
+    found = own if isinstance(own, Coloring) else colored(pattern)
+    if found.pattern.shape != pattern.shape:
         raise ShapeError(
-            f"spy: the coloring is of a matrix of shape {coloring.pattern.shape}, and the matrix "
+            f"spy: the coloring is of a matrix of shape {found.pattern.shape}, and the matrix "
             f"has shape {pattern.shape}"
         )
-    return Spy(pattern, coloring)
+    return Spy(pattern, found)
 
 
 def _any_pattern(matrix: Any, feed: Mapping[str, Any] | None) -> Pattern:
@@ -259,7 +257,8 @@ def _ticks(extent: int) -> list[int]:
 
 def _fills(coloring: Coloring, sizes: tuple[int, int]) -> dict[tuple[int, int], str]:
     """Return the colour of each cell, that of its first element."""
-    pattern, found = coloring.pattern, {}
+    pattern = coloring.pattern
+    found: dict[tuple[int, int], str] = {}
     for i, j in zip(pattern.rows.tolist(), pattern.cols.tolist(), strict=True):
         by_column = -1 if coloring.columns is None else int(coloring.columns[j])
         by_row = -1 if coloring.rows is None else int(coloring.rows[i])
