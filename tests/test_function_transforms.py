@@ -1044,7 +1044,7 @@ def test_numbers_in_a_traced_function_are_not_known(way: str, function: Any) -> 
     line = function.__code__.co_firstlineno + (2 if function is decides else 1)
     assert f"test_function_transforms.py:{line}" in text
     assert "pg.where(" in text
-    assert text.count("pg.tensor(x) makes tensors, on which Python decides by numbers") == 1
+    assert text.count("pg.tensor(x) is an eager tensor, whose values Python can test") == 1
 
 
 def test_numbers_are_known_where_a_derivative_is_taken_and_may_decide_but_not_end_it() -> None:
