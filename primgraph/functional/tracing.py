@@ -12,9 +12,8 @@ from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import is_array
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, outside
 from primgraph.ir.graph import Graph
-from primgraph.ir.owners import outside
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, mannered

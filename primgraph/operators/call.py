@@ -12,9 +12,8 @@ import numpy as np
 from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.frames import is_interruption
 from primgraph.ir.assumptions import Condition, note, noting
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, foreign
 from primgraph.ir.interpret import interpret
-from primgraph.ir.owners import foreign
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
     Op,

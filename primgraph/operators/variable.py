@@ -11,9 +11,8 @@ from typing import Any
 import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, outside
 from primgraph.ir.graph import Value
-from primgraph.ir.owners import outside
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods

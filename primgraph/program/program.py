@@ -26,11 +26,10 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier, first_array
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, origins
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.owners import origin
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.text import to_text
@@ -570,7 +569,7 @@ def _refuse_twin(builder: Builder, name: str) -> None:
         if other == name:
             raise BuildError(
                 f"the program has an input or variable named {name!r} already",
-                origin=origin([(builder, builder.names[name])]),
+                origin=origins([(builder, builder.names[name])]),
                 hint=f"reuse that variable, or choose another name than {name!r}",
             )
         if unicodedata.normalize("NFKC", other) == folded:
