@@ -259,7 +259,7 @@ class Kernel(Fixed, Drawn):
         Raises `CompileError` if a graph has a primitive without a spelling, for two graphs of one
         name, and in C for numbers that are complex or have 16 bits, and for names that mean
         something in C; `ArgumentError` for what is no kernel, for `others`
-        in a picture, for other endings of files of C or C++, and, unless `force` is true, for a
+        in a picture, for other endings than these, and, unless `force` is true, for a
         file that is there and was not written by primgraph.
         """
         _require_kernels(path, others)
@@ -345,6 +345,12 @@ def _save_code(
         home = importlib.import_module("primgraph.codegen.export.file")
         home.save_c(path, graphs, force=force, blas=blas)
         return
+    if Path(path).suffix.lower() != ".py":
+        raise ArgumentError(
+            f"{told} does not end in .py or .c, so the kind of file is unknown",
+            hint="kernel.save('model.py') writes NumPy code, kernel.save('model.c') writes C; "
+            f"pictures end in {', '.join(PICTURES)}",
+        )
     if blas:
         raise ArgumentError(
             f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"

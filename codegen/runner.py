@@ -17,6 +17,7 @@ from primgraph.ir.form import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
+from primgraph.primitives.ties import unless_any
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -228,6 +229,8 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     if eqn.source is not None:
         origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
     part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
+    if eqn.op is unless_any:
+        return run_error(error)(str(error), origin=origin[-1:])
     given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
     return run_error(error)(
         f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin

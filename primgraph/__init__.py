@@ -48,7 +48,6 @@ from primgraph.ir.primitive import later
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
-from primgraph.meanings import written_instead
 from primgraph.operators.call import appliers
 from primgraph.operators.variable import Variable
 from primgraph.program.program import (
@@ -294,7 +293,8 @@ def _instead(name: str) -> str:
         home = getattr(getattr(room, name, None), "__module__", "")
         if home.startswith(room.__name__):
             return f"there is pg.{place}.{name}. {near_matches(name, __all__)}".rstrip()
-    return written_instead(name)
+    found: str = import_module("primgraph.operators.advice").on_function(name)
+    return found
 
 
 __version__ = "1.0.0rc1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,10 @@ from primgraph.source import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
 WRITTEN = "written here:"
+
+# How similar a misspelling is, by `difflib`, and the length of a name that may have been cut short.
+_SIMILAR = 0.72
+_PREFIX = 4
 
 
 class PrimgraphError(RuntimeError):
@@ -163,11 +167,41 @@ class InternalError(PrimgraphError):
 
 
 def near_matches(name: object, known: Iterable[str]) -> str:
-    """A hint with the names in `known` that `name` may be misspelt for; nothing without any."""
+    """Return a hint with the names in `known` of which `name` may be a misspelling, or nothing.
+
+    A misspelling begins as the name does, or swaps, adds or drops the first letter. A name that
+    only shares letters with another one is not a misspelling of it.
+    """
     names = {k.lower(): k for k in known}
     wanted = str(name).lower()
-    near = [wanted] if wanted in names else difflib.get_close_matches(wanted, names, n=3)
+    near = [wanted] if wanted in names else _misspelt(wanted, list(names))
     return f"did you mean {' or '.join(repr(names[n]) for n in near)}?" if near else ""
+
+
+def _misspelt(wanted: str, known: Sequence[str]) -> list[str]:
+    close = difflib.get_close_matches(wanted, known, n=6, cutoff=_SIMILAR)
+    long = len(wanted) >= _PREFIX
+    longer = [k for k in known if long and k.startswith(wanted)]
+    longer += [k for k in known if k and wanted[:-1] == k]
+    more = 1 if len(wanted) < 6 else 2
+    fits = [k for k in close if wanted.startswith(k) or abs(len(k) - len(wanted)) <= more]
+    near = [k for k in fits if _begins_alike(wanted, k)]
+    return list(dict.fromkeys([*near, *longer]))[:3]
+
+
+def _begins_alike(a: str, b: str) -> bool:
+    if min(len(a), len(b)) < 3:
+        return a[:1] == b[:1] and abs(len(a) - len(b)) <= 1
+    swapped = a[0] == b[1] and a[1] == b[0]
+    return a[0] == b[0] or swapped or a[1:3] == b[:2] or a[:2] == b[1:3]
+
+
+def unknown_attribute(owner: object, name: str, notes: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute `name` that an object lacks; `notes` say what to write."""
+    kind = type(owner).__name__
+    title = {"Jit": "a function under pg.jit"}.get(kind, f"a {kind}")
+    known = [] if name.startswith("_") else [n for n in dir(type(owner)) if n[0] != "_"]
+    return unknown_name(title, name, known, notes.get(f"{kind}.{name}", ""))
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str], instead: str = "") -> AttributeError:

@@ -7,7 +7,9 @@ key an integer, loss a 0-d variable, f a function of one array and x0 an array f
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 
 EXPRESSIONS: dict[str, str] = {
     # Elementwise.
@@ -130,6 +132,29 @@ EXPRESSIONS: dict[str, str] = {
 }
 """Names of functions, and what to write in their place."""
 
+CALLS: dict[str, str] = {
+    "view": "pg.reshape({x}, {rest})",
+    "expand": "pg.broadcast_to({x}, {rest})",
+    "expand_as": "pg.broadcast_to({x}, {y}.shape)",
+    "clamp": "pg.clip({x}, {y}, {z})",
+    "clamp_min": "pg.maximum({x}, {y})",
+    "clamp_max": "pg.minimum({x}, {y})",
+    "lerp": "{x} + {z} * ({y} - {x})",
+    "masked_fill": "pg.where({y}, {z}, {x})",
+    "index_select": "pg.take({x}, {z}, axis={y})",
+    "fill_": "pg.full_like({x}, {y})",
+    "cat": "pg.concatenate({all})",
+    "row_stack": "pg.vstack({all})",
+    "multi_dot": "functools.reduce(pg.matmul, {x})",
+    "constant": "pg.array({x})",
+    "identity": "pg.eye({x})",
+    "empty": "pg.zeros({all})",
+    "chunk": "pg.split({x}, {y}, axis={z})",
+    "unbind": "list({x})",
+    "gradients": "pg.grad({x}, {y})",
+}
+"""How to write a call of a function or method of that name with its own arguments."""
+
 METHODS: dict[str, str] = {
     "item": "pg.Executor().run(program, feed, [x])[0]",
     "numpy": "pg.Executor().run(program, feed, [x])[0]",
@@ -142,6 +167,7 @@ METHODS: dict[str, str] = {
     "requires_grad_": "x.stop_gradient = False",
     "clone": "x",
     "contiguous": "x",
+    "data": "x.detach()",
     "dim": "x.ndim",
     "numel": "x.size",
     "nbytes": "x.size * x.dtype.itemsize",
@@ -159,15 +185,16 @@ METHODS: dict[str, str] = {
 }
 """Names of methods of arrays, and what to write in their place; functions are those above."""
 
-_SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
+_SORTED = "compute it with NumPy from the arrays that a run returns"
 _SPECIAL = "pg.special has it, by the name that it has in scipy.special"
 _LINEAR = "pg.linalg has it, by the name that it has in numpy.linalg"
-_COUNTED = "how many elements it has depends on numbers, and shapes are fixed: use pg.where"
+_COUNTED = "the shape of the result would depend on values: use pg.where, or pg.extract with size="
 _LOOPED = "loops and branches are pg.scan, pg.fori_loop, pg.while_loop, pg.cond and pg.switch"
-_PLACED = "programs run on the processor, and there is nothing to move"
-_DRAWN = "draws are in pg.random; they take an integer key, another one for each draw"
+_PLACED = "arrays are in the memory of the CPU, and primgraph has no GPU target: leave it out"
+_DRAWN = "pg.random has such functions: they take an integer key, another one for each draw"
 _DTYPES = "dtypes are NumPy's: 'float32' or np.float32"
-_STORED = "values never change: compute a new one, such as x = x + y, or use pg.set_slice"
+_STORED = "variables are immutable: compute a new one, such as x = x + y, or use pg.set_slice"
+_DECLARED = "pg.data declares an input in a pg.Program; pg.jit compiles a function of arrays"
 _NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.nn.MaxPool2d"
 
 _GROUPS = [
@@ -177,18 +204,31 @@ _GROUPS = [
     ("svd qr cholesky matrix_rank", _LINEAR),
     ("masked_select", _COUNTED),
     ("lax for_loop", _LOOPED),
-    ("cuda gpu device_put set_device", _PLACED),
+    ("cuda gpu cpu xpu device device_put devices set_device", _PLACED),
     ("permutation shuffle choice multinomial PRNGKey", _DRAWN),
     ("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ double half dtype", _DTYPES),
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
-    ("shape ndim", "x.shape and x.ndim are known as soon as x is"),
-    ("copy", "values never change: x itself can be kept"),
+    ("shape ndim", "write x.shape or x.ndim"),
+    ("copy", "variables are immutable: use x itself"),
     ("Conv1D Conv2D Conv3D MaxPool2D AvgPool2D Conv2DTranspose", _NETS),
     ("beta betainc betaln digamma erfinv gamma gammainc gammaln ndtr", _SPECIAL),
     ("lgamma", "it is pg.special.gammaln"),
     ("backward", "tensors have it: loss.backward(); of variables there is pg.grad(loss, w)"),
     ("Module", "the class of layers is pg.nn.Layer"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
+    ("remat", "pg.checkpoint recomputes values in reverse mode instead of storing them"),
+    ("tree_map tree_util", "pg.tree has flatten and unflatten, for containers of arrays"),
+    ("function shared scalar vector matrix SX MX", _DECLARED),
+    ("Session session", "pg.Executor().run(program, feed, fetch_list) runs a program"),
+    ("GradientTape tape", "pg.grad(f) is the gradient of a function, loss.backward() of a tensor"),
+    ("config", "pg.set_default_dtype sets the default float dtype"),
+    ("minimize optimize", "scipy.optimize.minimize takes jac=pg.grad(f); pg.optimizer has Adam"),
+    ("odeint ode integrate", "primgraph.scipy.integrate has solve_ivp and quad"),
+    ("pmap shard_map", "pg.vmap maps a function over an axis, pg.distributed over dask workers"),
+    ("save_model onnx", "pg.save writes programs, kernel.save files of NumPy or C code"),
+    ("DataLoader Dataset", "pg.minibatches yields shuffled batches of arrays"),
+    ("debug print", "pg.check_finite finds NaN and infinities, and so does run(..., debug='nan')"),
+    ("init", "pg.initializers has Constant, Normal, Uniform and others"),
     (
         "numpy np functional",
         "its functions are in primgraph itself: pg.tanh; primgraph.numpy has NumPy's names",
@@ -197,8 +237,8 @@ _GROUPS = [
 
 # What more there is to say of a method.
 _MORE: dict[str, str] = {
-    "backward": "gradients are results here, and nothing is put into w.grad; "
-    "pg.value_and_grad(f) gives value and gradients of a function",
+    "backward": "pg.grad returns the gradient, and w.grad is not set; "
+    "pg.value_and_grad(f) returns value and gradient of a function",
 }
 
 REMARKS: dict[str, str] = {
@@ -216,6 +256,75 @@ REMARKS: dict[str, str] = {
     "step": "minimize of pg.optimizer.Adam makes every run of the program a step",
 }
 """Names, and sentences for what no expression stands for."""
+
+_RUN = "pg.Executor().run(program, feed, [y]) runs a program"
+_FILE = "pg.compile(pg.trace(f, x0)).save('f.py') writes a file"
+_STORE = "pg.save(program, path) stores a program, kernel.save(path) writes NumPy or C code"
+MEMBERS: dict[str, str] = {
+    **dict.fromkeys(["Program.run", "Program.execute", "Program.eval", "Program.fetch"], _RUN),
+    **dict.fromkeys(["Program.to_onnx", "Graph.to_onnx", "Kernel.to_onnx"], _STORE),
+    "Program.compile": "pg.Executor compiles a program at its first run; "
+    "pg.compile(program.graph([y])) is a kernel",
+    "Program.grad": "write pg.grad(y, x)",
+    "Program.backward": "write pg.grad(y, x)",
+    "Program.data": "write x = pg.data(name, shape) within `with program:`",
+    "Program.summary": "print(program), program.show() and pg.cost(program) describe it",
+    "Program.parameters": "program.state_dict() has the values of parameters",
+    "Graph.run": "pg.compile(graph)(x0) runs it",
+    "Graph.compile": "write pg.compile(graph)",
+    "Kernel.run": "write kernel(x0)",
+    "Jit.save": _FILE,
+    "Jit.lower": "pg.trace(f, x0) is the graph",
+    "Jit.compile": "it compiles at the first call with new shapes or dtypes",
+    "Jit.to_onnx": _FILE,
+    **{
+        f"SparseMatrix.{name}": "S.to_scipy() is the SciPy matrix, which has all formats"
+        for name in [
+            "tocsr",
+            "tocsc",
+            "tocoo",
+            "todok",
+            "tolil",
+            "tobsr",
+            "todia",
+            "todense",
+            "format",
+            "getrow",
+            "getcol",
+        ]
+    },
+}
+"""Attributes that objects here lack, and sentences for what to use instead."""
+
+POSITIONS: dict[str, str] = {
+    "assign": "program.update(w, new) changes a parameter at the end of each run",
+}
+"""Functions that methods of other libraries have the name of, and what to write instead."""
+
+_FUNCTIONS = "pg.where(pred, x, y) chooses between arrays; cond takes functions: lambda: x"
+OPERANDS: dict[str, str] = {
+    "cond.true_fun": _FUNCTIONS,
+    "cond.false_fun": _FUNCTIONS,
+    "save.program": "np.savez(path, x) stores arrays, kernel.save('f.py') writes compiled code",
+    "__init__.parameters": "write parameters=layer.parameters()",
+    "__init__.scope": "pg.Executor() runs on the CPU and takes no place or device",
+}
+"""Parameters, and what to write if an argument of another kind is given for them."""
+
+LEFT_OUT: dict[str, str] = {
+    **dict.fromkeys(("device", "place", "backend"), "primgraph runs on the CPU: leave it out"),
+    "momentum": "pg.optimizer.Momentum(learning_rate, momentum) is that rule",
+    "nesterov": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
+    "amsgrad": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
+    "requires_grad": "pg.tensor(x, requires_grad=True) makes a leaf",
+    "unroll": "loops are compiled as loops: leave it out",
+    "nopython": "all of the function is compiled: leave it out",
+    "donate_argnums": "pg.compile(graph, donated=...) overwrites arguments",
+    "args": "let the function use them from around it: lambda x: f(x, a)",
+    "descending": "pg.flip(pg.sort(x)) is in descending order",
+    "inplace": "arrays are not changed in place: leave it out",
+}
+"""Arguments of other libraries that there are none for here, and what to do instead."""
 
 ARGUMENTS: dict[str, str] = {
     "dim": "axis",
@@ -240,11 +349,45 @@ ARGUMENTS: dict[str, str] = {
     "label": "labels",
     "target": "labels",
     "size": "shape",
+    "p": "rate",
+    "params": "parameters",
+    "init": "initializer",
+    "maxiter": "max_trips",
+    "max_iter": "max_trips",
+    "xtol": "tol",
+    "disp": "check",
+    "wrt": "argnums",
+    "axis": "in_axes",
+    "in_dims": "in_axes",
+    "out_dims": "out_axes",
+    "argnum": "argnums",
 }
 """Names of arguments elsewhere, and the names that they have here."""
 
 
 _RENAMED = re.compile(r"pg\.(\w+)\(x(?:, y)?\)")
+_PLAIN = re.compile(r"pg\.(\w+)\((?:x|x, y|u, v|m, n|m, v)\)")
+
+
+def call_instead(name: str, arguments: Sequence[str], named: Sequence[str] = ()) -> str:
+    """Return the call that replaces a call of `name` with these arguments, given as source text.
+
+    It is empty if no template is known, or if the template needs more arguments than are given.
+    """
+    template = CALLS.get(name, "")
+    found = _PLAIN.fullmatch(EXPRESSIONS.get(name, ""))
+    if found is not None:
+        template = f"pg.{found[1]}({{all}})"
+    fields = dict(zip("xyz", arguments, strict=False))
+    rest = list(arguments[1:])
+    if rest:
+        fields["rest"] = rest[0] if len(rest) == 1 else f"({', '.join(rest)})"
+    if arguments:
+        fields["all"] = ", ".join([*arguments, *named])
+    wanted = set(re.findall(r"\{(\w+)\}", template))
+    if not template or not wanted <= fields.keys() or (named and "all" not in wanted):
+        return ""
+    return template.format(**fields)
 
 
 def written_instead(name: str) -> str:
@@ -259,13 +402,39 @@ def renamed(name: str) -> str:
     return found[1] if found else ""
 
 
-def method_instead(name: str) -> str:
-    """What to write in place of a method of that name of an array, for a variable x."""
+def method_instead(name: str, array: str, is_traced: bool) -> str:
+    """Return advice for a method of that name of an array, whose expression is `array`.
+
+    `is_traced` tells that the array belongs to a function that is being traced.
+    """
     expression = METHODS.get(name)
+    if is_traced and expression == METHODS["item"]:
+        return f"return {array} from the traced function, and convert what its call returns"
     if expression == "x":
-        return "values never change: x itself can be kept"
+        return f"variables are immutable: use {array} itself"
     if expression is not None:
-        return f"write {expression}{': ' if name in _MORE else ''}{_MORE.get(name, '')}"
+        more = f": {_MORE[name]}" if name in _MORE else ""
+        return f"write {with_name(expression, array)}{more}"
     if name.endswith("_") and not name.startswith("_"):
         return _STORED
-    return written_instead(name)
+    other = EXPRESSIONS.get(name)
+    return f"write {with_name(other, array)}" if other is not None else REMARKS.get(name, "")
+
+
+def with_name(expression: str, array: str) -> str:
+    """Return an expression of the tables with the expression `array` in the place of its x."""
+    try:
+        put = _Put(ast.parse(array, mode="eval").body)
+        return ast.unparse(put.visit(ast.parse(expression)))
+    except SyntaxError:
+        return expression
+
+
+class _Put(ast.NodeTransformer):
+    """Replace x by another expression."""
+
+    def __init__(self, expression: ast.expr) -> None:
+        self.expression = expression
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.expression if node.id == "x" else node

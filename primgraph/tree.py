@@ -11,6 +11,7 @@ import builtins
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from types import NoneType
 from typing import Any, final
 
@@ -55,11 +56,15 @@ class Structure:
 
     def __str__(self) -> str:
         """As Python would write it, with a star for each leaf."""
+        return self.written(repeat("*"))
+
+    def written(self, leaves: Iterator[str]) -> str:
+        """As Python would write it, with the next of `leaves` for each leaf."""
         if self.kind is None:
-            return "*"
+            return next(leaves)
         if self.kind is NoneType:
             return "None"
-        texts = [str(part) for part in self.parts]
+        texts = [part.written(leaves) for part in self.parts]
         if self.kind is tuple:
             return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
         if self.kind is list:

@@ -678,7 +678,7 @@ def test_prefixes_that_cannot_be_are_refused():
         pg.associative_scan(lambda a, b: pg.sum(a), X4)
     with pytest.raises(pg.DTypeError, match="astype"):
         pg.associative_scan(lambda a, b: pg.astype(a, "float32"), X4)
-    with pytest.raises(pg.ArgumentError, match="gives 1, and no array"):
+    with pytest.raises(pg.ArgumentError, match="gives 1, not an array"):
         pg.associative_scan(lambda a, b: 1, X4)
     with pytest.raises(pg.ArgumentError, match="f is a function"):
         pg.associative_scan(X4, X4)

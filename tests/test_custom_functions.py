@@ -1052,14 +1052,14 @@ def declared(backward):
 
 
 WRONG = {
-    "a shape": (lambda x, ct: (ct[:1],), pg.ShapeError, r"f64\[1\], and f64\[3\] is wanted"),
+    "a shape": (lambda x, ct: (ct[:1],), pg.ShapeError, r"f64\[1\], but must be f64\[3\]"),
     "a dtype": (lambda x, ct: (ct.astype("float32"),), pg.DTypeError, r"f32\[3\]"),
     "a number of them": (
         lambda x, ct: (ct, ct),
         pg.ArgumentError,
         "2 cotangents in the place of 1",
     ),
-    "no array": (lambda x, ct: ("text",), pg.ArgumentError, "'text', and an array is wanted"),
+    "no array": (lambda x, ct: ("text",), pg.ArgumentError, "'text', not an array"),
     "its arguments": (lambda x: (x,), pg.ArgumentError, "too many positional"),
 }
 
@@ -1086,11 +1086,14 @@ def test_a_rule_that_gives_something_else_is_named(name, world):
     ("rule", "words"),
     [
         (lambda primals, tangents: tangents[0], "a pair"),
-        (lambda primals, tangents: (primals[0], tangents[0][:1]), r"f64\[1\], and f64\[3\]"),
+        (
+            lambda primals, tangents: (primals[0], tangents[0][:1]),
+            r"f64\[1\], but must be f64\[3\]",
+        ),
         (lambda primals, tangents: (primals[0].sum(), tangents[0]), "the function itself gives"),
         (
             lambda primals, tangents: ([primals[0]], tangents[0]),
-            "the value of .*, and an array is wanted",
+            "the value of .*, not an array",
         ),
     ],
 )

@@ -595,7 +595,7 @@ def test_wrong_arguments_are_refused():
                 function(y, [])
             with pytest.raises(pg.ArgumentError, match="2 entries for 1"):
                 function(y, x, [None, None])
-            with pytest.raises(pg.ShapeError, match="a seed of shape"):
+            with pytest.raises(pg.ShapeError, match="the seed has shape"):
                 function(y, x, np.ones(7))
     with pg.Program():
         other = pg.data("x", (3,))

@@ -96,33 +96,36 @@ def test_every_kind_of_data_gives_the_same_bits(client, samples, files):
         "bag": db.from_delayed([dask.delayed(lambda part: [part])(part) for part in delayed]),
     }
     expected = pg.value_and_grad(loss)(START, x, y)
-    first = D.value_and_grad(loss, START, kinds["arrays"])
+    first = D.value_and_grad(loss)(START, kinds["arrays"])
+    assert bits(D.value_and_grad(loss)(START, *samples)) == bits(
+        D.value_and_grad(loss)(START, samples)
+    )
     np.testing.assert_allclose(first[0], expected[0], rtol=1e-13)
     for name in START:
         np.testing.assert_allclose(first[1][name], expected[1][name], rtol=1e-12, atol=1e-15)
     for name, data in kinds.items():
         for where in (None, client):
-            assert bits(D.value_and_grad(loss, START, data, where)) == bits(first), name
+            assert bits(D.value_and_grad(loss, client=where)(START, data)) == bits(first), name
 
 
 def test_futures_and_other_byte_orders_are_data_too(client, samples):
-    expected = bits(D.value_and_grad(loss, START, D.chunks(samples, rows=100)))
+    expected = bits(D.value_and_grad(loss)(START, D.chunks(samples, rows=100)))
     parts = [slice(start, start + 100) for start in range(0, ROWS, 100)]
     futures = [client.scatter(tuple(a[part] for a in samples)) for part in parts]
     assert isinstance(futures[0], tuple)
     swapped = tuple(a.astype(">f8") for a in samples)
     for data in (futures, D.chunks(swapped, rows=100)):
-        assert bits(D.value_and_grad(loss, START, data, client)) == expected
+        assert bits(D.value_and_grad(loss, client=client)(START, data)) == expected
 
 
 def test_bits_do_not_depend_on_the_number_of_workers(cluster, client, samples):
     data = D.chunks(samples, rows=90)
-    expected = bits(D.value_and_grad(loss, START, data, client))
+    expected = bits(D.value_and_grad(loss, client=client)(START, data))
     try:
         for count in (1, 4):
             cluster.scale(count)
             wait_for_workers(client, count)
-            assert bits(D.value_and_grad(loss, START, data, client)) == expected
+            assert bits(D.value_and_grad(loss, client=client)(START, data)) == expected
     finally:
         cluster.scale(2)
         wait_for_workers(client, 2)
@@ -263,7 +266,7 @@ def test_a_program_keeps_its_parameters_and_constants(client, samples):
         w = pg.create_parameter((4,), name="w")
         total = pg.mean((x @ w * scale - y) ** 2) + pg.sum(w * w)
     feed = {"x": samples[0], "y": samples[1], "scale": np.array(2.0)}
-    value, gradients = D.value_and_grad(program, None, feed, client, loss=total)
+    value, gradients = D.value_and_grad(program, client=client, loss=total)(None, feed)
     with program:
         slope = pg.grad(total, w)
     expected = pg.Executor().run(program, feed, [total, slope])
@@ -280,11 +283,11 @@ def test_functions_that_need_the_number_of_rows_have_kernels_of_their_own(sample
         return pg.sum(pg.reshape(x * w, (count, 2, 2)).sum(axis=(1, 2)) ** 2)
 
     x = samples[0][:23]
-    value, _ = D.value_and_grad(padded, START["w"], D.chunks(x, rows=10))
+    value, _ = D.value_and_grad(padded)(START["w"], D.chunks(x, rows=10))
     np.testing.assert_allclose(value, np.sum((x @ START["w"]) ** 2))
     with pytest.raises(pg.ShapeError, match="computes with the number of its samples"):
-        D.value_and_grad(
-            lambda w, x: padded(w, x) / int(x.shape[0]), START["w"], D.chunks(x, rows=10)
+        D.value_and_grad(lambda w, x: padded(w, x) / int(x.shape[0]))(
+            START["w"], D.chunks(x, rows=10)
         )
 
 
@@ -317,7 +320,7 @@ def test_a_warning_comes_before_anything_is_computed(client, monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(InterruptedError):
-            D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ w)), START["w"], wide, client)
+            D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ w)), client=client)(START["w"], wide)
     (found,) = caught
     assert found.filename == __file__
     assert "a worker with 1 task takes about" in str(found.message)
@@ -388,7 +391,7 @@ def test_a_task_that_raises_names_its_chunk_and_file(client, files):
     data = D.chunks(files[1], read_or_fail)
     for where in (None, client):
         with pytest.raises(pg.RunError, match=r"chunk 4, file .*part4.npz.*the disk is gone"):
-            D.value_and_grad(loss, START, data, where)
+            D.value_and_grad(loss, client=where)(START, data)
 
 
 def test_annotations_hold_for_tasks(client, files, tmp_path):
@@ -402,8 +405,8 @@ def test_annotations_hold_for_tasks(client, files, tmp_path):
         return read(name)
 
     with dask.annotate(retries=1):
-        found = D.value_and_grad(loss, START, D.chunks(files[1], read_at_second_try), client)
-    assert bits(found) == bits(D.value_and_grad(loss, START, D.chunks(files[1], read)))
+        found = D.value_and_grad(loss, client=client)(START, D.chunks(files[1], read_at_second_try))
+    assert bits(found) == bits(D.value_and_grad(loss)(START, D.chunks(files[1], read)))
 
 
 def test_a_nan_is_named_by_file_chunk_and_equation(client, files, samples, tmp_path):
@@ -414,7 +417,7 @@ def test_a_nan_is_named_by_file_chunk_and_equation(client, files, samples, tmp_p
     np.savez(names[3], x=x, y=y)
     for where in (None, client):
         with pytest.raises(pg.NumericalError) as caught:
-            D.value_and_grad(loss, START, D.chunks(names, read), where, debug="nan")
+            D.value_and_grad(loss, client=where, debug="nan")(START, D.chunks(names, read))
         text = str(caught.value)
         assert "data[0] has nan at [17, 2], row 317 of all" in text
         assert "chunk 3" in text
@@ -422,8 +425,8 @@ def test_a_nan_is_named_by_file_chunk_and_equation(client, files, samples, tmp_p
         assert "matmul" in text
         assert "test_distributed.py" in text
     with pytest.raises(pg.NumericalError, match=r"log makes NaN") as caught:
-        D.value_and_grad(
-            lambda w, x, y: np.log(x @ w), START["w"], D.chunks(files[1], read), debug="nan"
+        D.value_and_grad(lambda w, x, y: np.log(x @ w), debug="nan")(
+            START["w"], D.chunks(files[1], read)
         )
     assert "in chunk " in str(caught.value)
 
@@ -455,8 +458,9 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused(name, samples):
     make, words = BAD[name]
+    function, params, data, *client = make(samples[0])
     with pytest.raises(pg.PrimgraphError, match=words):
-        D.value_and_grad(*make(samples[0]))
+        D.value_and_grad(function, client=client[0] if client else None)(params, data)
 
 
 def test_vectors_of_other_shapes_are_named(samples):
@@ -471,7 +475,9 @@ def test_partitions_without_items_have_no_rows(samples):
     bag = db.from_sequence([x[:10], x[10:20], x[20:25]], npartitions=3)
     for first, rows in ((0, x[10:25]), (10, x[np.r_[:10, 20:25]]), (20, x[:20])):
         left = bag.filter(lambda part, gone=x[first, 0]: part[0, 0] != gone)
-        value, _ = D.value_and_grad(lambda w, x: np.sum((x @ w) ** 2), START["w"], left, "threads")
+        value, _ = D.value_and_grad(lambda w, x: np.sum((x @ w) ** 2), client="threads")(
+            START["w"], left
+        )
         np.testing.assert_allclose(value, np.sum((rows @ START["w"]) ** 2), rtol=1e-13)
         found = D.map(np.tanh, left, client="threads").compute(scheduler="threads")
         np.testing.assert_allclose(found, np.tanh(rows), rtol=1e-14)
@@ -486,34 +492,36 @@ def test_what_is_written_to_a_map_and_not_to_its_file_counts(files, samples):
     mapped = np.load(files[0] / "x.npy", mmap_mode="c")
     mapped[:] *= 2.0
     data = D.chunks(mapped, rows=300)
-    value, _ = D.value_and_grad(lambda w, x: np.sum(x @ w), START["w"], data, "threads")
+    value, _ = D.value_and_grad(lambda w, x: np.sum(x @ w), client="threads")(START["w"], data)
     np.testing.assert_allclose(value, 2.0 * np.sum(samples[0] @ START["w"]), rtol=1e-12)
 
 
 def test_bad_chunks_are_refused(client, files, samples, tmp_path):
     x = da.from_array(samples[0], chunks=(100, 4))
     with pytest.raises(pg.ShapeError, match="unknown sizes"):
-        D.value_and_grad(slow_loss, START["w"], x[x[:, 0] > 0])
+        D.value_and_grad(slow_loss)(START["w"], x[x[:, 0] > 0])
     with pytest.raises(pg.ShapeError, match=r"x.rechunk\(\{1: -1\}\)"):
-        D.value_and_grad(slow_loss, START["w"], x.rechunk((100, 2)))
+        D.value_and_grad(slow_loss)(START["w"], x.rechunk((100, 2)))
     with pytest.raises(pg.ShapeError, match="other chunks of rows"):
-        D.value_and_grad(loss, START, (x, da.from_array(samples[1], chunks=300)))
+        D.value_and_grad(loss)(START, (x, da.from_array(samples[1], chunks=300)))
     names = [*files[1][:2], str(tmp_path / "narrow.npz")]
     np.savez(names[2], x=samples[0][:10, :3], y=samples[1][:10])
     with pytest.raises(pg.ShapeError, match=r"different columns: data\[0\] .*narrow.npz"):
-        D.value_and_grad(loss, START, D.chunks(names, read), client)
+        D.value_and_grad(loss, client=client)(START, D.chunks(names, read))
     with pytest.raises(pg.RunError, match=r"file .*nowhere.npz"):
-        D.value_and_grad(loss, START, D.chunks([*names, "nowhere.npz"], read), client)
+        D.value_and_grad(loss, client=client)(START, D.chunks([*names, "nowhere.npz"], read))
     large = np.zeros((400_000, 4))
     with pytest.raises(pg.ArgumentError, match=r"12.8 MB in the client's memory(.|\n)*mmap_mode"):
-        D.value_and_grad(slow_loss, START["w"], large, client)
+        D.value_and_grad(slow_loss, client=client)(START["w"], large)
 
 
 def test_a_client_that_is_closed_is_not_kept(cluster, samples):
     """Futures of what was sent to its workers refer to it."""
     table = np.random.default_rng(0).standard_normal((4, 10_000))
     other = Client(cluster, set_as_default=False)
-    D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ table) * w), 1.0, samples[0][:20], other)
+    D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ table) * w), client=other)(
+        1.0, samples[0][:20]
+    )
     other.close()
     known = weakref.ref(other)
     del other
@@ -529,7 +537,7 @@ def test_a_closed_client_is_refused(cluster, samples):
     with Client(cluster, set_as_default=False) as other:
         total = D.objective(loss, START, samples, other)
     with pytest.raises(pg.ArgumentError, match="the client is closed"):
-        D.value_and_grad(loss, START, samples, other)
+        D.value_and_grad(loss, client=other)(START, samples)
     with pytest.raises(pg.ArgumentError, match="the client is closed"):
         total.value_and_grad()
 

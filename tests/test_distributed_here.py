@@ -18,7 +18,7 @@ import primgraph as pg
 assert "primgraph.distributed" not in sys.modules
 assert pg.distributed.value_and_grad
 calls = [
-    lambda: pg.distributed.value_and_grad(lambda w, x: pg.sum(x @ w), np.ones(3), np.ones((4, 3))),
+    lambda: pg.distributed.value_and_grad(lambda w, x: pg.sum(x @ w))(np.ones(3), np.ones((4, 3))),
     lambda: pg.distributed.map(lambda x: x, np.ones((4, 3))),
 ]
 for call in calls:
@@ -81,3 +81,12 @@ def test_a_graph_of_many_equations_is_packed_small():
 
     parcel, _ = parcels.pack(kernel_parts(chain, pg.spec(2)))
     assert parcel.nbytes < 60 * 3_000
+
+
+def test_value_and_grad_is_called_as_that_of_a_function_on_one_machine():
+    for call in (
+        lambda f: pg.distributed.value_and_grad(f, np.ones(3), np.ones((4, 3))),
+        lambda f: pg.distributed.value_and_grad(f)(np.ones(3)),
+    ):
+        with pytest.raises(pg.ArgumentError, match=r"value_and_grad\(f.*\)\(params, data\)"):
+            call(lambda w, x: pg.sum(x @ w))

@@ -214,7 +214,7 @@ def test_gradients_have_the_containers_of_arguments() -> None:
 
 
 def test_an_error_says_where_in_a_container() -> None:
-    with pytest.raises(pg.ArgumentError, match=r"grad: p\['w'\]\[1\] is str 'no', and no array"):
+    with pytest.raises(pg.ArgumentError, match=r"grad: p\['w'\]\[1\] is str 'no', not an array"):
         pg.grad(lambda p: pg.sum(p["w"][0]))({"w": [X, "no"]})
     with pytest.raises(pg.NotDifferentiable, match=r"p\.right is of int64"):
         pg.grad(lambda p: pg.sum(p.left))(Pair(X, np.arange(3)))
@@ -364,7 +364,9 @@ def test_products_take_containers() -> None:
     np.testing.assert_allclose(twice["x"], 6 * X * X)
     with pytest.raises(pg.ArgumentError, match=r"v\['sum'\] is \[\*\], and there is \*"):
         pg.vjp(function, ({"x": X}, X), {"sum": [X], "product": X})
-    with pytest.raises(pg.ShapeError, match=r"a seed of shape \(2,\) is given for f64\[3\]"):
+    with pytest.raises(
+        pg.ShapeError, match=r"the seed has shape \(2,\), but the variable is f64\[3\]"
+    ):
         pg.jvp(wave, X, np.ones(2))
 
 
@@ -536,7 +538,7 @@ def test_static_arguments_are_told_apart_by_value_and_class() -> None:
     np.testing.assert_array_equal(last(X, "twice"), 2 * X)
     with pytest.raises(pg.ArgumentError, match="no argument 'm'"):
         pg.jit(power, static_argnames=["m"])
-    with pytest.raises(pg.ArgumentError, match="mode is str 'twice', and no array"):
+    with pytest.raises(pg.ArgumentError, match="mode is str 'twice', not an array"):
         pg.jit(lambda x, mode: x)(X, "twice")
     np.testing.assert_array_equal(untouched(X), X)
     assert untouched(X) is not X
@@ -735,7 +737,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a result that is no array": (
         lambda: pg.jit(lambda x: {"a": "no"})(X),
         pg.ArgumentError,
-        "jit: the function returned str 'no' as result['a'], and no array",
+        "jit: the function returned str 'no' as result['a'], not an array",
     ),
 }
 
@@ -928,7 +930,7 @@ VMAP_MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "text": (
         lambda: pg.vmap(lambda p: p["a"])({"a": "no"}),
         pg.ArgumentError,
-        "vmap: p['a'] is str 'no', and no array",
+        "vmap: p['a'] is str 'no', not an array",
     ),
     "depends on the sample": (
         lambda: pg.vmap(wave, 0, None)(SAMPLES),
@@ -1042,7 +1044,7 @@ def test_numbers_in_a_traced_function_are_not_known(way: str, function: Any) -> 
     line = function.__code__.co_firstlineno + (2 if function is decides else 1)
     assert f"test_function_transforms.py:{line}" in text
     assert "pg.where(" in text
-    assert text.count("pg.tensor(x) makes tensors, on which Python decides by numbers") == 1
+    assert text.count("pg.tensor(x) is an eager tensor, whose values Python can test") == 1
 
 
 def test_numbers_are_known_where_a_derivative_is_taken_and_may_decide_but_not_end_it() -> None:

@@ -588,7 +588,7 @@ def test_a_variable_that_leaked_is_told_with_the_function_and_the_line(use, trac
         )
     with pytest.raises(pg.BuildError) as caught:
         use(kept[0])
-    assert "'leaky'" in str(caught.value)
+    assert "the function leaky" in str(caught.value)
     # What a sample is computed from is forgotten.
     if trace != "vmap":
         assert "kept.append(x * 2.0)  # the line that made it" in str(caught.value)

@@ -61,7 +61,7 @@ def test_wrong_seeds_are_refused():
     with pg.Program():
         x = pg.data("x", (2, 3))
         y = pg.sin(x)
-        with pytest.raises(pg.ShapeError, match=r"shape \(3,\) is given for f64\[2,3\]"):
+        with pytest.raises(pg.ShapeError, match=r"shape \(3,\), but the variable is f64\[2,3\]"):
             pg.grad(y, x, np.ones(3))
         with pytest.raises(TypeError, match="2 entries for 1"):
             pg.grad(y, x, [np.ones((2, 3)), None])

@@ -99,7 +99,7 @@ def chain(length: int) -> pg.Program:
 
 def cells_of(shown: str) -> list[list[str]]:
     """The rows of the table in some HTML, which has to be well-formed."""
-    table = ElementTree.fromstring(shown).find("table")
+    table = ElementTree.fromstring(shown).find(".//table")
     return [] if table is None else [["".join(c.itertext()) for c in row] for row in table]
 
 
@@ -350,6 +350,49 @@ def test_what_is_large_is_summed_up_by_lines(way, tmp_path):
 def _loaded(program: pg.Program, folder: Path) -> pg.Program:
     pg.save(program, folder / "p.pgz")
     return pg.load(folder / "p.pgz")
+
+
+def test_a_program_of_more_than_forty_equations_is_a_folded_picture_above_its_table():
+    program, _, _ = training()
+    shown = ElementTree.fromstring(program._repr_html_())
+    picture, table = shown.find("div"), shown.find("details")
+    texts = "".join(picture.itertext())
+    assert picture.find("{http://www.w3.org/2000/svg}svg") is not None
+    assert "sequential.0" in texts or "optimizer" in texts, texts[:500]
+    assert table.find("summary").text == f"{len(program.graph())} equations"
+    assert table.find(".//table") is not None
+    assert len(program._repr_html_()) < BOUND
+
+
+def test_a_jitted_function_shows_its_signature_compilations_times_and_source():
+    @pg.jit
+    def doubled(a, *, scale=2.0):
+        return a * scale
+
+    assert "doubled(a, *, scale=2.0)" in doubled._repr_html_()
+    assert cells_of(doubled._repr_html_()) == []
+    doubled(np.ones(3))
+    doubled(np.ones(4))
+    shown = doubled._repr_html_()
+    head, first, second = cells_of(shown)
+    assert head == ["", "arguments", "why it was compiled", "ms"]
+    assert first[:3] == ["0", "f64[3]", "the first call"]
+    assert second[1] == "f64[4]"
+    assert float(second[3]) > 0.0
+    source = ElementTree.fromstring(shown).find("details/pre").text
+    assert source == doubled.compilations[-1].kernel.source
+    assert all(one.seconds > 0.0 for one in doubled.compilations)
+
+
+def test_sparse_matrices_and_patterns_draw_themselves():
+    matrix = pg.sparse_jacobian(lambda x: x**2, np.ones(5))
+    drawn = pg.spy(matrix.pattern)._repr_svg_()
+    assert matrix._repr_svg_() == matrix.pattern._repr_svg_() == drawn
+
+
+def test_elements_of_a_tensor_keep_their_lines():
+    shown = dict(cells_of(pg.tensor(np.arange(4.0).reshape(2, 2))._repr_html_()))
+    assert shown["elements"] == "[[0. 1.]\n [2. 3.]]"
 
 
 def test_what_has_very_many_equations_shows_as_much_as_what_has_a_thousand():

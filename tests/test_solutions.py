@@ -513,11 +513,17 @@ def test_readable_code_is_a_loop():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: pg.fixed_point(lambda v: v[0], x), r"x is f64\[2\] at first, and f64\[\]"),
-        (lambda x: pg.fixed_point(lambda v: (v, v), x), r"x is \* at first, and \(\*, \*\)"),
-        (lambda x: pg.root(lambda v: v.astype("float32"), x), "and f32"),
-        (lambda x: pg.root(lambda v: v, x, step=lambda v: v[:1]), r"x is f64\[2\] at .*f64\[1\]"),
-        (lambda x: pg.root(lambda v: v, x.astype("int64")), r"x0 is i64\[2\], and no float"),
+        (lambda x: pg.fixed_point(lambda v: v[0], x), r"returned f64\[\], but x0 is f64\[2\]"),
+        (
+            lambda x: pg.fixed_point(lambda v: (v, v), x),
+            r"returned \(f64\[2\], f64\[2\]\), but x0 is f64\[2\]",
+        ),
+        (lambda x: pg.root(lambda v: v.astype("float32"), x), "returned f32"),
+        (
+            lambda x: pg.root(lambda v: v, x, step=lambda v: v[:1]),
+            r"step returned f64\[1\], but x0 is f64\[2\]",
+        ),
+        (lambda x: pg.root(lambda v: v, x.astype("int64")), r"x0 is i64\[2\], not a float array"),
         (lambda x: pg.fixed_point(lambda v: v, ()), "nothing in x0"),
         (lambda x: pg.fixed_point(3, x), "takes a function"),
         (lambda x: pg.fixed_point(lambda v: v, x, max_trips=0), "max_trips is a positive integer"),
@@ -602,3 +608,43 @@ def test_equations_made_at_random_have_the_slopes_of_complex_steps(seed):
     expected = (gradient(a + step) - gradient(a - step)) / 2e-5
     for found in pg.compile(pg.trace(bend, a, direction))(a, direction):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+# A solution that is not found, as an error.
+
+
+def half(b):
+    return pg.root(lambda x: x * x + b, 1.0, check=True)
+
+
+def repeated(b):
+    return pg.fixed_point(lambda x: b * x + 1.0, np.ones(3), check=True).sum()
+
+
+@pytest.mark.parametrize(("function", "good", "bad"), [(half, -2.0, 1.0), (repeated, 0.5, 2.0)])
+def test_a_solution_that_is_not_found_is_an_error_with_check(function, good, bad):
+    def in_a_program(b):
+        with pg.Program() as program:
+            y = function(pg.data("b", ()))
+        return pg.Executor().run(program, {"b": b}, [y])[0]
+
+    name = "root" if function is half else "fixed_point"
+    words = rf"{name} did not converge within \d+ steps: increase max_trips[\s\S]*test_solutions.py"
+    graph = pg.trace(function, pg.spec(()))
+    assert pg.parse(str(graph)) == graph
+    calls = {
+        "jit": pg.jit(function),
+        "C": pg.jit(function, target="c"),
+        "program": in_a_program,
+        "numbers": function,
+        "tensors": lambda b: np.asarray(function(pg.tensor(b))),
+        "gradient": pg.jit(pg.value_and_grad(function)),
+        "vmap": lambda b: pg.vmap(function)(np.array([good, b])),
+    }
+    for title, call in calls.items():
+        assert np.all(np.isfinite(call(good))), title
+        with pytest.raises(pg.LinAlgError, match=words) as caught:
+            call(bad)
+        assert isinstance(caught.value, RuntimeError), title
+    with pytest.raises(pg.ArgumentError, match="did you mean 'check'"):
+        pg.root(lambda x: x, 1.0, disp=True)

@@ -102,7 +102,7 @@ def test_steps_become_a_page(tmp_path):
 
 def test_a_matrix_is_drawn_with_a_sign_for_each_element():
     found = pg.spy(np.array([[1.0, 0.0, np.nan], [0.0, -2.0, -0.0]]))
-    assert str(found) == "2 x 3, 3 not zero (50 %)\n█·█\n·█·"
+    assert str(found) == "2 x 3, 3 nonzeros (50 %)\n█·█\n·█·"
     assert found.count == 3
     squares = dots(found.to_svg())
     assert len(squares) == 3
@@ -116,7 +116,7 @@ def test_a_large_matrix_is_drawn_in_cells_that_miss_nothing():
     mask = np.zeros((1000, 700), bool)
     mask[[0, 999, 500], [0, 699, 3]] = True
     text = str(pg.spy(mask)).splitlines()
-    assert text[0] == "1000 x 700, 3 not zero (0.000429 %)"
+    assert text[0] == "1000 x 700, 3 nonzeros (0.000429 %)"
     picture = text[1:-1]
     assert len(picture) <= 36
     assert all(len(row) <= 72 for row in picture)
@@ -134,10 +134,28 @@ def test_the_fullest_cell_is_black_and_others_are_in_proportion():
     assert letters & set("░▒▓")
 
 
+def test_spy_has_axes_a_title_and_by_request_the_colours_of_the_products():
+    matrix = pg.sparse_jacobian(lambda x: x[1:] ** 2 * x[:-1], np.ones(12))
+    plain, found = pg.spy(matrix), pg.spy(matrix, coloring=True)
+    root = ElementTree.fromstring(found.to_svg())
+    texts = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:3] == ["11 x 12, 22 nonzeros (16.7 %), 2 colours", "column", "row"]
+    assert texts[3:9] == ["0", "2", "4", "7", "9", "11"]
+    assert texts[-1] == "10"
+    fills = {(s.get("x"), s.get("y")): s.get("style") for s in dots(found.to_svg())}
+    assert len(set(fills.values())) == 2
+    for (x, _), fill in fills.items():
+        assert {f for (other, _), f in fills.items() if other == x} == {fill}
+    assert all(s.get("style") is None for s in dots(plain.to_svg()))
+    assert pg.spy(matrix, coloring=pg.coloring(matrix.pattern)).coloring is not None
+    with pytest.raises(ShapeError, match=r"the coloring is of a matrix of shape \(11, 12\)"):
+        pg.spy(np.eye(3), coloring=pg.coloring(matrix.pattern))
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1)])
 def test_a_matrix_may_be_empty(shape):
     found = pg.spy(np.ones(shape))
-    assert str(found).startswith(f"{shape[0]} x {shape[1]}, {shape[0] * shape[1]} not zero")
+    assert str(found).startswith(f"{shape[0]} x {shape[1]}, {shape[0] * shape[1]} nonzeros")
     assert len(dots(found.to_svg())) == shape[0] * shape[1]
 
 

@@ -163,12 +163,22 @@ def variables_of(name: str, role: str, given: Any) -> list[Variable]:
     listed = [given] if isinstance(given, Variable) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(v, Variable) for v in listed):
         raise ArgumentError(
-            f"{name} takes a variable or a sequence of variables as {role}, not {given!r:.100}",
-            hint=_how_to_trace(name.lower()) if _is_numbers(given) else "",
+            f"{name} takes a variable or a sequence of variables as {role}, not "
+            f"{' '.join(repr(given).split()):.100}",
+            hint=_hint_for(name, given),
         )
     if not listed:
         raise ArgumentError(f"{name} got no {role}")
     return list(listed)
+
+
+def _hint_for(name: str, given: Any) -> str:
+    short = name.lower()
+    if _is_numbers(given):
+        return f"write pg.{short}(f)(x) for a function f of arrays; {_how_to_trace(short)}"
+    if given is None or callable(given):
+        return f"write pg.{short}(y, x) for variables, pg.{short}(f)(x) for a function f"
+    return f"write pg.{short}(y, x) with variables y and x" if isinstance(given, str) else ""
 
 
 def variable_of(name: str, role: str, given: Any) -> Variable:
@@ -265,7 +275,9 @@ def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None
     if variable.shape != wanted:
         batched = "" if count is None else f", and the batched seeds need shape {wanted}"
         raise ShapeError(
-            f"{name}: a seed of shape {variable.shape} is given for {value.type}{batched}"
+            f"{name}: the seed has shape {variable.shape}, but the variable is "
+            f"{value.type}{batched}",
+            hint="a seed has the shape of its variable, and weights its elements",
         )
     return variable.value
 

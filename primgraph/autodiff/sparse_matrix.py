@@ -6,13 +6,15 @@ import numbers
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_name
+from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_attribute
 from primgraph.ir.form import registered
 from primgraph.ir.primitive import recording
+from primgraph.meanings import MEMBERS
 from primgraph.operators.arithmetic import multiply
 from primgraph.operators.handle import Handle
 from primgraph.operators.indexing import scatter_add, take
@@ -89,17 +91,15 @@ class SparseMatrix:
             """Return an attribute of SciPy's array of these numbers."""
             private = name.startswith("_")
             if name.startswith("__") or not self._is_scipys or name in _IN_PLACE:
-                raise unknown_name("a SparseMatrix", name, dir(SparseMatrix), _HINTS.get(name, ""))
+                raise unknown_attribute(self, name, {**MEMBERS, **_HINTS})
             if private and "scipy.sparse" not in sys.modules:
-                raise unknown_name("a SparseMatrix", name, ())
+                raise unknown_attribute(self, name, {})
             try:
                 found = self.to_scipy()
-            except OptionError as error:
-                raise unknown_name("a SparseMatrix", name, dir(SparseMatrix), error.hint) from None
+            except OptionError:
+                raise unknown_attribute(self, name, MEMBERS) from None
             if not hasattr(found, name):
-                raise unknown_name(
-                    "a SparseMatrix", name, [n for n in dir(found) if not n.startswith("_")]
-                )
+                raise unknown_attribute(self, name, MEMBERS)
             return getattr(found, name)
 
     @property
@@ -317,6 +317,11 @@ class SparseMatrix:
         kind = module.csr_array if self.format == "csr" else module.csc_array
         return kind((array, self.indices.copy(), self.indptr.copy()), shape=self.shape)
 
+    def _repr_svg_(self) -> str:
+        """Draw where the elements are, for notebooks; see `pg.spy`."""
+        picture: str = import_module("primgraph.view.spy").spy(self)._repr_svg_()
+        return picture
+
     def __repr__(self) -> str:
         rows, columns = self.shape
         part = f", {self.triangle} triangle" if self.triangle else ""
@@ -344,7 +349,10 @@ def _in_full(value: Any) -> Any:
 
 # Methods of SciPy that change places in an array of SciPy, of which the matrix would know nothing.
 _IN_PLACE = ("eliminate_zeros", "resize", "setdiag")
-_HINTS = dict.fromkeys(_IN_PLACE, "m.to_scipy() is an array of SciPy that can be changed")
+_HINTS = {
+    f"SparseMatrix.{name}": "m.to_scipy() is an array of SciPy that can be changed"
+    for name in _IN_PLACE
+}
 
 
 def _taken(x: Any, places: Indices) -> Any:

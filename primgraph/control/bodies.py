@@ -74,9 +74,10 @@ def require_function(operator: str, function: Any, arguments: str) -> None:
     except TypeError:
         name = getattr(function, "__name__", "the function")
         forgotten = "; operands come after the branches" if not given else ""
+        packed = "; a tuple is passed as one argument" if len(given) == 1 else ""
         raise ArgumentError(
-            f"{operator} calls {name}{arguments}, which takes {signature}",
-            hint=f"write a function of {arguments}{forgotten}",
+            f"{operator} calls {name}{arguments}, but it takes {signature}",
+            hint=f"write a function of {arguments}{forgotten}{packed}",
         ) from None
 
 
@@ -109,6 +110,7 @@ def traced(
     given = arguments(builder)
     inputs = tuple(builder.inputs)
     builder.outer = outer
+    builder.owner = "body"
     builder.written = True
     adoption = Adoption(builder)
     before = adopting.get()
@@ -130,7 +132,7 @@ def traced(
 def _result(operator: str, name: str, leaf: Any) -> Variable:
     if not is_array(leaf):
         raise ArgumentError(
-            f"{operator}: {name} returned {type(leaf).__name__} {leaf!r:.60}, and no array"
+            f"{operator}: {name} returned {type(leaf).__name__} {leaf!r:.60}, not an array"
         )
     if isinstance(leaf, Tensor):
         adoption = adopting.get()
@@ -175,25 +177,48 @@ def takes(dtype: DType, given: DType, number: Any) -> bool:
 
 def require_equal(
     operator: str,
-    what: str,
+    function: str,
+    given: str,
     wanted: tuple[tree.Structure, Sequence[TensorType]],
     found: tuple[tree.Structure, Sequence[TensorType]],
-    said: tuple[str, str],
 ) -> None:
-    """Raise the error for containers or types that differ: which leaf, from what to what.
+    """Raise the error for containers or types that differ: which leaf, and what it should be.
 
-    `said` tells where the types come from that are `wanted`, and those that are `found`.
+    `function` has returned what was `found`, and `given`, such as "init_val is", is `wanted`.
     """
+    said = f"{operator}: {function} returned"
+    rule = _RULES.get(operator, "")
     if wanted[0] != found[0]:
-        raise ArgumentError(
-            f"{operator}: {what} is {wanted[0]} {said[0]}, and {found[0]} {said[1]}"
-        )
-    paths = tree.paths_of(wanted[0], what.removeprefix("the "))
+        grown = wanted[0].kind is list and found[0].kind is list
+        hint = f"{_GROWN}; {rule}" if grown else rule
+        raise ArgumentError(f"{said} {typed(*found)}, but {given} {typed(*wanted)}", hint=hint)
+    paths = tree.paths_of(wanted[0])
     for path, before, after in zip(paths, wanted[1], found[1], strict=True):
         if before == after:
             continue
-        path = what if wanted[0] == tree.LEAF else path
-        message = f"{operator}: {path} is {before} {said[0]}, and {after} {said[1]}"
+        at, there = (f" at {path}", " there") if path else ("", "")
+        message = f"{said} {after}{at}, but {given} {before}{there}"
         if before.shape == after.shape:
-            raise DTypeError(message, hint=f"write pg.astype(x, {str(before.dtype)!r}) for it")
-        raise ShapeError(message, hint="a shape is the same, however often and whichever way")
+            hint = f"write pg.astype(x, {str(before.dtype)!r}) for it; {rule}"
+            raise DTypeError(message, hint=hint)
+        raise ShapeError(message, hint=rule)
+
+
+def typed(structure: tree.Structure, types: Sequence[TensorType]) -> str:
+    """Return containers as Python would write them, with the types of the arrays in them."""
+    text = structure.written(iter([str(t) for t in types]))
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+_KEEPS = "keeps its containers, shapes and dtypes"
+_RULES = {
+    "fori_loop": f"body_fun(i, val) returns the next val, which {_KEEPS}; the index i comes first",
+    "while_loop": f"body_fun(val) returns the next val, which {_KEEPS}; cond_fun comes first",
+    "scan": f"f(carry, x) returns carry, y, and the carry {_KEEPS}",
+    "cond": "both functions return the same containers, shapes and dtypes",
+    "switch": "all branches return the same containers, shapes and dtypes",
+    "associative_scan": "f(a, b) returns the same containers, shapes and dtypes as a and b",
+    "root": "f(x) returns the same containers, shapes and dtypes as x0",
+    "fixed_point": "f(x) returns the same containers, shapes and dtypes as x0",
+}
+_GROWN = "a list cannot grow in a loop: pg.scan stacks the y of all iterations"

@@ -134,9 +134,9 @@ def _recorded(
     bodies = _alike([traced(operator, branch, arguments) for branch in branches])
     first, *others = bodies
     for other in others:
-        said = _places(operator, 0), _places(operator, bodies.index(other))
+        function, zeroth = _title(operator, bodies.index(other)), _title(operator, 0)
         wanted, found = (first.structure, first.types), (other.structure, other.types)
-        require_equal(operator, "the result", wanted, found, said)
+        require_equal(operator, function, f"{zeroth} returned", wanted, found)
     if not first.found:
         return tree.unflatten(first.structure, [])
     outside = captured(bodies)
@@ -146,11 +146,9 @@ def _recorded(
     return tree.unflatten(first.structure, results)
 
 
-def _places(operator: str, k: int) -> str:
-    """Where the result is that of the branch of number `k`."""
-    if operator == "cond":
-        return f"where the predicate is {('false', 'true')[k]}"
-    return f"in branch {k}"
+def _title(operator: str, k: int) -> str:
+    """Return what messages call the branch of number `k`."""
+    return ("false_fun", "true_fun")[k] if operator == "cond" else f"branch {k}"
 
 
 def _alike(bodies: Sequence[Body]) -> list[Body]:
@@ -183,10 +181,11 @@ def _alike(bodies: Sequence[Body]) -> list[Body]:
 
 
 def _require_scalar(operator: str, what: str, type: TensorType, kinds: str) -> None:
-    message = f"{operator} chooses by {what}, not by {type}"
+    name = "pred" if kinds == "b" else "index"
+    message = f"{operator}: {name} is {what}, not {type}"
     if type.shape:
-        hint = "pg.any(p), pg.all(p) make one of many" if kinds == "b" else ""
-        raise ShapeError(message, hint=hint or "it takes a single one")
+        hint = "pg.any(p) and pg.all(p) are one; pg.where(p, x, y) chooses element by element"
+        raise ShapeError(message, hint=hint if kinds == "b" else "give one element of it")
     if type.dtype.kind not in kinds:
-        hint = "compare it with something, such as p > 0" if kinds == "b" else ""
-        raise DTypeError(message, hint=hint or "pg.astype(i, 'int64') makes one of it")
+        hint = "compare, such as p > 0" if kinds == "b" else "write pg.astype(i, 'int64')"
+        raise DTypeError(message, hint=hint)

@@ -40,18 +40,18 @@ class Carried:
                     self.types[k] = new
         require_equal(
             self.operator,
-            "the carry",
+            self.name,
+            "init is" if self.operator == "scan" else "init_val is",
             (self.structure, self.types),
             (structure, types),
-            ("at first", f"after a trip of {self.name}"),
         )
         return carry
 
     def _type(self, leaf: Any) -> TensorType:
         if not is_array(leaf):
             raise ArgumentError(
-                f"{self.operator}: what is carried holds {type(leaf).__name__} {leaf!r:.60}, and "
-                "no array"
+                f"{self.operator}: the carry holds {type(leaf).__name__} {leaf!r:.60}, which is "
+                "not an array"
             )
         found = as_tensor(leaf)
         return TensorType(found.shape, found.dtype)

@@ -19,6 +19,7 @@ from primgraph.control.bodies import (
     require_function,
     takes,
     traced,
+    typed,
 )
 from primgraph.control.carried import Carried, weak_in
 from primgraph.control.checkpoints import OnTensors
@@ -294,7 +295,10 @@ def _counted(
     """A loop with bounds that are not known yet."""
     for bound in (lower, upper):
         if isinstance(bound, float | str | bytes | NoneType):
-            raise ArgumentError(f"fori_loop: a bound is a single integer, not {bound!r:.60}")
+            raise ArgumentError(
+                f"fori_loop: a bound is a single integer, not {bound!r:.60}",
+                hint="write pg.fori_loop(lower, upper, body_fun, init_val)",
+            )
 
     def goes_on(state: Any) -> Any:
         return state[0] < state[1]
@@ -333,7 +337,10 @@ def _bound_of_tensors(bound: Any) -> int:
 
 def _require_bound(type: TensorType) -> None:
     if type.dtype.kind not in "iu" or type.shape:
-        raise ArgumentError(f"fori_loop: a bound is a single integer, not {type}")
+        raise ArgumentError(
+            f"fori_loop: a bound is a single integer, not {type}",
+            hint="write pg.astype(n, 'int64') for a bound n of another dtype",
+        )
 
 
 def _while(
@@ -351,7 +358,7 @@ def _while(
     step.__name__ = getattr(body_fun, "__name__", "body")
     state, structure, body = settled(operator, step, init, lambda builder: [], told)
     if not state:
-        raise ArgumentError(f"{operator} carries nothing, so that it cannot end")
+        raise ArgumentError(f"{operator}: init_val has no array in it, so the loop cannot end")
     if lengths:
         assert limit is not None
         begin = tree.unflatten(structure, state)
@@ -410,7 +417,7 @@ def settled(
     init: Any,
     more: Callable[[Builder], list[Any]],
     told: int | None = None,
-    words: tuple[str, str, str] = ("the carry", "at first", "after a trip of"),
+    given: str = "",
 ) -> tuple[list[Variable], tree.Structure, Body]:
     """What the loop begins with, and the body for that.
 
@@ -454,10 +461,10 @@ def settled(
         before, after = before[told:], after[told:]
     require_equal(
         operator,
-        words[0],
+        body.name,
+        given or ("init is" if operator == "scan" else "init_val is"),
         (first, before),
         (found, after),
-        (words[1], f"{words[2]} {body.name}"),
     )
     return state, structure, body
 
@@ -467,9 +474,8 @@ def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
     found = body.structure
     if found.kind not in (tuple, list) or len(found.parts) != 2:
         raise ArgumentError(
-            f"{operator}: {body.name} gives {found}, and not a pair of the carry and of what is "
-            "stacked",
-            hint="return carry, y; where nothing is stacked, return carry, None",
+            f"{operator}: {body.name} returned {typed(found, body.types)}, not a pair carry, y",
+            hint="return carry, y; or return carry, None to stack nothing",
         )
     return found.parts[0], found.parts[1]
 
@@ -478,8 +484,8 @@ def _require_truth(operator: str, test: Body) -> None:
     if len(test.found) != 1 or test.found[0].type != TensorType((), BOOL):
         given = ", ".join([str(t) for t in test.types]) or "nothing"
         raise (ShapeError if test.found and test.types[0].shape else DTypeError)(
-            f"{operator}: {test.name} gives {given}, and a single boolean is wanted",
-            hint="compare, and make one of many by pg.any or pg.all",
+            f"{operator}: {test.name} returned {given}, not a single boolean",
+            hint="cond_fun(val) compares, such as pg.any(val > 0) or pg.all(val > 0)",
         )
 
 
@@ -528,9 +534,8 @@ def _scan_of_tensors(
 def _pair(given: Any) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ArgumentError(
-            f"scan: the function gives {given!r:.60}, and not a pair of the carry and of what "
-            "is stacked",
-            hint="return carry, y; where nothing is stacked, return carry, None",
+            f"scan: the function returned {given!r:.60}, not a pair carry, y",
+            hint="return carry, y; or return carry, None to stack nothing",
         )
     carry, y = given
     return carry, y
@@ -572,8 +577,9 @@ def _length(operator: str, xs: Any, length: int | None) -> int:
     """The number of trips: the leading extent of `xs`, or what is said."""
     if isinstance(length, Handle):
         raise ArgumentError(
-            f"{operator}: its length is fixed when the program is built",
-            hint="pg.fori_loop and pg.while_loop make as many trips as a variable says",
+            f"{operator}: length is an integer that is known when the program is built, not a "
+            "variable",
+            hint="the bounds of pg.fori_loop and the condition of pg.while_loop can be variables",
         )
     if length is not None:
         try:
@@ -588,15 +594,18 @@ def _length(operator: str, xs: Any, length: int | None) -> int:
     for path, shape in extents.items():
         if not shape:
             raise ShapeError(
-                f"{operator}: {path} has no leading axis to go along",
+                f"{operator}: {path} has no leading axis to iterate over, as its shape is ()",
                 hint="a list or tuple is a container of arrays: make one array of it by np.array",
             )
         if length is None:
             length = shape[0]
         elif shape[0] != length:
-            raise ShapeError(f"{operator}: {path} has {shape[0]} rows, and {length} trips are made")
+            raise ShapeError(f"{operator}: {path} has {shape[0]} rows for {length} iterations")
     if length is None:
-        raise ArgumentError(f"{operator}: how many trips? give xs or length")
+        raise ArgumentError(
+            f"{operator}: the number of iterations is unknown: give xs or length",
+            hint="write pg.scan(f, init, xs) to iterate over the rows of xs",
+        )
     return length
 
 

@@ -72,10 +72,15 @@ def _scanned(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
         results, own_structure = tree.flatten(found)
         for x in results:
             if not isinstance(x, Handle):
-                raise ArgumentError(f"associative_scan: the function gives {x!r:.60}, and no array")
+                raise ArgumentError(f"associative_scan: f returned {x!r:.60}, not an array")
         wanted, given = [x.type for x in a], [x.type for x in results]
-        said = "as the function takes it", "as it gives it"
-        require_equal("associative_scan", "x", (structure, wanted), (own_structure, given), said)
+        require_equal(
+            "associative_scan",
+            "f",
+            "its arguments are",
+            (structure, wanted),
+            (own_structure, given),
+        )
         return results
 
     turned = [flip(x, axis=k) for x, k in zip(given, axes, strict=True)] if reverse else given

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph import tree
-from primgraph.control.bodies import Body, captured, inputs_of, record, require_equal, traced
+from primgraph.control.bodies import (
+    Body,
+    captured,
+    inputs_of,
+    record,
+    require_equal,
+    require_function,
+    traced,
+)
 from primgraph.control.loops import settled
 from primgraph.control.world import in_world
 from primgraph.eager.adoption import stand_in
@@ -44,6 +52,7 @@ def fixed_point(
     max_trips: int = 1000,
     damping: float = 1.0,
     full_output: bool = False,
+    check: bool = False,
 ) -> Any:
     """The `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
 
@@ -52,8 +61,12 @@ def fixed_point(
     largest element of `x`, or than `tol` where that is below one. `tol` is `eps ** 0.75` of the
     dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32. It converges where `f` contracts.
 
-    What is not found within `max_trips` steps is NaN. With `full_output` it is what the last step
-    gave, and comes with a named tuple `(converged, trips)`.
+    A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
+    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
+    With `full_output` the result is a pair: what the last step gave, and a named tuple
+    `(converged, trips)`.
+
+        x, (converged, trips) = pg.fixed_point(np.cos, 1.0, full_output=True)
 
     Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
     orders, and do not depend on the way to it: of `x = f(x, a)` the tangent solves
@@ -67,7 +80,7 @@ def fixed_point(
     >>> print(f"{pg.fixed_point(pg.cos, 1.0):.6f}")
     0.739085
     """
-    options = _options("fixed_point", tol, max_trips, full_output)
+    options = _options("fixed_point", tol, max_trips, full_output, check)
     if not 0.0 < damping < math.inf:
         raise ArgumentError(f"fixed_point: damping is positive, not {damping!r:.60}")
     build = partial(_fixed_point, f, {**options, "damping": float(damping)})
@@ -83,6 +96,7 @@ def root(
     tol: float | None = None,
     max_trips: int = 100,
     full_output: bool = False,
+    check: bool = False,
 ) -> Any:
     """The `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
 
@@ -94,9 +108,13 @@ def root(
     `tol` where that is below one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for
     float64, 6.4e-6 for float32.
 
-    What is not found within `max_trips` steps is NaN. With `full_output` it is what the last step
-    gave, and comes with a named tuple `(converged, trips)`. A singular Jacobian is an error of the
-    run, as it is to `pg.solve`, but for a single unknown.
+    A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
+    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
+    With `full_output` the result is a pair: what the last step gave, and a named tuple
+    `(converged, trips)`. A singular Jacobian is an error of the run, as it is to `pg.solve`, but
+    for a single unknown.
+
+        x, (converged, trips) = pg.root(lambda x: x * x - 2.0, 1.0, full_output=True)
 
     Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
     orders, and do not depend on the way to it: of `f(x, a) = 0` the tangent solves
@@ -109,13 +127,15 @@ def root(
     >>> print(f"{pg.root(lambda x: x * x - 2.0, 1.0):.6f}")
     1.414214
     """
-    options = _options("root", tol, max_trips, full_output)
+    options = _options("root", tol, max_trips, full_output, check)
     functions = [f] if step is None else [f, step]
     build = partial(_root, f, step, {**options, "damping": 1.0})
     return _solved("root", build, functions, x0)
 
 
-def _options(operator: str, tol: Any, max_trips: Any, full_output: Any) -> dict[str, Any]:
+def _options(
+    operator: str, tol: Any, max_trips: Any, full_output: bool, check: bool
+) -> dict[str, Any]:
     try:
         limit = integer(max_trips)
     except (TypeError, ArgumentError):
@@ -125,13 +145,13 @@ def _options(operator: str, tol: Any, max_trips: Any, full_output: Any) -> dict[
     if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < 1.0):
         raise ArgumentError(f"{operator}: tol is between 0 and 1, not {tol!r:.60}")
     tolerance = None if tol is None else float(tol)
-    return {"tolerance": tolerance, "limit": limit, "strict": not full_output}
+    found = {"tolerance": tolerance, "limit": limit, "strict": not full_output}
+    return {**found, "checked": True} if check else found
 
 
 def _solved(operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any) -> Any:
     for function in functions:
-        if not callable(function):
-            raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")
+        require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
     begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
     return in_world(build, partial(_on_tensors, operator, build), (begin,))
@@ -156,7 +176,7 @@ def _root(
 
     steps = traced("root", step, arguments)
     given = steps.structure, steps.types
-    require_equal("root", "x", (structure, types), given, ("at first", f"after {steps.name}"))
+    require_equal("root", "step", "x0 is", (structure, types), given)
     return _recorded(state, structure, body, steps, {**options, "method": "given"})
 
 
@@ -169,14 +189,13 @@ def _equation(
         return f(x), None
 
     pair.__name__ = getattr(f, "__name__", "f")
-    words = "x", "at first", "as the result of"
-    state, structure, body = settled(operator, pair, x0, lambda builder: [], words=words)
+    state, structure, body = settled(operator, pair, x0, lambda builder: [], given="x0 is")
     if not state:
-        raise ArgumentError(f"{operator}: there is nothing in x0 to look for")
+        raise ArgumentError(f"{operator}: there is nothing in x0 to solve for")
     for path, v in zip(tree.paths_of(structure, "x0"), state, strict=True):
         if not v.type.is_float:
             hint = f"write pg.astype(x, 'float64') for it, or {operator} of another array"
-            raise DTypeError(f"{operator}: {path} is {v.type}, and no float", hint=hint)
+            raise DTypeError(f"{operator}: {path} is {v.type}, not a float array", hint=hint)
     return state, structure, body
 
 

@@ -165,6 +165,7 @@ class TracedCall(Call, Rules):
         self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
         self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
         self._args, self.kwargs = arranged(static, self.operands)
+        self.builder.owner = "function"
         self.builder.closed = self.builder.written = True
         self.captured: tuple[Value, ...] = ()
         # Whether a rule of the function makes this call: it would record rules without end.
@@ -578,7 +579,7 @@ def _require_count(
             f"the rule of {call.definition.name} gives {len(found)} {kind} in the place of "
             f"{len(wanted)}: of {', '.join(wanted)}",
             rule,
-            "None stands for zero, and for that of what is no array",
+            "return None for zero, and for arguments that are not arrays",
         )
 
 
@@ -588,7 +589,7 @@ def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -
         return call.lift(found)
     raise refused(
         ArgumentError,
-        f"{what} of {call.definition.name} is {found!r:.80}, and an array is wanted",
+        f"{what} of {call.definition.name} is {found!r:.80}, not an array",
         rule,
     )
 
@@ -605,5 +606,5 @@ def _fitting(
     if handle.type != wanted:
         kind = ShapeError if handle.shape != wanted.shape else DTypeError
         name = call.definition.name
-        raise refused(kind, f"{what} of {name} is {handle.type}, and {wanted} is wanted", rule)
+        raise refused(kind, f"{what} of {name} is {handle.type}, but must be {wanted}", rule)
     return handle

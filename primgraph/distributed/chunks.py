@@ -261,7 +261,7 @@ def _of_arrays(data: Any, rows: int | None) -> Chunks:
     for path, leaf in zip(paths, leaves, strict=True):
         if not (isinstance(leaf, np.ndarray) or _is_dask(leaf)):
             raise ArgumentError(
-                f"{path} is {type(leaf).__name__} {leaf!r:.60}, and no array",
+                f"{path} is {type(leaf).__name__} {leaf!r:.60}, not an array",
                 hint="data is an array of NumPy's or dask's, a tuple or dict of such, a list of "
                 "delayed chunks, or pg.distributed.chunks(paths, loader)",
             )

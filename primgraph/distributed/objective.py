@@ -230,19 +230,40 @@ def _of_program(
 
 def value_and_grad(
     f_or_program: Callable[..., Any] | Program,
-    params: Any,
-    data: Any,
+    *others: Any,
     client: Any = None,
-    *,
     loss: Any = None,
     debug: str | None = None,
-) -> tuple[Array, Any]:
-    """The sum of `f_or_program` over all samples, and its gradients in the containers of `params`.
+) -> Callable[..., tuple[Array, Any]]:
+    """Return the function that sums `f_or_program` over all samples, with the gradients of the sum.
 
-    Arguments and errors are those of `pg.distributed.objective`, which serves many evaluations.
+    It is called as `pg.value_and_grad(f)` is: with `params`, and then with the data, one argument
+    for each that `f` takes, or a single `pg.distributed.chunks` of them. It returns the sum and its
+    gradients in the containers of `params`.
+
+        value, gradients = pg.distributed.value_and_grad(f, client=client)(params, x, y)
+
+    Options, data and errors are those of `pg.distributed.objective`, which serves many evaluations
+    on the same data.
     """
-    found = objective(f_or_program, params, data, client, loss=loss, debug=debug)
-    return found.value_and_grad()
+    if others:
+        raise ArgumentError(
+            "value_and_grad takes one function or program, and options by name",
+            hint="write pg.distributed.value_and_grad(f, client=client)(params, data): it returns "
+            "a function, as pg.value_and_grad does",
+        )
+
+    def call(params: Any, *data: Any) -> tuple[Array, Any]:
+        if not data:
+            raise ArgumentError(
+                "value_and_grad: the data are missing",
+                hint="write pg.distributed.value_and_grad(f)(params, data)",
+            )
+        given = data[0] if len(data) == 1 else data
+        found = objective(f_or_program, params, given, client, loss=loss, debug=debug)
+        return found.value_and_grad()
+
+    return call
 
 
 def hessian_product(

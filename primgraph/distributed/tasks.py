@@ -253,7 +253,7 @@ def look(
         found = [np.asarray(a) for a in opened_whole(item)]
         if any(a.dtype.kind not in "biufc" for a in found):
             kind = type(first).__name__
-            raise RunError(f"{chunk.label} has {kind} {first!r:.60}, and no array")
+            raise RunError(f"{chunk.label} has {kind} {first!r:.60}, not an array")
         found = [array_of(a) for a in opened_whole(item)]
     except PrimgraphError as error:
         if chunk.label not in error.message:

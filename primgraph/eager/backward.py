@@ -168,6 +168,7 @@ def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
             raise NotDifferentiable(
                 f"element {i} of {role}, {node.type}, does not require grad{more}",
                 origin=origin_of(node),
+                hint="pg.tensor(x, requires_grad=True) makes a tensor that gradients are taken by",
             )
 
 
@@ -195,7 +196,7 @@ def listed(tensors: Any) -> list[Tensor]:
             return found
         tensors = next(t for t in found if not isinstance(t, Differentiable))
     raise ArgumentError(
-        f"a tensor or a list of tensors is wanted, not {type(tensors).__name__} {tensors!r:.60}",
+        f"expected a tensor or a list of tensors, not {type(tensors).__name__} {tensors!r:.60}",
         hint=_RESULTS if isinstance(tensors, Variable) else "",
     )
 

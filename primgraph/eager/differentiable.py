@@ -87,7 +87,13 @@ class Differentiable(Handle):
         self.last_node = node
         # What concerns `backward`; most tensors have nothing of it.
         self._backward: _Backward | None = None
-        node.holder = ref(self)  # type: ignore[arg-type]
+        try:
+            node.holder = ref(self)  # type: ignore[arg-type]
+        except AttributeError:
+            raise ArgumentError(
+                f"{type(self).__name__} is not called with {type(node).__name__} {node!r:.60}",
+                hint="pg.tensor(x) makes a tensor of an array, a number or a list",
+            ) from None
 
     @property
     def node(self) -> Node:

@@ -20,8 +20,11 @@ from primgraph.eager.run import compute, source_of
 from primgraph.eager.views import View, share_all, share_part
 from primgraph.errors import ArgumentError, BuildError, DTypeError
 from primgraph.ir.sheet import facts
+from primgraph.ir.signature import checked_late
 from primgraph.ir.types import NAME_OF_DTYPE
+from primgraph.operators import advice
 from primgraph.operators.call import appliers
+from primgraph.operators.handle import array_functions
 from primgraph.operators.late import functions, named_function
 from primgraph.program.sharing import Share
 
@@ -208,15 +211,19 @@ class Tensor(Differentiable):
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentError(
-                f"the truth of {self.type} is ambiguous",
-                hint="pg.any(x) and pg.all(x) are of one element; the smaller of each pair of "
-                "elements is pg.minimum(a, b), and not min(a, b)",
+                f"the truth of {self.type} is ambiguous: it has {self.size} elements",
+                hint=f"{advice.on_truth()}; pg.any(x) and pg.all(x) have one element",
             )
         return bool(self._array().item())
 
     def __float__(self) -> float:
         """The number; an error in a function that derivatives are taken of: they would be lost."""
         self._require_no_loss()
+        if self.size != 1:
+            raise ArgumentError(
+                f"a tensor of one element can become a number, and this is {self.type}",
+                hint=advice.on_number(array_functions(), "x.numpy() has all elements"),
+            )
         return float(self.item())
 
     def __int__(self) -> int:
@@ -361,6 +368,7 @@ def family_of(arguments: Iterable[Any]) -> type[Tensor]:
 _PLAIN = frozenset(NAME_OF_DTYPE)
 
 
+@checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
 

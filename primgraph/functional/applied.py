@@ -252,6 +252,9 @@ def _seed(seed: Any, type: TensorType, name: str = "v") -> Node | None:
         return None
     found = seed if isinstance(seed, Tensor) else tensor(seed, type.dtype)
     if found.shape != type.shape:
-        raise ShapeError(f"{name}: a seed of shape {found.shape} is given for {type}")
+        raise ShapeError(
+            f"{name}: the seed has shape {found.shape}, but the variable is {type}",
+            hint="a seed has the shape of its variable, and weights its elements",
+        )
     cast: Tensor = found if found.dtype == type.dtype else found.astype(type.dtype)
     return cast.node

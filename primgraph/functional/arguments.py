@@ -84,8 +84,8 @@ class Chosen:
             return np.asarray(leaf, complex_dtype(get_default_dtype()))
         if not is_array(leaf):
             raise ArgumentError(
-                f"{self.name}: {self.paths[number]} is {type(leaf).__name__} {leaf!r:.60}, and "
-                "no array",
+                f"{self.name}: {self.paths[number]} is {type(leaf).__name__} {leaf!r:.60}, "
+                "not an array",
                 hint="argnums says which arguments derivatives are taken by",
             )
         array = leaf if isinstance(leaf, Handle) else array_of(leaf)

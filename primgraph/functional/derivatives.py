@@ -169,7 +169,7 @@ class Outputs:
             if not is_array(leaf):
                 raise ArgumentError(
                     f"{self._name}: the function returned {type(leaf).__name__} {leaf!r:.60} as "
-                    f"{path}, and no array",
+                    f"{path}, not an array",
                     hint="with has_aux=True what stands second may be anything",
                 )
         if not self._found:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
+from time import perf_counter
 from types import ModuleType
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from primgraph.eager.inlined import Inlined, inlined, results
 from primgraph.eager.node import given
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.functional.arguments import following, positions_of
 from primgraph.functional.jit_call import Call, Difference, Place, Signature, differences
+from primgraph.functional.jit_sheet import shown
 from primgraph.functional.tracing import Traced, dotted, traced
 from primgraph.functional.transformed import P, R, Transformed
 from primgraph.functional.world import OnTensors, world_among
@@ -38,6 +40,7 @@ from primgraph.ir.titles import generated_name
 from primgraph.ir.types import Shape, TensorType, declared_shape
 from primgraph.journal import compiling
 from primgraph.locks import make_lock
+from primgraph.meanings import MEMBERS
 from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
@@ -77,10 +80,14 @@ class RecompilationWarning(UserWarning):
 @final
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a function was compiled to, and why: `reasons` say what was new in the call."""
+    """What a function was compiled to, and why: `reasons` say what was new in the call.
+
+    `seconds` is the time that tracing and compiling took.
+    """
 
     reasons: tuple[str, ...]
     kernel: Kernel | SizedKernel = field(repr=False)
+    seconds: float = field(default=0.0, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "; ".join(self.reasons)
@@ -101,6 +108,7 @@ class _Entry:
     kernel: Kernel | SizedKernel
     steps: list[Inlined]
     reasons: tuple[str, ...]
+    seconds: float = 0.0
     captured: tuple[Captured, ...] = ()
     quick: set[Hashable] = field(default_factory=set)
 
@@ -216,6 +224,11 @@ def jit(
 class Jit(Transformed[P, R]):
     """A function that is compiled when it is called with arguments of another kind; see `jit`."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, MEMBERS)
+
     def __init__(
         self,
         function: Callable[P, R],
@@ -272,7 +285,11 @@ class Jit(Transformed[P, R]):
         """The compilations whose code is kept, with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
-        return tuple([Compilation(entry.reasons, entry.kernel) for entry in kept])
+        return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
+
+    def _repr_html_(self) -> str:
+        """Show the signature, the compilations with their times, and the source, folded."""
+        return shown(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
         """Evict all entries, and forget how many compilations there were."""
@@ -375,6 +392,7 @@ class Jit(Transformed[P, R]):
             return applied(written, *args, **named)
 
         title = generated_name(self.function)
+        begun = perf_counter()
         users = inspect.unwrap(self.function)
         mentioned = rooms.mentioned(users)
         with rooms.watching(title, mentioned, users):
@@ -382,8 +400,9 @@ class Jit(Transformed[P, R]):
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
+        seconds = perf_counter() - begun
         captured = rooms.Captured.of(mentioned)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons, captured)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured)
 
     def _look_at(self, entries: Iterable[_Entry]) -> None:
         """Warn of arrays that the function found elsewhere and that have changed since."""
@@ -512,7 +531,7 @@ def _statics(
 ) -> frozenset[Place]:
     """Return the places of static arguments: each by position and by name, if it has both.
 
-    Raises `ArgumentError` for a name that the function does not have.
+    Raises `ArgumentError` for a name or a position that the function does not have.
     """
     found: set[Place] = {*places, *names}
     ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
@@ -524,7 +543,14 @@ def _statics(
                     f"jit: there is no argument {name!r:.60}",
                     hint=f"the function takes {', '.join(map(repr, known))}",
                 )
+    is_open = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for place in places:
+        if not is_open and not -len(ordered) <= place < len(ordered):
+            raise ArgumentError(
+                f"jit: static_argnums has {place}, but the function has {len(ordered)} positional "
+                f"argument{'' if len(ordered) == 1 else 's'}",
+                hint=f"the first one has number 0; the function takes {', '.join(ordered)}",
+            )
         if -len(ordered) <= place < len(ordered):
             found |= {place % len(ordered), ordered[place]}
     found |= {i for i, name in enumerate(ordered) if name in names}

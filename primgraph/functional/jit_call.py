@@ -200,8 +200,8 @@ class Call:
             error.message = f"jit: {self._paths(arguments)[number]}: {error.message}"
             raise
         raise ArgumentError(
-            f"jit: {self._paths(arguments)[number]} is {type(leaf).__name__} {leaf!r:.60}, and no "
-            "array",
+            f"jit: {self._paths(arguments)[number]} is {type(leaf).__name__} {leaf!r:.60}, not "
+            "an array",
             hint="name arguments that are no arrays in static_argnames",
         )
 

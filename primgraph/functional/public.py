@@ -281,6 +281,10 @@ def _gradient_of(
     return gradient_of(outputs, argnums, has_aux, holomorphic)
 
 
+# What messages call it.
+_gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
+
+
 @overload
 def forward_grad(
     outputs: Tensor, inputs: Tensors, grad_inputs: Any = None, *, order: int = 1

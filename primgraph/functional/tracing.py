@@ -9,10 +9,10 @@ from typing import Any, final
 from primgraph import tree
 from primgraph.eager.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, BuildError
+from primgraph.errors import ArgumentError
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import is_array
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, has_ended, outside
 from primgraph.ir.graph import Graph
 from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
@@ -55,6 +55,7 @@ def traced(
     it meets variables of another program.
     """
     builder = Builder(title if title.isidentifier() else "f")
+    builder.owner = "function"
     builder.written = True
     names = [*hints, *[""] * (len(types) - len(hints))]
     inputs = [
@@ -72,7 +73,6 @@ def traced(
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
     finally:
-        builder.ended = True
         adopting.set(before)
     outer = adopting.get()
     if outer is not None:
@@ -86,15 +86,13 @@ def traced(
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
     """What a function has returned at `path`, as a variable of the graph that is being built."""
-    foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
-    if foreign and isinstance(leaf.recorder, Builder) and leaf.recorder.ended:
-        raise leaf.recorder.leak(leaf.value)
-    if foreign and builder.outer is None:
-        raise BuildError(f"{name}: {path} is a variable of another program")
+    is_foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if is_foreign and (builder.outer is None or has_ended(leaf.recorder)):
+        raise outside(leaf.recorder, leaf.value, builder)
     if not is_array(leaf):
         raise ArgumentError(
-            f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, and no "
-            "array"
+            f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, not "
+            "an array"
         )
     return in_program(builder, leaf)
 

@@ -249,7 +249,7 @@ def _array(leaf: Any, path: str) -> Any:
         return leaf
     if not is_array(leaf):
         raise ArgumentError(
-            f"vmap: {path} is {type(leaf).__name__} {leaf!r:.60}, and no array",
+            f"vmap: {path} is {type(leaf).__name__} {leaf!r:.60}, not an array",
             hint="in_axes has None for what all samples share",
         )
     return array_of(leaf)

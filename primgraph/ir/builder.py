@@ -52,9 +52,9 @@ class Builder:
     `lines` has what is a derivative along a line, and of which order.
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
-    One that has `ended` was traced and takes nothing more: variables that are used then leaked.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
-    that is `captured`.
+    that is `captured`. `owner` is "program", "function" or "body" if a program, a traced function
+    or the body of a loop or branch is recorded.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Builder:
         self.kept: Container[Value] = ()
         self.closed = False
         self.written = False
-        self.ended = False
+        self.owner = ""
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
@@ -122,6 +122,17 @@ class Builder:
     def __contains__(self, value: Value) -> bool:
         return value in self._defined_by
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether it is being recorded into, as a context."""
+        return bool(self._entered)
+
+    @property
+    def title(self) -> str:
+        """The name of what is recorded, for messages: "program 'main'", "the function f"."""
+        titles = {"program": f"program {self.name!r}", "body": f"the loop or branch {self.name!r}"}
+        return titles.get(self.owner, f"the function {self.name}")
+
     def __len__(self) -> int:
         """How many equations have been recorded."""
         return len(self.body)
@@ -164,19 +175,6 @@ class Builder:
             if value.hint and value.hint not in self.names:
                 self.rename(inner, value.hint)
         return self.captured[value]
-
-    def leak(self, value: Value | None = None) -> BuildError:
-        """Return the error for a variable that is used after the trace of its function."""
-        eqn = None if value is None else self._defined_by.get(value)
-        declared = None if value is None else self.declared_at.get(value)
-        source = declared if eqn is None else eqn.source
-        origin = [] if source is None else [f"made here:  {source.spot}   {source.text}".rstrip()]
-        return BuildError(
-            f"a variable leaked from the function {self.name!r}, whose trace has ended: it has no "
-            "numbers, and nothing can be computed with it",
-            origin=origin,
-            hint="return it from the function, rather than storing it in a list or a global",
-        )
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
@@ -377,8 +375,8 @@ class Builder:
         With `distinct` it is always recorded, and nothing is merged with it. Raises the type rule's
         `ShapeError` or `DTypeError`, and `BuildError` for a value of another builder.
         """
-        if self.ended:
-            raise self.leak(inputs[0] if inputs else None)
+        if self.owner and has_ended(self):
+            raise leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()
@@ -500,7 +498,8 @@ class Builder:
                 lines.append(f"{value.type} comes from {made}")
             elif value in self.declared_at:
                 place = self.declared_at[value]
-                lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
+                name = f"input {value.hint!r} of" if value.hint else "an input at"
+                lines.append(f"{value.type} is {name} {place}   {place.text}")
         return lines
 
     def described(self, value: Value) -> list[tuple[str, str]]:
@@ -559,3 +558,68 @@ def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashabl
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
     """Remove the newest entries of `table` until `length` are left; return them."""
     return [table.popitem() for _ in range(len(table) - length)]
+
+
+# Errors for a variable that is used outside of the program or function that it belongs to.
+
+_LEFT = {
+    "function": "return it from the function: it has a value only when the compiled function runs",
+    "body": "return it from the body: f of pg.scan returns carry, y and the y of all iterations "
+    "are stacked; what a loop carries on is in the carry",
+}
+
+
+def has_ended(builder: object) -> bool:
+    """Return whether `builder` has recorded a function or a body, and takes nothing more."""
+    return isinstance(builder, Builder) and builder.owner in _LEFT and not builder.is_entered
+
+
+def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
+    """Return the error for `operands`, recorders and values, that belong to different programs."""
+    owned = [(b, v) for b, v in operands if isinstance(b, Builder)]
+    builders = list(dict.fromkeys(b for b, _ in owned))
+    firsts = [next(v for b, v in owned if b is builder) for builder in builders]
+    lines = origins(owned)
+    for builder, value in zip(builders, firsts, strict=True):
+        if has_ended(builder):
+            return leaked(builder, value)
+    parts = [f"{named(v)} of {b.title}" for b, v in zip(builders, firsts, strict=True)]
+    listed = f": {' and '.join(parts[:2])}" if len(parts) > 1 else ""
+    return BuildError(
+        f"variables of two different programs meet in one operation{listed}",
+        origin=lines,
+        hint="build the whole computation in one program",
+    )
+
+
+def outside(builder: Builder, value: Value, user: Builder) -> BuildError:
+    """Return the error for a `value` of `builder` that `user`, a body or function, has found."""
+    if has_ended(builder):
+        return leaked(builder, value)
+    return BuildError(
+        f"{user.title} uses {named(value)}, which belongs to another program, {builder.title}",
+        origin=origins([(builder, value)]),
+        hint="a variable can be used only in the program in which it was made: pass it as an "
+        "argument",
+    )
+
+
+def named(value: Value) -> str:
+    """Return a value's name and type, as messages say them."""
+    return f"{value.hint!r} {value.type}" if value.hint else str(value.type)
+
+
+def origins(operands: Iterable[tuple[Builder, Value]]) -> list[str]:
+    """Return the lines of an error: the user's, and where each operand was made."""
+    found = [builder.origin(caller(), [value]) for builder, value in operands]
+    return list(dict.fromkeys(line for lines in found for line in lines))
+
+
+def leaked(builder: Builder, value: Value | None) -> BuildError:
+    """Return the error for a `value` of a function or body that is used after its end."""
+    what = "this" if value is None else named(value)
+    return BuildError(
+        f"{what} is a variable of {builder.title}, and is used outside of it",
+        origin=[] if value is None else origins([(builder, value)]),
+        hint=_LEFT[builder.owner],
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from primgraph.errors import unknown_attribute
 from primgraph.ir.signature import checked_methods
+from primgraph.meanings import MEMBERS
 
 if TYPE_CHECKING:
     import networkx
@@ -55,6 +57,11 @@ class Drawn:
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, MEMBERS)
 
     def to_dot(self) -> str:
         """The picture in the DOT language of Graphviz."""

@@ -87,7 +87,9 @@ class Sheet:
             if row.share is not None and k == self.bar:
                 end = f"{100 * min(max(row.share, 0.0), 1.0):.1f}%"
                 style += f";background:linear-gradient(to right,{_BAR} {end},transparent {end})"
-            shown = escaped(shortened(plain(text), _LONGEST))
+            # Code and arrays keep their lines.
+            lines = text[:_LONGEST].split("\n") if kind == "c" else [text]
+            shown = "\n".join([escaped(shortened(plain(line), _LONGEST)) for line in lines])
             cells.append(f'<{element} style="{style}">{shown}</{element}>')
         tint = f' style="background:{_TINTS[row.tint]}"' if row.tint else ""
         return f"<tr{tint}>{''.join(cells)}</tr>"

@@ -16,7 +16,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, PrimgraphError, UnknownValueError, near_matches
 from primgraph.ir.dims import Dim
-from primgraph.meanings import ARGUMENTS
+from primgraph.meanings import ARGUMENTS, LEFT_OUT, OPERANDS, POSITIONS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +26,10 @@ Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
 
 # What serves in the place of numbers in a function that is traced, and where there are numbers.
 _CHOICE = "pg.where(condition, x, y) chooses between arrays"
-_ELSEWHERE = "pg.tensor(x) makes tensors, on which Python decides by numbers"
+_ELSEWHERE = "pg.tensor(x) is an eager tensor, whose values Python can test"
+
+# Parameters whose values are tuples of integers.
+_TUPLES = ("shape", "axes", "new_shape", "reps")
 
 # What Python and NumPy raise for arguments of kinds that nobody thought of.
 UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
@@ -151,10 +154,25 @@ def misfit(
         unknown = [] if open_ended else [k for k in kwargs if k not in signature.parameters]
         fault = f"there is no argument {unknown[0]!r}" if unknown else str(error)
         near = _near(unknown[0], [p.name for p in listed]) if unknown else ""
+        if not near and unknown:
+            near = f"{LEFT_OUT[unknown[0]]};" if unknown[0] in LEFT_OUT else ""
+        if not unknown:
+            near = _as_tuple(args, listed)
+            if function.__name__ in POSITIONS and "many" in fault:
+                near = f"{POSITIONS[function.__name__]};"
         bare = [p.replace(annotation=p.empty) for p in listed]
         takes = f"it takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
         return ArgumentError(f"{_name(function, args)}: {fault}", hint=f"{near} {takes}".strip())
     return None
+
+
+def _as_tuple(args: tuple[Any, ...], listed: Sequence[inspect.Parameter]) -> str:
+    """Return the hint to put extents or axes that were given one by one into a tuple."""
+    place = next((i for i, p in enumerate(listed) if p.name in _TUPLES), len(args))
+    given = args[place:]
+    if len(given) < 2 or not all(type(a) is int for a in given):
+        return ""
+    return f"write {listed[place].name} as one tuple: {given};"
 
 
 def _near(name: str, known: Sequence[str]) -> str:
@@ -246,14 +264,33 @@ def _require(
     for name, value in [*zip(_names_of(function), args, strict=False), *named]:
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
-            given = f"{type(value).__name__} {value!r:.60}"
-            listed = isinstance(value, Mapping) and kind[0]([])
+            given = f"{type(value).__name__} {' '.join(repr(value).split()):.60}"
+            hint = OPERANDS.get(f"{function.__name__}.{name}", "")
+            if isinstance(value, Mapping) and kind[0]([]):
+                hint = "items of a mapping are its keys: put it in a list, or give its values"
+            elif not hint and _are_swapped(function, args, name, kinds):
+                names = [n for n in _names_of(function) if n != "self"]
+                hint = f"are arguments swapped? it takes ({', '.join(names)})"
             raise ArgumentError(
-                f"{_name(function, args)}: {name} is {kind[1]}, not {given}",
-                hint="items of a mapping are its keys: put it in a list, or give its values"
-                if listed
-                else "",
+                f"{_name(function, args)}: {name} is {kind[1]}, not {given}", hint=hint
             )
+
+
+def _are_swapped(
+    function: Callable[..., Any], args: tuple[Any, ...], name: str, kinds: Mapping[str, Kind]
+) -> bool:
+    """Whether the argument for `name` and another one would fit in each other's place."""
+    names = _names_of(function)
+    given = dict(zip(names, args, strict=False))
+    if name not in given:
+        return False
+    return any(
+        kinds[name][0](value) and other in kinds and kinds[other][0](given[name])
+        if other in kinds
+        else kinds[name][0](value) and other != "self"
+        for other, value in given.items()
+        if other != name
+    )
 
 
 def _explained(

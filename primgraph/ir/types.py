@@ -137,7 +137,9 @@ def as_dtype(dtype: Any) -> DType:
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
-        raise DTypeError(f"{dtype!r} is not a dtype") from None
+        is_shape = isinstance(dtype, list | tuple)
+        hint = "the shape comes before the dtype, and names are given as name=" if is_shape else ""
+        raise DTypeError(f"{dtype!r:.80} is not a dtype", hint=hint) from None
     if found not in NAME_OF_DTYPE:
         known = ", ".join(str(d) for d in NAME_OF_DTYPE)
         raise DTypeError(f"dtype {found} is not supported", hint=f"supported are: {known}")
@@ -188,7 +190,8 @@ def as_shape(shape: Any) -> Shape:
         extents = tuple(integer(n) for n in listed(entries))
     except TypeError:
         raise ArgumentError(
-            f"a shape is an integer or a sequence of integers, not {shape!r}", hint=_UNKNOWN
+            f"a shape is an integer or a sequence of integers, not {shape!r:.80}",
+            hint=" ".join(filter(None, [_static(shape), _UNKNOWN])),
         ) from None
     if not _not_negative(extents):
         raise ShapeError(f"shape {extents} has a negative extent", hint=_UNKNOWN)
@@ -198,9 +201,20 @@ def as_shape(shape: Any) -> Shape:
     return extents
 
 
-_UNKNOWN = (
-    'an extent that is not known yet has a name: pg.data("x", ("N", 3)), and pg.dim("N") elsewhere'
-)
+_UNKNOWN = 'a symbolic size has a name: pg.data("x", ("N", 3)) declares N, and pg.dim("N") is N'
+
+
+def _static(shape: Any) -> str:
+    """Return the hint for a variable that is used as a shape or in one."""
+    items = shape if isinstance(shape, list | tuple) else [shape]
+    names = [item.name for item in items if hasattr(item, "recorder")]
+    if not names:
+        return ""
+    name = names[0] or "n"
+    return (
+        f"a shape cannot depend on the value of a variable: if {name!r} is an argument of a "
+        f"function under pg.jit, static_argnames={name!r} passes its number;"
+    )
 
 
 def declared_shape(shape: Any, owner: str = "", taken: Container[str] = ()) -> Shape:

@@ -61,6 +61,7 @@ class _Windows(Layer):
             self.bias = self.create_parameter((bias,), dtype, is_bias=True)
 
 
+@checked_methods()
 class _Convolution(_Windows):
     """What layers of convolutions share."""
 

@@ -28,6 +28,7 @@ from primgraph.ir.primitive import innermost
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.meanings import REMARKS
 from primgraph.nn.parameter import Parameter, parameter_of
 from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of
@@ -193,8 +194,11 @@ class Layer:
 
         Raises `ArgumentError` for anything but a layer, `BuildError` for a name that is taken.
         """
-        if not isinstance(layer, Layer):
-            raise ArgumentError(f"sublayer {name!r} is a Layer, not {layer!r:.80}")
+        given: Any = layer
+        if not isinstance(given, Layer):
+            is_list = isinstance(given, list | tuple)
+            hint = "write pg.nn.Sequential(*layers) for a list of layers" if is_list else ""
+            raise ArgumentError(f"sublayer {name!r} is a Layer, not {layer!r:.80}", hint=hint)
         if layer is self:
             raise BuildError("a layer cannot be within itself")
         self._register("_sublayers", name, layer)
@@ -243,7 +247,8 @@ class Layer:
         if layer is None:
             known = {*dir(type(self)), *self.__dict__.get("_states", ())}
             known.update(self.__dict__.get("_sublayers", ()), self.__dict__)
-            raise unknown_name(f"{type(self).__name__!r}", name, known)
+            instead = REMARKS["cuda"] if name in ("cuda", "cpu", "to") else ""
+            raise unknown_name(f"{type(self).__name__!r}", name, known, instead)
         return layer
 
     def __delattr__(self, name: str) -> None:

@@ -8,13 +8,27 @@ from functools import reduce
 from types import ModuleType
 
 from primgraph.ir.written import expressions, text_of
-from primgraph.meanings import REMARKS, renamed, written_instead
+from primgraph.meanings import (
+    ARGUMENTS,
+    REMARKS,
+    call_instead,
+    method_instead,
+    renamed,
+    written_instead,
+)
 from primgraph.source import user_frame
 
 _CHOOSE = "choose between arrays with pg.where(condition, x, y)"
-_CONVERT = "run the program and convert what it returns"
-_READ = "use the function of the same name in primgraph, or run the program"
+_READ = "call the function of the same name in primgraph, or run the program first"
+_DEVICES = ("cpu", "cuda", "gpu", "mps", "tpu", "xpu")
 _CONVERSIONS = ("float", "int", "complex", "bool", "str")
+
+
+def to_use(verb: str, is_traced: bool) -> str:
+    """Return advice to use the value of a variable after the run: to "convert" or "format" it."""
+    if is_traced:
+        return f"return the variable from the traced function, and {verb} what its call returns"
+    return f"run the program and {verb} what it returns"
 
 
 def on_truth() -> str:
@@ -30,8 +44,8 @@ def on_truth() -> str:
             return f"write pg.where({parts})"
         if isinstance(node, ast.While):
             return (
-                "how often a loop of Python's runs is fixed when the program is built: write "
-                "pg.while_loop(condition, body, state)"
+                "a Python loop is unrolled while the program is built, so its condition cannot "
+                "depend on a variable: write pg.while_loop(condition, body, state)"
             )
         if isinstance(node, ast.Assert):
             return "check what a run returns, not the variable; " + _CHOOSE
@@ -80,12 +94,17 @@ def _called(node: ast.AST) -> str:
         return f"write pg.{name}({given[0]})"
     if name in ("any", "all"):
         return f"write pg.{name}(condition)"
+    if len(given) == 2 and not node.keywords:
+        return f"write pg.{name}imum({', '.join(given)})"
     listed = f"[{', '.join(given)}]" if len(given) > 1 else given[0]
     return f"write pg.{name}(pg.stack({listed}), axis=0)"
 
 
-def on_number(arrays: Collection[str]) -> str:
-    """Advice where a variable is to become a number; `arrays` are functions here of an array."""
+def on_number(arrays: Collection[str], otherwise: str) -> str:
+    """Return advice where an array is to become a number, `otherwise` if there is no better one.
+
+    `arrays` are functions here of an array.
+    """
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
         match node, outer:
@@ -96,14 +115,14 @@ def on_number(arrays: Collection[str]) -> str:
             case ast.Call(), _:
                 name = _names(node)[-1]
                 advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
-                return advice or _CONVERT
+                return advice or otherwise
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
                 return f"write {_set(node, text_of(value))}"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()), _:
-                return "run the program and format what it returns"
+                return otherwise.replace("convert", "format")
             case ast.stmt(), _:
                 break
-    return _CONVERT
+    return otherwise
 
 
 def _set(target: ast.Subscript, value: str) -> str:
@@ -112,6 +131,46 @@ def _set(target: ast.Subscript, value: str) -> str:
     if ":" in index:
         index = f"np.s_{ast.unparse(target).removeprefix(ast.unparse(target.value))}"
     return f"{array} = pg.set_slice({array}, {index}, {value})"
+
+
+def on_method(name: str, is_traced: bool) -> str:
+    """Return advice where arrays have no method `name`, in the words of the user's line."""
+    array, call = "x", None
+    for node in expressions():
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            array = text_of(node.value)
+        elif isinstance(node, ast.Call) and _names(node)[-1] == name:
+            call = node
+            break
+    if name == "to" and call is not None and _is_of_device(call):
+        return f"{REMARKS['device']}, and write {array}"
+    if call is not None and (found := _own_call(name, [array, *map(text_of, call.args)], call)):
+        return f"write {found}"
+    return method_instead(name, array, is_traced)
+
+
+def on_function(name: str) -> str:
+    """Return advice where primgraph has no function `name`, in the words of the user's line."""
+    for node in expressions():
+        if isinstance(node, ast.Call) and _names(node)[-1] == name:
+            found = _own_call(name, [*map(text_of, node.args)], node)
+            return f"write {found}" if found else written_instead(name)
+    return written_instead(name)
+
+
+def _own_call(name: str, arguments: list[str], call: ast.Call) -> str:
+    """Return the call with the same arguments that replaces `call`, if one is known."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(not k.arg for k in call.keywords):
+        return ""
+    named = [f"{ARGUMENTS.get(k.arg or '', k.arg)}={text_of(k.value)}" for k in call.keywords]
+    return call_instead(name, arguments, named)
+
+
+def _is_of_device(call: ast.Call) -> bool:
+    """Whether a call of `to` names a device, and not a dtype."""
+    texts = [a.value for a in call.args if isinstance(a, ast.Constant)]
+    devices = [t for t in texts if isinstance(t, str) and t.partition(":")[0] in _DEVICES]
+    return bool(devices) or any(k.arg == "device" for k in call.keywords)
 
 
 def on_setting(*, masked: bool) -> str:
@@ -136,7 +195,11 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
 
     `known` are functions here, `arrays` those of them that take an array first.
     """
-    for node in expressions():
+    nodes = expressions()
+    for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
+        match node, outer:
+            case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
+                return f"write {_set(node, text_of(value))}"
         if isinstance(node, ast.Call):
             advice = _function(node, known, arrays)
             return advice or f"give {'.'.join(_names(node))} what a run of the program returns"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BuildError, PrimgraphError
+from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.frames import is_interruption
 from primgraph.ir.assumptions import Condition, note, noting
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, foreign
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
@@ -79,22 +79,14 @@ def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def common_recorder(operands: Iterable[Variable]) -> Recorder:
+def common_recorder(operands: Sequence[Variable]) -> Recorder:
     """The program that all `operands` belong to; the active one if there are none."""
     found: Recorder | None = None
-    first: Variable | None = None
     for operand in operands:
         if found is None:
-            found, first = operand.recorder, operand
+            found = operand.recorder
         elif operand.recorder is not found:
-            for met in (first, operand):
-                if met is not None and isinstance(met.recorder, Builder) and met.recorder.ended:
-                    raise met.recorder.leak(met.value)
-            raise BuildError(
-                "variables of two different programs meet in one operation",
-                origin=_origin(()),
-                hint="build the whole computation in one program",
-            )
+            raise foreign([(v.recorder, v.value) for v in operands])
     return found if found is not None else active_recorder()
 
 

@@ -66,11 +66,11 @@ def _of_constants(x: Variable) -> Any:
 @on_handles
 def _refused(name: str, x: Any, size: str) -> Any:
     raise ArgumentError(
-        f"how many elements {name} gives depends on what is not computed yet, and shapes are fixed",
-        hint=f"pg.{name}(x, {size}n) gives n of them, those that are lacking filled; pg.where "
-        "chooses between arrays of one shape"
+        f"the shape of what {name} returns depends on values that are not known yet",
+        hint=f"write pg.{name}(x, {size}n), which returns n elements and fills up missing ones, or "
+        "pg.where"
         if size
-        else "numbers, arrays and tensors have elements that are known",
+        else "call it on arrays or tensors, whose values are known",
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError
 from primgraph.operators.call import public
 from primgraph.operators.late import functions
-from primgraph.operators.variable import handles
+from primgraph.operators.variable import Variable, handles
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,10 +20,12 @@ R = TypeVar("R")
 
 def require_fixed(name: str, value: Any) -> None:
     """Raise `ArgumentError` where a variable is given for what is fixed."""
-    if handles((value,)):
+    found = handles((value,))
+    if found:
+        static = next((h for v in found if isinstance(v, Variable) and (h := v._static_hint())), "")
         raise ArgumentError(
             f"{name} is fixed when the program is built; it cannot be a variable",
-            hint="give Python integers",
+            hint=static or "give Python integers",
         )
 
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.meanings import method_instead, renamed
+from primgraph.meanings import renamed
+from primgraph.operators import advice
 from primgraph.operators.late import all_functions, function_named, functions, named_function
 
 
@@ -69,8 +70,9 @@ class Handle:
     __slots__ = ()
     __hash__ = object.__hash__
 
-    # What a message calls it.
+    # What a message calls it, and whether it belongs to a function that is being traced.
     _called = "an array"
+    _is_traced = False
 
     if not TYPE_CHECKING:
 
@@ -84,7 +86,8 @@ class Handle:
             special = name.startswith("__")
             public = [n for n in dir(type(self)) if not n.startswith("_")]
             known = [] if special else [*public, *array_functions()]
-            raise unknown_name(self._called, name, known, method_instead(name))
+            hint = "" if special else advice.on_method(name, self._is_traced)
+            raise unknown_name(self._called, name, known, hint)
 
     def _given(self, name: str, *args: Any, **kwargs: Any) -> Self:
         """What the public function of that name gives."""
@@ -169,7 +172,10 @@ class Handle:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentError(f"{self._called} without axes has no length")
+            raise ArgumentError(
+                f"{self._called} of shape () has no length, and cannot be iterated over",
+                hint="it is a single number: use it itself",
+            )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:

@@ -13,7 +13,7 @@ from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim, is_extent, names_in
 from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
-from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.handle import ArrayLike, Axes, Handle
 from primgraph.operators.late import functions
 from primgraph.operators.promotion import (
     array_of,
@@ -90,6 +90,8 @@ def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
         parts = [reshaped(v, (v.size,)) for v in parts]
         axis = 0
     first = parts[0]
+    if isinstance(arrays, Handle) and hasattr(axis, "shape"):
+        axis_of("concatenate", first, axis)
     if first.ndim == 0:
         raise ShapeError(
             f"concatenate cannot join 0-d arrays such as {first.type}", hint="use pg.stack"

@@ -43,9 +43,7 @@ def _combined(name: str, losses: Variable, reduction: str) -> Variable:
         return sum(losses)
     if reduction == "none":
         return losses
-    raise ArgumentError(
-        f"{name} with reduction {reduction!r:.60}", hint="use 'mean', 'sum' or 'none'"
-    )
+    raise ArgumentError(f"{name}: reduction is 'mean', 'sum' or 'none', not {reduction!r:.60}")
 
 
 @operator("logits", "labels")

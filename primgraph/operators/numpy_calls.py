@@ -77,7 +77,7 @@ def missing(name: str, instead: str = "") -> ArgumentError:
     """What is raised for a function of NumPy's that is not here; `name` is its dotted name."""
     short = name.removeprefix("numpy.")
     reason = NOT_BECAUSE.get(short, "") or written_instead(short.rpartition(".")[2])
-    near = near_matches(short, sorted(names()))
+    near = "" if instead or reason else near_matches(short, sorted(names()))
     add = f"pg.extend.implements(np.{short})(function) adds one"
     parts = [part for part in (instead or reason, near, add) if part]
     return ArgumentError(f"{name} has no counterpart here", hint="; ".join(parts))

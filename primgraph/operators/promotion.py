@@ -166,13 +166,37 @@ def naming(text: str) -> Iterator[None]:
 def axes_of(name: str, x: Variable, axis: Axes) -> tuple[int, ...]:
     """The sorted axes that `axis` names; errors tell the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
+        _require_no_array(name, axis)
         return as_axes(axis, x.ndim)
 
 
 def axis_of(name: str, x: Variable, axis: Any) -> int:
     """The axis that `axis` names; errors tell the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
+        _require_no_array(name, axis)
         return as_axis(axis, x.ndim)
+
+
+# Functions of two arrays that functions of one array and axes are taken for.
+_OF_TWO = {
+    "max": "pg.maximum(x, y) has the larger elements of two arrays",
+    "min": "pg.minimum(x, y) has the smaller elements of two arrays",
+    **dict.fromkeys(("concatenate", "stack"), "put the arrays in one list: pg.{0}([x, y])"),
+    "concat": "put the arrays in one list: pg.{0}([x, y])",
+}
+
+
+def _require_no_array(name: str, axis: Any) -> None:
+    """Raise `ArgumentError` for an array, or a float, in the place of axes."""
+    if (
+        hasattr(axis, "recorder")
+        or isinstance(axis, float)
+        or (np.ndim(axis) > 0 and hasattr(axis, "dtype"))
+    ):
+        raise ArgumentError(
+            f"an axis is an integer, not {' '.join(repr(axis).split()):.60}",
+            hint=_OF_TWO.get(name, "").format(name),
+        )
 
 
 def none_of_no_axes(x: Variable, axis: Any) -> Any:

@@ -51,10 +51,14 @@ def refuse_shape(name: str, role: str, given: Any) -> None:
 
 
 def _how_to_draw(name: str) -> str:
+    takes = {"dropout": "x, key, rate"}.get(name, "key, shape")
+    drawn = (
+        f"; primgraph.numpy.random.{name} takes the arguments of np.random.{name}"
+        if hasattr(np.random, name)
+        else ""
+    )
     return (
-        f"the key comes first and the shape later, as in pg.normal(key, shape): equal keys give "
-        f"equal numbers; np.random.{name}(loc, scale, size) is primgraph.numpy.random.{name}, "
-        "which draws once"
+        f"write pg.{name}({takes}): the key is an integer, and equal keys give equal numbers{drawn}"
     )
 
 

@@ -9,6 +9,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
+from primgraph.operators.fixed import require_fixed
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.late import functions
 from primgraph.operators.logic import greater_equal, where
@@ -23,7 +24,7 @@ from primgraph.operators.promotion import (
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import Variable, emit, handles
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
 
 __all__ = [
@@ -53,14 +54,6 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
     return x if axes == tuple(range(x.ndim)) else emit(shapes.permute, x, axes=axes)
 
 
-def _require_static(name: str, value: Any) -> None:
-    if handles((value,)):
-        raise ArgumentError(
-            f"{name} is fixed when the program is built; it cannot be a variable",
-            hint="give Python integers",
-        )
-
-
 @public
 def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     """The same elements in row-major order in another shape, of which one extent may be -1.
@@ -72,7 +65,7 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     tensor([[1., 2.],
             [3., 4.]])
     """
-    _require_static("a shape", shape)
+    require_fixed("a shape", shape)
     value = lift(x)
     if _is_reversed(order):
         entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
@@ -89,7 +82,8 @@ def _is_reversed(order: Any) -> bool:
     """Whether `order`, one of NumPy's, is that with the first axis moving fastest."""
     if order in ("C", "A", "K", "F"):
         return bool(order == "F")
-    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}")
+    hint = "write the shape as one tuple, such as (3, 4)" if type(order) is int else ""
+    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}", hint=hint)
 
 
 def _turned(x: Variable) -> Variable:
@@ -128,7 +122,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     tensor([[1., 2.],
             [1., 2.]])
     """
-    _require_static("a shape", shape)
+    require_fixed("a shape", shape)
     value, wanted = lift(x), as_shape(shape)
     if not broadcasts_to(value.shape, wanted):
         raise ShapeError(f"broadcast_to cannot turn {value.type} into shape {wanted}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, has_ended, leaked, outside
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
@@ -63,6 +63,10 @@ class Variable(Handle):
         return self.value.type
 
     @property
+    def _is_traced(self) -> bool:  # type: ignore[override]
+        return isinstance(self.recorder, Builder) and self.recorder.owner in ("function", "body")
+
+    @property
     def name(self) -> str:
         """The name it was given, or else one of what computes it, to fetch the variable by.
 
@@ -94,8 +98,15 @@ class Variable(Handle):
         return self._given("stop_gradient", self)
 
     def captured_by(self, body: Any) -> Variable:
-        """Return the variable that stands for this one in a body, a builder, that captures it."""
-        self._require_open()
+        """Return the variable that stands for this one in a body, a builder, that captures it.
+
+        Raises `BuildError` for a variable of a program that is not around the body.
+        """
+        around = body
+        while around is not None and around is not self.recorder:
+            around = around.outer
+        if around is None and isinstance(self.recorder, Builder) and self.value not in body:
+            raise outside(self.recorder, self.value, body)
         return Variable(body, body.own(self.value))
 
     @classmethod
@@ -131,8 +142,8 @@ class Variable(Handle):
 
     def _require_open(self) -> None:
         """Raise `BuildError` for a variable of a function whose trace has ended."""
-        if isinstance(self.recorder, Builder) and self.recorder.ended:
-            raise self.recorder.leak(self.value)
+        if isinstance(self.recorder, Builder) and has_ended(self.recorder):
+            raise leaked(self.recorder, self.value)
 
     def __bool__(self) -> bool:
         self._require_open()
@@ -144,12 +155,21 @@ class Variable(Handle):
     def __float__(self) -> float:
         self._require_open()
         raise UnknownValueError(
-            "a variable has no number before the program runs",
-            hint="; ".join(filter(None, [advice.on_number(array_functions()), self._static()])),
+            f"a variable has no number before {self._run} runs",
+            hint="; ".join(filter(None, [self._on_number(), self._static_hint()])),
         )
 
-    def _static(self) -> str:
-        """Advice where this is the argument of a function that is traced."""
+    @property
+    def _run(self) -> str:
+        """What has to run before it has a value, for messages."""
+        return "the compiled function" if self._is_traced else "the program"
+
+    def _on_number(self) -> str:
+        otherwise = advice.to_use("convert", self._is_traced)
+        return advice.on_number(array_functions(), otherwise)
+
+    def _static_hint(self) -> str:
+        """Return advice where this is an argument of a traced function, or nothing."""
         value, builder = self.value, self.recorder
         if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
             return ""
@@ -166,8 +186,8 @@ class Variable(Handle):
         if not spec:
             return str(self)
         raise UnknownValueError(
-            f"a variable has no number before the program runs that {spec!r:.60} could format",
-            hint="run the program and format what it returns",
+            f"a variable has no number before {self._run} runs that {spec!r:.60} could format",
+            hint=advice.to_use("format", self._is_traced),
         )
 
     def __reduce__(self) -> str:
@@ -200,7 +220,7 @@ class Variable(Handle):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         self._require_open()
         raise UnknownValueError(
-            "a variable has no elements before the program runs, so NumPy cannot read it",
+            f"a variable has no elements before {self._run} runs, so NumPy cannot read it",
             hint=advice.on_reading(all_functions(), array_functions()),
         )
 

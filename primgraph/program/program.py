@@ -26,7 +26,7 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier, first_array
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, origins
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
@@ -72,6 +72,7 @@ class Program(Drawn):
 
     def __init__(self, name: str = "program") -> None:
         self.builder = Builder(checked_name(name))
+        self.builder.owner = "program"
         self.builder.written = True
         self.scope = Scope()
         self.states: dict[Value, State] = {}
@@ -180,6 +181,10 @@ class Program(Drawn):
         By default the outputs are the values that nothing else is computed from. Of an equation
         with several results, such as a loop, only those that somebody has been given count.
         """
+        given: Any = outputs
+        if isinstance(given, Variable):
+            hint = "write program.graph([y]) for one output y"
+            raise ArgumentError("graph: outputs is a list of variables, not a variable", hint=hint)
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
             return self.builder.part(self.builder.inputs, values, self.name)
@@ -201,7 +206,10 @@ class Program(Drawn):
         if not isinstance(variable, Variable):
             raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
         if variable.recorder is not self.builder:
-            raise BuildError(f"{variable!r} belongs to another program")
+            title = getattr(variable.recorder, "title", "a graph")
+            raise BuildError(
+                f"{variable!r} belongs to another program, {title}, not to {self.builder.title}"
+            )
         return variable
 
     # State.
@@ -564,10 +572,14 @@ def parameter_kind(
     if initializer is not None and not callable(initializer):
         raise ArgumentError(
             f"an initializer is a function of shape, dtype and generator, not {initializer!r:.80}",
-            hint="initializers.Constant and Assign make one of a number or an array",
+            hint=f"write pg.initializers.{_initializer_of(initializer)}(...) of it",
         )
     rule = initializer or (Constant(0.0) if is_bias else Xavier())
     return TensorType(as_shape(shape), chosen), rule
+
+
+def _initializer_of(given: Any) -> str:
+    return "Constant" if isinstance(given, int | float) else "Assign"
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:
@@ -575,6 +587,10 @@ def _refuse_twin(builder: Builder, name: str) -> None:
     folded = unicodedata.normalize("NFKC", name)
     for other in builder.names:
         if other == name:
-            raise BuildError(f"the program has an input or variable named {name!r} already")
+            raise BuildError(
+                f"the program has an input or variable named {name!r} already",
+                origin=origins([(builder, builder.names[name])]),
+                hint=f"reuse that variable, or choose another name than {name!r}",
+            )
         if unicodedata.normalize("NFKC", other) == folded:
             raise BuildError(f"the name {name!r} looks like {other!r}, which is taken")

@@ -266,7 +266,10 @@ class Executor:
             _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
-            raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
+            raise ArgumentError(
+                f"run takes a Program, not {type(program).__name__}",
+                hint="write run(program, feed, fetch_list)",
+            )
         given = {} if feed is None else feed
         if given.__class__ is not dict and not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
@@ -642,7 +645,11 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     takes, and for no results; its pairs can be fetched as a list.
     """
     if isinstance(items, Variable | str):
-        raise ArgumentError("fetch_list is a list of variables or names")
+        given = repr(items) if isinstance(items, str) else items.value.hint or "y"
+        raise ArgumentError(
+            f"fetch_list is a list of variables or names, not {items!r:.60}",
+            hint=f"write fetch_list=[{given}]",
+        )
     if isinstance(items, Mapping | Set) or not isinstance(items, Iterable | None):
         raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:
@@ -658,7 +665,8 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, Variable):
         if item.recorder is not program.builder:
             raise FeedError(
-                f"cannot fetch {item!r}: it belongs to another program",
+                f"cannot fetch {item!r}: it belongs to another program, "
+                f"{getattr(item.recorder, 'title', 'a graph')}, not to {program.builder.title}",
                 hint=f"fetch it by its name, {item.name!r}, if this program is a clone of that one",
             )
         return item.value
@@ -699,6 +707,11 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
     if faults:
         lines = _declared(program, missing)
         hints = [h for n in unknown if (h := near_matches(n, declared))]
+        names = [n for n in unknown if not isinstance(n, str)]
+        if names:
+            hints.append("keys of a feed are names of inputs, such as {'x': array}")
+        elif unknown and not hints:
+            hints.append(f"the program has the inputs {', '.join(map(repr, declared))}")
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
 
 

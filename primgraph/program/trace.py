@@ -139,6 +139,7 @@ def trace(
             function, modules_named(through)
         )
     builder = Builder(name if name.isidentifier() else "f")
+    builder.owner = "function"
     builder.written = True
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []
@@ -156,7 +157,6 @@ def trace(
         result = applied(written, *given[: len(specs)], **keywords)
         tree, found = results_of(builder.name, result)
         values = [v.value for v in found]
-    builder.ended = True
     form = Form(tuple(arguments), tree)
     graph = builder.part(builder.inputs, values, form=form)
     return with_flags(graph, builder) if builder.stopped else graph
@@ -233,7 +233,7 @@ def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
         if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
             raise ArgumentError(
                 f"{name} returned {result!r:.80}, not a variable or a tuple of variables",
-                hint=f"{type(leaf).__name__} {leaf!r:.60} is no array",
+                hint=f"{type(leaf).__name__} {leaf!r:.60} is not an array",
             )
     if not leaves:
         raise ArgumentError(

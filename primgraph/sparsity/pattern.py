@@ -200,6 +200,11 @@ class Pattern:
     def __hash__(self) -> int:
         return hash((self.shape, self.nnz, self.indices[:64].tobytes()))
 
+    def _repr_svg_(self) -> str:
+        """Draw where the elements are, for notebooks; see `pg.spy`."""
+        picture: str = import_module("primgraph.view.spy").spy(self)._repr_svg_()
+        return picture
+
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<Pattern {rows} x {columns}, {self.nnz} nonzeros ({100 * self.density:.3g} %)>"

@@ -1,4 +1,4 @@
-"""What a notebook shows: a picture of what is small, else a table of equations, or of lines."""
+"""What a notebook shows: a picture, folded if it is large, and the equations as a table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.plain import shortened
 from primgraph.ir.sheet import ROWS, Row, Sheet
 from primgraph.tables import place_of
+from primgraph.view.folding import folded, shut_groups
 from primgraph.view.layers import is_told
 from primgraph.view.picture import Box, Picture, graph_of, picture_of
 from primgraph.view.svg import to_svg
 
-# The most boxes and arrows in a picture.
+# The most boxes and arrows in a picture, and the most equations in one that is folded.
 _SMALL = 40
 _FEW = 160
+_MOST_FOLDED = 1000
 _MOST_NAME = 80
 
 # How many equations of one part there are on a line, within a layer.
@@ -29,12 +31,25 @@ def to_notebook(drawable: Drawn) -> str:
     The time it takes is linear in the equations, its size is bounded, whatever is shown.
     """
     graph = graph_of(drawable)
-    if len(graph) > ROWS:
+    if len(graph) > _MOST_FOLDED:
         return _summary(graph).html()
     picture = picture_of(drawable)
-    if len(picture.boxes) <= _SMALL and len(picture.arrows) <= _FEW:
-        return f'<div style="overflow:auto">{to_svg(picture)}</div>'
-    return _equations(picture).html()
+    if _is_small(picture):
+        return _drawn(picture)
+    table = _summary(graph) if len(graph) > ROWS else _equations(picture)
+    shown = folded(picture, shut_groups(picture, _SMALL))
+    if not _is_small(shown):
+        return table.html()
+    told = f"<summary>{_counted(len(graph))}</summary>{table.html()}"
+    return f"<div>{_drawn(shown)}<details>{told}</details></div>"
+
+
+def _is_small(picture: Picture) -> bool:
+    return len(picture.boxes) <= _SMALL and len(picture.arrows) <= _FEW
+
+
+def _drawn(picture: Picture) -> str:
+    return f'<div style="overflow:auto">{to_svg(picture)}</div>'
 
 
 def _equations(picture: Picture) -> Sheet:

@@ -20,6 +20,8 @@ from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
 from primgraph.program.program import program_of
+from primgraph.sparsity.coloring import Coloring
+from primgraph.sparsity.coloring import coloring as colored
 from primgraph.sparsity.pattern import Pattern
 from primgraph.view.scene import NOTE_SIZE
 from primgraph.view.svg import document, label_text, number
@@ -33,6 +35,8 @@ _MOST_CELLS = 300
 _LEAST_CELLS = 24
 _SIDE = 360.0
 _SHADES = "░▒▓█"
+# The most numbers beside an axis.
+_TICKS = 6
 
 
 @final
@@ -41,10 +45,12 @@ _SHADES = "░▒▓█"
 class Spy:
     """Which elements of a matrix are not zero; it prints as a picture made of characters.
 
-    `pattern` has the elements, of a matrix of shape `(N, M)`. NaN counts as not zero.
+    `pattern` has the elements, of a matrix of shape `(N, M)`. NaN counts as not zero. With a
+    `coloring`, elements that one derivative product gives have one colour in the picture.
     """
 
     pattern: Pattern
+    coloring: Coloring | None = None
 
     @property
     def mask(self) -> Mask:
@@ -72,28 +78,44 @@ class Spy:
         return f"<Spy {self._title()}>"
 
     def to_svg(self) -> str:
-        """The picture as SVG, a square for each element, or for each cell of a large matrix."""
-        shares = _shares(self.pattern, _square(self.pattern))
+        """Draw the picture as SVG: a square for each element, or for each cell of a large matrix.
+
+        The numbers of columns are above it, and those of rows on the left.
+        """
+        sizes = _square(self.pattern)
+        shares = _shares(self.pattern, sizes)
+        fills = {} if self.coloring is None else _fills(self.coloring, sizes)
         rows, columns = shares.shape
         size = _SIDE / max(rows, columns, 1)
         side = size - 1 if size > 6 else size
-        left, top = 16.0, 34.0
+        left, top = 24.0 + width_of(str(self.pattern.shape[0]), NOTE_SIZE, fixed=True), 66.0
         width, height = columns * size, rows * size
         body = [
-            label_text("note left", left, 22, self._title()),
+            label_text("note left", 16, 22, self._title()),
+            label_text("note left", left, 42, "column"),
+            label_text("note right", left - 8, 42, "row"),
+            *[
+                label_text("note", left + (j / sizes[1] + 0.5) * size, top - 8, str(j))
+                for j in _ticks(self.pattern.shape[1])
+            ],
+            *[
+                label_text("note right", left - 6, top + (i / sizes[0] + 0.5) * size + 4, str(i))
+                for i in _ticks(self.pattern.shape[0])
+            ],
             f'<rect class="frame" x="{number(left)}" y="{number(top)}" '
             f'width="{number(width)}" height="{number(height)}"/>',
         ]
         for i, j in np.argwhere(shares > 0).tolist():
             share = float(shares[i, j])
             faint = "" if share == 1 else f' fill-opacity="{number(0.25 + 0.75 * share)}"'
+            fill = f' style="fill:{fills[i, j]}"' if (i, j) in fills else ""
             body.append(
                 f'<rect class="dot" x="{number(left + j * size)}" y="{number(top + i * size)}" '
-                f'width="{number(side)}" height="{number(side)}"{faint}/>'
+                f'width="{number(side)}" height="{number(side)}"{faint}{fill}/>'
             )
         needed = width_of(self._title(), NOTE_SIZE, fixed=True)
         return document(
-            body, max(width, needed) + 2 * left, top + height + 16, f"Spy: {self._title()}"
+            body, left + max(width, needed) + 24, top + height + 16, f"Spy: {self._title()}"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -112,17 +134,25 @@ class Spy:
 
     def _title(self) -> str:
         rows, columns = self.pattern.shape
-        return f"{rows} x {columns}, {self.count} not zero ({100 * self.pattern.density:.3g} %)"
+        told = "" if self.coloring is None else f", {self.coloring.count} colours"
+        share = f"{100 * self.pattern.density:.3g} %"
+        return f"{rows} x {columns}, {self.count} nonzeros ({share}){told}"
 
 
 @checked_late
-def spy(matrix: Any, feed: Mapping[str, Any] | None = None) -> Spy:
-    """Where `matrix` is not zero: an array of two axes, a mask, a pattern, a Jacobian or Hessian.
+def spy(
+    matrix: Any, feed: Mapping[str, Any] | None = None, coloring: bool | Coloring = False
+) -> Spy:
+    """Draw where `matrix` is not zero: an array, a mask, a pattern, a Jacobian or Hessian.
+
+        pg.spy(pg.sparse_jacobian(f, x), coloring=True).save("jacobian.svg")
 
     Of a Jacobian, whose rows are all outputs and columns all inputs, it is where elements may
     differ from zero for some inputs, as its graph tells; see `pg.jacobian_sparsity`. With `feed`,
     which has an array for each input that it needs, by name, it is evaluated there; parameters
-    have the values of their program. An element is shown if any sample of a batch has it.
+    have the values of their program. An element is shown if any sample of a batch has it. With
+    `coloring`, elements that one derivative product gives have one colour: the colours of a
+    `pg.SparseMatrix`, else those of `pg.coloring`, or those that are given.
 
     Raises `ShapeError` for an array of other than two axes and for extents that are not known,
     `ArgumentError` for a variable, which has no elements yet, `FeedError` for a feed that does not
@@ -133,17 +163,31 @@ def spy(matrix: Any, feed: Mapping[str, Any] | None = None) -> Spy:
             f"spy takes a matrix, not {matrix!r}",
             hint="pass what an Executor has computed for it, or a pg.Jacobian",
         )
+    pattern = _any_pattern(matrix, feed)
+    if coloring is False:
+        return Spy(pattern)
+    own = getattr(matrix, "coloring", None) if coloring is True else coloring
+    found = own if isinstance(own, Coloring) else colored(pattern)
+    if found.pattern.shape != pattern.shape:
+        raise ShapeError(
+            f"spy: the coloring is of a matrix of shape {found.pattern.shape}, and the matrix "
+            f"has shape {pattern.shape}"
+        )
+    return Spy(pattern, found)
+
+
+def _any_pattern(matrix: Any, feed: Mapping[str, Any] | None) -> Pattern:
     if isinstance(matrix, Pattern):
-        return Spy(matrix)
+        return matrix
     if isinstance(matrix, DerivativeMatrix):
-        return Spy(_pattern(matrix) if feed is None else _at(matrix, feed))
+        return _pattern(matrix) if feed is None else _at(matrix, feed)
     try:
         array = np.asarray(matrix)
     except ValueError as error:
         raise ArgumentError(f"spy takes a matrix, not {matrix!r:.60}: {error}") from None
     if array.ndim != 2 or array.dtype.kind not in "biufc":
         raise ShapeError(f"spy takes a matrix of numbers, not {array.dtype} {array.shape}")
-    return Spy(Pattern.from_dense(array))
+    return Pattern.from_dense(array)
 
 
 def _pattern(matrix: DerivativeMatrix) -> Pattern:
@@ -202,6 +246,27 @@ def _shares(pattern: Pattern, sizes: tuple[int, int]) -> np.ndarray[Any, np.dtyp
         if starts.size:
             shares /= extents[:, None] if axis == 0 else extents
     return shares / max(float(shares.max(initial=0.0)), np.finfo(np.float64).tiny)
+
+
+def _ticks(extent: int) -> list[int]:
+    """Return the indices that are written beside an axis: 0, the last one, and some between."""
+    if extent <= _TICKS:
+        return list(range(extent))
+    return sorted({round(k * (extent - 1) / (_TICKS - 1)) for k in range(_TICKS)})
+
+
+def _fills(coloring: Coloring, sizes: tuple[int, int]) -> dict[tuple[int, int], str]:
+    """Return the colour of each cell, that of its first element."""
+    pattern = coloring.pattern
+    found: dict[tuple[int, int], str] = {}
+    for i, j in zip(pattern.rows.tolist(), pattern.cols.tolist(), strict=True):
+        by_column = -1 if coloring.columns is None else int(coloring.columns[j])
+        by_row = -1 if coloring.rows is None else int(coloring.rows[i])
+        color = by_column if by_column >= 0 else coloring.column_count + by_row
+        # Multiples of the golden angle are far apart on the colour circle.
+        hue = color * 137.508 % 360
+        found.setdefault((i // sizes[0], j // sizes[1]), f"hsl({number(hue)},60%,50%)")
+    return found
 
 
 def _letter(share: float) -> str:

@@ -27,6 +27,7 @@ from primgraph.primitives.logic import (
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
 from primgraph.primitives.systems import solve
+from primgraph.primitives.ties import unless_any
 from primgraph.source import Source
 from primgraph.transforms.batch import batch
 from primgraph.transforms.linearize import linearize
@@ -47,6 +48,7 @@ class _Problem(NamedTuple):
     damping: float
     limit: int
     strict: bool
+    checked: bool = False
 
 
 def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: Any) -> Graph:
@@ -55,8 +57,8 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
     Steps are made until one changes no element by more than the tolerance times the largest
     element that there is, or times one where that is less; with a linear equation it is the largest
     element in any case, as that has no scale of its own. Samples that are done stay as they are.
-    What is NaN or infinite was not found, and ends the iteration. A linear equation to be solved by
-    Newton's method takes one step of it, which is exact.
+    What is NaN or infinite was not found, and ends the iteration. If `checked`, the run then fails.
+    A linear equation to be solved by Newton's method takes one step of it, which is exact.
     """
     problem = _Problem(source, **params)
     builder = Builder(problem.body.name, source)
@@ -69,9 +71,21 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
             trips = filled(1, TensorType(samples, INT64))
         else:
             z, found, trips = _looped(builder, problem, inputs, samples)
-        if problem.strict:
+        if problem.checked:
+            z = [unless_any(v, logical_not(_like(found, v)), message=_late(problem)) for v in z]
+        elif problem.strict:
             z = [select(_like(found, v), v, filled(math.nan, v.type)) for v in z]
     return dead_code(builder.graph([*z, found, trips]))
+
+
+def _late(problem: _Problem) -> str:
+    """Return what the error says of a solution that was not found."""
+    name = "fixed_point" if problem.method == "repeat" else "root"
+    part = "the linear equation of a derivative of " if problem.linear else ""
+    return (
+        f"{part}{name} did not converge within {problem.limit} steps: increase max_trips or tol, "
+        "or begin nearer to the solution"
+    )
 
 
 def _looped(

@@ -92,6 +92,7 @@ def solution(
     damping: float,
     limit: int,
     strict: bool,
+    checked: bool = False,
 ) -> tuple[TensorType, ...]:
     """The `z` with `z = body(*consts, *z)`, or with `body(*consts, *z) = 0`; whether it was found,
     and by how many steps.
@@ -100,7 +101,8 @@ def solution(
     equation, and the others, "newton" and "given", for the second one; see `iteration`. Arrays of
     `z` have `lead` leading axes for samples that are solved apart, and so have the other results.
     The last `linear` constants are those in which, with `z`, the body is linear: such a solution is
-    linear in these. What was not found is NaN if `strict`, else what the iteration ended with.
+    linear in these. What was not found is a `LinAlgError` of the run if `checked`, NaN if `strict`,
+    else what the iteration ended with.
     """
     if method not in METHODS:
         raise ArgumentError(f"solution is found by {', '.join(METHODS)}, not by {method!r:.60}")

@@ -14,6 +14,9 @@ derivatives are those of `pg.grad` and its kind. These differences remain:
 - `Box`, `SparseObject` and nodes, of which autograd is made, are not here.
 """
 
+from typing import TYPE_CHECKING
+
+from primgraph.compat.absent import absent
 from primgraph.compat.autograd.builtins import dict, isinstance, list, tuple, type
 from primgraph.compat.autograd.core import primitive
 from primgraph.compat.autograd.differential_operators import (
@@ -65,6 +68,10 @@ __all__ = [
     "value_and_grad",
     "vector_jacobian_product",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

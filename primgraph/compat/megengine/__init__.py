@@ -9,16 +9,14 @@ is primgraph under other names; tensors are a subclass of `pg.Tensor`. Python's 
 of float32, whatever primgraph's own default dtype is.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from primgraph.compat.absent import absent
 from primgraph.compat.megengine import autodiff, functional, module, optimizer
 from primgraph.compat.megengine.tensor import Parameter, Tensor, tensor
-from primgraph.errors import unknown_name
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.compat.megengine", name, __all__)
+    __getattr__ = absent(__name__)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
+from primgraph.compat.absent import absent
 from primgraph.custom.function import Function as _Function
 from primgraph.eager.backward import grad
 from primgraph.eager.manager import GradManager
@@ -47,6 +48,10 @@ class _Called(_Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         found = ctx.function.backward(*gradients)
         return (None, *found) if isinstance(found, list | tuple) else (None, found)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

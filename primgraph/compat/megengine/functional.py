@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod as product
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.absent import absent
 from primgraph.compat.megengine.tensor import Tensor
 from primgraph.eager.seeds import next_key
 from primgraph.errors import OptionError
@@ -374,6 +375,10 @@ def binary_cross_entropy(
     if with_logits:
         return pg.binary_cross_entropy_with_logits(pred, label, reduction)
     return pg.binary_cross_entropy(pred, label, reduction)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

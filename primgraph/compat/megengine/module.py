@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from primgraph.compat.absent import absent
 from primgraph.compat.megengine import functional
 from primgraph.compat.megengine.tensor import Parameter
 from primgraph.eager.seeds import reserved
@@ -71,6 +72,10 @@ class Softmax(Module):
     def forward(self, inputs: Any) -> Any:
         """Numbers that add up to one along the axis."""
         return functional.softmax(inputs, self.axis)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

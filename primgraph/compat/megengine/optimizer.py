@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
+from primgraph.compat.absent import absent
 
 __all__ = ["SGD", "Adam", "AdamW"]
 
@@ -77,6 +78,10 @@ class AdamW(_Optimizer):
     ) -> None:
         options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
         super().__init__(compat.AdamW(lr, *betas, eps, **options))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -10,9 +10,10 @@ differs.
 # All that is imported is public: what torch has in its `__all__`.
 # ruff: noqa: F401
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from primgraph.compat import torch
+from primgraph.compat.absent import absent
 from primgraph.compat.oneflow import autograd, optim
 from primgraph.compat.oneflow.tensor import Tensor, create
 from primgraph.compat.torch import nn
@@ -50,7 +51,6 @@ from primgraph.compat.torch.framework import (
 from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.tensor import Sizes as Size
 from primgraph.eager.seeds import seed as manual_seed
-from primgraph.errors import unknown_name
 
 arange = create.arange
 as_tensor = create.as_tensor
@@ -74,9 +74,7 @@ zeros = create.zeros
 zeros_like = create.zeros_like
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.compat.oneflow", name, __all__)
+    __getattr__ = absent(__name__)
 
     # OneFlow has no transforms of functions.
     __all__ = [name for name in torch.__all__ if name not in ("func", "vmap")]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from primgraph.compat.absent import absent
 from primgraph.compat.torch import autograd
 from primgraph.compat.torch.autograd import Function, backward, functional
 from primgraph.eager.backward import Tensors
@@ -31,6 +32,10 @@ def grad(
         allow_unused=allow_unused,
         is_grads_batched=is_grads_batched,
     )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.optim import SGD
 
 __all__ = ["SGD", "Adam", "AdamW"]
@@ -34,6 +35,10 @@ def AdamW(
     """Adam with decay of the weights themselves, which is 0 by default as in OneFlow."""
     options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
     return compat.AdamW(lr, *betas, eps, counts_apart=False, **options)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -19,8 +19,9 @@ All functions have the parameters of Paddle's, in their order and with their def
 taken and has no effect; options that there is nothing for are refused.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
@@ -108,12 +109,9 @@ from primgraph.eager.recording import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.errors import unknown_name
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.compat.paddle", name, __all__)
+    __getattr__ = absent(__name__)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

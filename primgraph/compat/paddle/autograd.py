@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from primgraph.compat.absent import absent
 from primgraph.eager import backward as core
 from primgraph.eager.tensor import Tensor
 
@@ -31,6 +32,10 @@ def backward(
         ],
         retain_graph,
     )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -80,12 +80,17 @@ stand_ins[Tensor] = Variable
 
 @paddles
 def to_tensor(
-    data: Any, dtype: Any = None, place: CPUPlace | None = None, stop_gradient: bool = True
+    data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> Tensor:
     """A tensor of the elements of `data`, which are copied.
 
     Python's floats are of the default dtype. Derivatives go through it with `stop_gradient` False.
     """
+    if place is not None and not isinstance(place, CPUPlace) and str(place) != "cpu":
+        raise ArgumentError(
+            f"to_tensor: there is no place {place!r:.60}: tensors are in the memory of the CPU",
+            hint="leave out place",
+        )
     made = as_tensor(data, dtype)
     made.stop_gradient = stop_gradient
     return made

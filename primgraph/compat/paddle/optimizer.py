@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import refused
 from primgraph.compat.paddle.static import variables_named
 from primgraph.eager.tensor import Tensor
@@ -130,3 +131,7 @@ class Adam(Optimizer):
         }
         rule = compat.Adam(learning_rate, beta1, beta2, epsilon, **options)
         super().__init__(rule, parameters)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)

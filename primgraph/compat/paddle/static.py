@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph.autodiff.grad import grad
 from primgraph.autodiff.request import Seeds
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import (
     CPUPlace,
@@ -220,6 +221,10 @@ def _in_program(program: Any, fetches: list[Any] | None) -> list[Any] | None:
         else:
             found.append(item)
     return found
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

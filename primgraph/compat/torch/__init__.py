@@ -17,8 +17,9 @@ with them are such tensors again. These differences remain:
 The default dtype of this package is float32, whatever primgraph's own is.
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from primgraph.compat.absent import absent
 from primgraph.compat.torch import autograd, func, functions, nn, optim
 from primgraph.compat.torch.autograd import (
     enable_grad,
@@ -57,7 +58,6 @@ from primgraph.compat.torch.functions import *  # noqa: F403
 from primgraph.compat.torch.tensor import Sizes as Size
 from primgraph.compat.torch.tensor import Tensor
 from primgraph.eager.seeds import seed as manual_seed
-from primgraph.errors import unknown_name
 
 arange = create.arange
 as_tensor = create.as_tensor
@@ -81,9 +81,7 @@ zeros = create.zeros
 zeros_like = create.zeros_like
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.compat.torch", name, __all__)
+    __getattr__ = absent(__name__)
 
     __all__ = [
         *functions.__all__,

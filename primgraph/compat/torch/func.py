@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
 from primgraph.functional import derivatives, public
 from primgraph.functional.vmap import vmap as vectorized
@@ -74,6 +75,10 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
     that all arrays of primgraph have.
     """
     return vectorized(func, in_dims, out_dims)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

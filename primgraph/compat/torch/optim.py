@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph import optimizer as pg
 from primgraph.compat import adam as compat
+from primgraph.compat.absent import absent
 
 __all__ = ["SGD", "Adam", "AdamW"]
 
@@ -45,6 +46,10 @@ def AdamW(
 ) -> pg.Optimizer:
     """Adam with decay of the weights themselves."""
     return compat.AdamW(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

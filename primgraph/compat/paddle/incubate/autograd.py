@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph.autodiff import functions as functional
 from primgraph.autodiff import grad as derivatives
 from primgraph.autodiff.jacobian import Hessian as _Hessian
 from primgraph.autodiff.jacobian import Jacobian as _Jacobian
 from primgraph.autodiff.request import Seeds, Variables
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph
@@ -150,6 +151,10 @@ def _names(role: str, names: Any) -> AbstractSet[str]:
     if not isinstance(names, AbstractSet | None):
         raise ArgumentError(f"{role} is a set of operator names, not {names!r:.60}")
     return names or frozenset()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph import nn as pg
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import Initializer, named_and_initialized
 from primgraph.compat.paddle.nn import functional, initializer
@@ -125,6 +126,10 @@ class Softplus(Layer):
     def forward(self, x: Variable) -> Variable:
         """The function of each element."""
         return functional.softplus(x, self.beta, self.threshold)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

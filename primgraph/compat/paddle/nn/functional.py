@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph import operators as pg
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.tensor import sigmoid, tanh
 from primgraph.operators.handle import ArrayLike
@@ -79,6 +80,10 @@ def softplus(
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above the threshold."""
     scaled = pg.multiply(x, beta)
     return pg.where(pg.greater(scaled, threshold), x, pg.divide(pg.softplus(scaled), beta))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

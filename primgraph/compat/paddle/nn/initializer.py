@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from primgraph import initializers as pg
+from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import paddles
 from primgraph.errors import OptionError
 from primgraph.initializers import Initializer
@@ -133,6 +134,10 @@ def KaimingNormal(
 ) -> Initializer:
     """Normal numbers of variance `gain**2 / fan_in`."""
     return _kaiming(fan_in, negative_slope, nonlinearity, uniform=False)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.autograd import functional
 from primgraph.compat.torch.conjugates import turned
 from primgraph.custom import function as custom
@@ -104,6 +105,10 @@ def grad(
         materialize_grads,
     )
     return turned(given)  # type: ignore[no-any-return]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
 from primgraph.eager.tensor import Tensor
 from primgraph.functional import public as pg
@@ -93,6 +94,10 @@ def _given(found: Any, create_graph: bool) -> Any:
     if isinstance(found, tuple | list):
         return tuple(_given(item, create_graph) for item in found)
     return found.detach() if isinstance(found, Tensor) else found
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,8 @@
 """The part of `torch.nn` that is about dense networks, and functions of others."""
 
+from typing import TYPE_CHECKING
+
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.modules import (
     GELU,
@@ -81,6 +84,10 @@ __all__ = [
     "Tanh",
     "functional",
 ]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

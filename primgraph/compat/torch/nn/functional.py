@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.absent import absent
 from primgraph.compat.torch.functions import log_softmax, relu, sigmoid, softmax, tanh
 from primgraph.compat.torch.nn.windows import (
     adaptive_avg_pool1d,
@@ -210,6 +211,10 @@ def _unweighted(function: str, weight: Any) -> None:
         raise ArgumentError(
             f"{function} has no weight", hint="take reduction='none', and weigh what it gives"
         )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = absent(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,55 @@
+"""Names of another library that `primgraph.compat` does not have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from primgraph.errors import UnknownNameError, near_matches
+from primgraph.meanings import written_instead
+
+_PACKAGE = "primgraph.compat."
+_CPU = "all arrays are in the memory of the CPU: leave it out"
+_FILES = (
+    "np.savez(path, **arrays) and np.load store arrays, such as those of layer.state_dict(); "
+    "pg.save and pg.load store programs"
+)
+_INSTEAD = {
+    **dict.fromkeys(("cuda", "set_device", "set_default_device", "get_device"), _CPU),
+    **dict.fromkeys(("CUDAPlace", "placement", "cpu", "is_compiled_with_cuda"), _CPU),
+    **dict.fromkeys(("save", "load"), _FILES),
+    **dict.fromkeys(("jit", "compile", "to_static", "trace"), "pg.jit compiles a function"),
+    "onnx": "kernel.save writes a file of NumPy or C code",
+    "linalg": "pg.linalg has these functions, and takes tensors",
+    "fft": "pg.fft has these functions, and takes tensors",
+    "special": "pg.special has these functions, and takes tensors",
+    "distributed": "pg.distributed trains on the workers of a dask client",
+    "lr_scheduler": "optimizers of pg.optimizer take schedule=, such as pg.optimizer.step_decay",
+    "DataLoader": "pg.minibatches yields shuffled batches of arrays",
+    "data": "pg.minibatches yields shuffled batches of arrays",
+    "io": "pg.minibatches yields shuffled batches of arrays",
+    "utils": "pg.minibatches yields batches, and pg.optimizer.clip_by_norm clips gradients",
+    "Graph": "pg.jit compiles a function, and pg.Program builds a graph",
+    "summary": "print(layer) lists its sublayers and parameters",
+    "flops": "pg.cost counts operations and bytes",
+    "bfloat16": "the float dtypes are float16, float32 and float64",
+}
+
+
+def absent(module: str) -> Callable[[str], NoReturn]:
+    """Return the `__getattr__` of a module of `primgraph.compat`: an error for unknown names.
+
+    It says that the name is not part of the package, and what to use instead, if that is known.
+    """
+    library = module.removeprefix(_PACKAGE)
+
+    def explain(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        known = getattr(sys.modules[module], "__all__", ())
+        hint = _INSTEAD.get(name, "") or near_matches(name, known) or written_instead(name)
+        package = _PACKAGE + library.partition(".")[0]
+        raise UnknownNameError(f"{library}.{name} is not part of {package}", hint=hint)
+
+    return explain
