@@ -74,7 +74,7 @@ def of_cov(z, mean, cov):
 _UNARY = """
 np.sin({a}); np.exp(0.3 * {a}); np.log(1.5 + {a} ** 2); np.sqrt(1 + {a} ** 2); np.sinc({a})
 np.arctan2({a}, 2 + {a} ** 2); np.cbrt(2 + {a} ** 2); np.where({a} > 0.2, {a}, -2 * {a})
-np.maximum({a}, 0.3); np.clip({a}, -0.7, 0.9); np.abs({a}) ** 1.5; np.nan_to_num({a})
+np.maximum({a}, 0.3); np.clip({a}, -0.7, 0.9); (0.01 + np.abs({a})) ** 1.5; np.nan_to_num({a})
 np.hypot({a}, 1.0); np.logaddexp({a}, 0.5); np.expm1(0.1 * {a})
 np.float_power(positive({a}), 1.3); np.heaviside({a}, 0.5) * {a}; np.copysign(1.5, {a}) * {a}
 np.fmod({a}, 0.7); np.modf({a})[0]; np.divmod({a}, 0.8)[1]; np.mod({a}, 1.3)
