@@ -79,6 +79,12 @@ CALLS: dict[str, Any] = {
     "jacrev argnums": lambda t, c: pg.jacrev(square, c([1, 0]))(ONES, ONES),
     "jacobian argnums": lambda t, c: pg.jacobian(square, argnums=c([1, 0]))(ONES, ONES),
     "hessian argnums": lambda t, c: pg.hessian(square, argnums=c([1, 0]))(ONES, ONES),
+    "sparse_jacobian argnums": lambda t, c: pg.sparse_jacobian(square, argnums=c([1, 0]))(
+        ONES, ONES
+    ).to_dense(),
+    "sparse_hessian argnums": lambda t, c: pg.sparse_hessian(square, argnums=c([1, 0]))(
+        ONES, ONES
+    ).to_dense(),
     "jit static_argnums": lambda t, c: pg.jit(square, c([1, 0]))(2.0, 3.0),
     "jit static_argnames": lambda t, c: pg.jit(square, static_argnames=c(["w", "x"]))(2.0, 3.0),
     "forward_grad outputs": lambda t, c: pg.forward_grad(c([t.loss, t.other]), t.x),
