@@ -674,11 +674,11 @@ def test_prefixes_that_cannot_be_are_refused():
         pg.trace(lambda x: pg.associative_scan(pg.add, x), pg.spec(("N",)))
     with pytest.raises(pg.ShapeError, match="differ: 2 and 3"):
         pg.associative_scan(lambda a, b: a, (np.zeros(2), np.zeros(3)))
-    with pytest.raises(pg.ShapeError, match=r"x is f64\[2\] as the function takes it"):
+    with pytest.raises(pg.ShapeError, match=r"f returned f64\[\], but its arguments are f64\[2\]"):
         pg.associative_scan(lambda a, b: pg.sum(a), X4)
     with pytest.raises(pg.DTypeError, match="astype"):
         pg.associative_scan(lambda a, b: pg.astype(a, "float32"), X4)
-    with pytest.raises(pg.ArgumentError, match="gives 1, not an array"):
+    with pytest.raises(pg.ArgumentError, match="f returned 1, not an array"):
         pg.associative_scan(lambda a, b: 1, X4)
     with pytest.raises(pg.ArgumentError, match="f is a function"):
         pg.associative_scan(X4, X4)

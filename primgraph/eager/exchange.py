@@ -16,10 +16,8 @@ def from_dlpack(x: Any, /) -> Tensor:
     `x` is anything with the methods `__dlpack__` and `__dlpack_device__` of the DLPack protocol,
     in the memory of the processor. The elements are copied, with their shape and dtype.
 
-        import numpy as np
-        import primgraph as pg
-
-        print(pg.from_dlpack(np.arange(3.0)).sum())
+    >>> pg.from_dlpack(np.arange(3.0)).sum()
+    tensor(3.)
 
     Raises `ArgumentError` for an array of another device, and for what has no `__dlpack__`.
     """
