@@ -237,8 +237,8 @@ REFUSED = {
     "np.bincount(v)": r"length=n",
     "np.compress(v > 0, v)": r"size=n",
     "np.intersect1d(v, [1.0])": r"size=n",
-    "np.trim_zeros(v)": "elements that are known",
-    "np.histogram(v, 'auto')": "elements that are known",
+    "np.trim_zeros(v)": "values are known",
+    "np.histogram(v, 'auto')": "values are known",
 }
 
 

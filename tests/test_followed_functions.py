@@ -20,7 +20,7 @@ def test_functions_of_installed_modules_are_followed_where_they_are_named() -> N
     for traced in (pg.compile(pg.trace(optimize.rosen, x, through=[scipy])),
                    pg.jit(optimize.rosen, through=[scipy])):  # fmt: skip
         np.testing.assert_allclose(traced(x), optimize.rosen(x), rtol=1e-15)
-    with pytest.raises(TypeError, match="no elements before the program runs"):
+    with pytest.raises(TypeError, match="no elements before the compiled function runs"):
         pg.trace(optimize.rosen, x)
     with pytest.raises(pg.ArgumentError, match="through is a list of modules, not of str 'scipy'"):
         pg.jit(optimize.rosen, through=["scipy"])  # type: ignore[list-item]

@@ -19,11 +19,11 @@ from primgraph.functional.transformed import (
     C,
     First,
     H,
+    Out,
     P,
     R,
     S,
     Second,
-    T,
     Three,
     Transformed,
     Two,
@@ -239,12 +239,12 @@ def value_and_grad(
 ) -> Derivative[Concatenate[A, P], tuple[R, A]]: ...
 @overload
 def value_and_grad(
-    function: Callable[Concatenate[A, P], tuple[T, Aux]],
+    function: Callable[Concatenate[A, P], tuple[Out, Aux]],
     argnums: First = 0,
     *,
     has_aux: Literal[True],
     holomorphic: bool = False,
-) -> Derivative[Concatenate[A, P], tuple[tuple[T, Aux], A]]: ...
+) -> Derivative[Concatenate[A, P], tuple[tuple[Out, Aux], A]]: ...
 @overload
 def value_and_grad(
     function: Callable[Concatenate[A, B, P], R],

@@ -28,7 +28,7 @@ from primgraph.operators.handle import Handle
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)
-T = TypeVar("T")
+Out = TypeVar("Out")
 # Arguments that derivatives are taken by, what stands beside a value, and arrays.
 A = TypeVar("A")
 B = TypeVar("B")
@@ -70,7 +70,7 @@ class Transformed(ABC, Generic[P, R]):
     def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
     @overload
     def __get__(
-        self: Transformed[Concatenate[T, Q], R], instance: T, owner: type[Any] | None = None
+        self: Transformed[Concatenate[Out, Q], R], instance: Out, owner: type[Any] | None = None
     ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
