@@ -183,9 +183,9 @@ def test_originals_are_left_alone() -> None:
     before = rosen.__globals__["np"], closed.__code__
     pg.trace(rosen, pg.spec(3))
     assert (rosen.__globals__["np"], closed.__code__) == before
-    with pytest.raises(TypeError, match="no elements before the program runs"):
+    with pytest.raises(TypeError, match="no elements before the compiled function runs"):
         pg.trace(rosen, pg.spec(3), rebind=False)
-    with pytest.raises(TypeError, match="no elements before the program runs"):
+    with pytest.raises(TypeError, match="no elements before the compiled function runs"):
         pg.jit(rosen, rebind=False)(X)
 
 

@@ -112,7 +112,7 @@ REFUSED = {
     "np.unpackbits(v)": "numpy.unpackbits has no counterpart",
     "np.add.at(v, 0, 1.0)": "cannot be built into a program this way",
     "np.fill_diagonal(v, 0.0)": "writes to an array in place",
-    "np.where(v > 0)": "how many elements nonzero gives",
+    "np.where(v > 0)": "the shape of what nonzero returns",
     "np.asarray(v)": "has no elements before the program runs",
     "np.mean([v, v])": "has no elements before the program runs",
     "np.sum(v, typo=1)": "typo",

@@ -72,12 +72,14 @@ def traced(
             paths = tree.paths_of(structure, "result")
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
+            # Views of arrays that were written to are computed when they are asked for.
+            values = [v.value for v in found]
     finally:
+        builder.ended = True
         adopting.set(before)
     outer = adopting.get()
     if outer is not None:
         outer.modes |= adoption.modes
-    values = [v.value for v in found]
     graph = builder.part(builder.inputs, values)
     if builder.stopped:
         graph = with_flags(graph, builder)

@@ -53,8 +53,9 @@ class Builder:
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
-    that is `captured`. `owner` is "program", "function" or "body" if a program, a traced function
-    or the body of a loop or branch is recorded.
+    that is `captured`. One that has `ended` was traced, and takes nothing more. `owner` is
+    "program", "function" or "body" if a program, a traced function or the body of a loop or branch
+    is recorded.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Builder:
         self.closed = False
         self.written = False
         self.owner = ""
+        self.ended = False
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
@@ -375,7 +377,7 @@ class Builder:
         With `distinct` it is always recorded, and nothing is merged with it. Raises the type rule's
         `ShapeError` or `DTypeError`, and `BuildError` for a value of another builder.
         """
-        if self.owner and has_ended(self):
+        if self.ended:
             raise leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
@@ -571,7 +573,9 @@ _LEFT = {
 
 def has_ended(builder: object) -> bool:
     """Return whether `builder` has recorded a function or a body, and takes nothing more."""
-    return isinstance(builder, Builder) and builder.owner in _LEFT and not builder.is_entered
+    if not isinstance(builder, Builder):
+        return False
+    return builder.ended or (builder.owner in _LEFT and not builder.is_entered)
 
 
 def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
@@ -621,5 +625,5 @@ def leaked(builder: Builder, value: Value | None) -> BuildError:
     return BuildError(
         f"{what} is a variable of {builder.title}, and is used outside of it",
         origin=[] if value is None else origins([(builder, value)]),
-        hint=_LEFT[builder.owner],
+        hint=_LEFT.get(builder.owner, _LEFT["function"]),
     )

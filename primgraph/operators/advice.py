@@ -106,7 +106,7 @@ def on_number(arrays: Collection[str], otherwise: str) -> str:
     `arrays` are functions here of an array.
     """
     nodes = expressions()
-    for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
+    for node, outer in zip(nodes, [*nodes[1:], None], strict=False):
         match node, outer:
             case ast.Call(func=ast.Name(id="range"), args=given), _:
                 bounds = [text_of(a) for a in given[:2]]
@@ -196,7 +196,7 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
     `known` are functions here, `arrays` those of them that take an array first.
     """
     nodes = expressions()
-    for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
+    for node, outer in zip(nodes, [*nodes[1:], None], strict=False):
         match node, outer:
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
                 return f"write {_set(node, text_of(value))}"

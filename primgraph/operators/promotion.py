@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.dims import Dim
-from primgraph.ir.dlpack import exchanged
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.types import (
@@ -63,7 +63,9 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     if dtype is None and _is_python_float(x):
         dtype = complex_dtype(get_default_dtype()) if _has_complex(x) else get_default_dtype()
     try:
-        array = np.asarray(exchanged(x))
+        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+            x = import_module("primgraph.ir.dlpack").from_protocol(x)
+        array = np.asarray(x)
     except ValueError as error:
         raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
     # What is no number is refused here: conversions would read text.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
-from primgraph.ir.builder import Builder, has_ended, leaked, outside
+from primgraph.ir.builder import Builder, leaked, outside
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
@@ -142,7 +142,7 @@ class Variable(Handle):
 
     def _require_open(self) -> None:
         """Raise `BuildError` for a variable of a function whose trace has ended."""
-        if isinstance(self.recorder, Builder) and has_ended(self.recorder):
+        if isinstance(self.recorder, Builder) and self.recorder.ended:
             raise leaked(self.recorder, self.value)
 
     def __bool__(self) -> bool:

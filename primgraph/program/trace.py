@@ -157,6 +157,7 @@ def trace(
         result = applied(written, *given[: len(specs)], **keywords)
         tree, found = results_of(builder.name, result)
         values = [v.value for v in found]
+    builder.ended = True
     form = Form(tuple(arguments), tree)
     graph = builder.part(builder.inputs, values, form=form)
     return with_flags(graph, builder) if builder.stopped else graph
