@@ -73,7 +73,9 @@ ROWS["digamma"] = elementwise(
 """
 
 OPERATOR = """
-digamma = _function("digamma", p.digamma, "Derivative of the logarithm of the gamma function.")
+digamma = _function(
+    "digamma", p.digamma, "Derivative of the logarithm of the gamma function.", "1.0 -> -0.5772"
+)
 """
 
 USE = """
