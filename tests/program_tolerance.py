@@ -149,9 +149,12 @@ def _first_difference(
             fine |= _within(wanted, given, [run[i] for run in disturbed], slack)
         elif disturbed and wanted.dtype.kind == "c":
             runs = [run[i] for run in disturbed]
-            fine |= _within(wanted.real, given.real, [r.real for r in runs], slack) & _within(
-                wanted.imag, given.imag, [r.imag for r in runs], slack
-            )
+            # One part may be exact where the other is rounded.
+            real = same_bits(wanted.real, given.real)
+            real |= _within(wanted.real, given.real, [r.real for r in runs], slack)
+            imag = same_bits(wanted.imag, given.imag)
+            imag |= _within(wanted.imag, given.imag, [r.imag for r in runs], slack)
+            fine |= real & imag
         elif disturbed:
             fine |= np.any([run[i] != wanted for run in disturbed], axis=0)
         if not np.all(fine):
