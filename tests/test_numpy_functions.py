@@ -231,8 +231,8 @@ def test_elements_are_known_where_no_input_matters_to_them() -> None:
     with pg.Program():
         x, ones = pg.data("x", (3,)), pg.ones(3)
         for unknown in (x > 0, x * 0.0 == ones):
-            with pytest.raises(pg.ArgumentError, match="how many elements extract gives"):
+            with pytest.raises(pg.ArgumentError, match="the shape of what extract returns"):
                 np.extract(unknown, x)
         # By floats a derivative may be taken, which would be lost.
-        with pytest.raises(pg.ArgumentError, match="how many elements unique gives"):
+        with pytest.raises(pg.ArgumentError, match="the shape of what unique returns"):
             np.unique(ones)

@@ -67,8 +67,8 @@ def _of_constants(x: Variable) -> Any:
 def _refused(name: str, x: Any, size: str) -> Any:
     raise ArgumentError(
         f"the shape of what {name} returns depends on values that are not known yet",
-        hint=f"write pg.{name}(x, {size}n), which returns n elements and fills up missing ones, or "
-        "pg.where"
+        hint=f"write pg.{name}(..., {size}n), which returns n elements and fills up missing ones, "
+        "or pg.where"
         if size
         else "call it on arrays or tensors, whose values are known",
     )
