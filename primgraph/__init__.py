@@ -39,7 +39,6 @@ from primgraph.errors import (
     near_matches,
     unknown_name,
 )
-from primgraph.frames import shorten_tracebacks
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph
@@ -61,8 +60,6 @@ from primgraph.program.program import (
 from primgraph.program.scope import Scope
 from primgraph.program.trace import dim, spec, trace
 from primgraph.tree import register as register_container
-
-shorten_tracebacks()
 
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from primgraph.frames import rendered
+from primgraph.frames import rendered, shorten_tracebacks
 from primgraph.source import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
@@ -39,6 +39,7 @@ class PrimgraphError(RuntimeError):
         self.origin = tuple(origin)
         self.hint = hint
         self.place: Source | None = caller()
+        shorten_tracebacks()
 
     def located(self, origin: Iterable[str]) -> PrimgraphError:
         """Add the user's lines, unless an inner call has already given them."""

@@ -103,6 +103,8 @@ _NOTE = "Frames within primgraph are left out. PRIMGRAPH_DEBUG=1 in the environm
 def shorten_tracebacks() -> None:
     """Leave frames of primgraph out of tracebacks that Python prints when a program ends.
 
+    To import primgraph changes nothing: this is called when a function is traced, and for errors.
+
     `sys.excepthook` and `threading.excepthook` do it, unless somebody has set another one. Errors
     keep all frames, for debuggers, test runners and loggers.
     """

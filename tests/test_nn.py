@@ -560,7 +560,7 @@ def test_loss_errors():
         with pytest.raises(pg.ShapeError, match=r"f64\[3,1\] cannot use a target of f64\[3\]"):
             evaluate(make(), x, np.ones(3))
     for loss in (nn.L1Loss("max"), nn.BCELoss("max"), nn.HuberLoss(reduction="max")):
-        with pytest.raises(pg.ArgumentError, match="reduction is .*, not 'max'"):
+        with pytest.raises(pg.ArgumentError, match="not 'max'"):
             evaluate(loss, x, x)
     for delta in (0, -1, math.nan):
         with pytest.raises(pg.ArgumentError, match="positive delta"):

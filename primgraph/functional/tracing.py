@@ -10,6 +10,7 @@ from primgraph import tree
 from primgraph.eager.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
+from primgraph.frames import shorten_tracebacks
 from primgraph.functional.applied import in_program
 from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder, has_ended, outside
@@ -57,6 +58,7 @@ def traced(
     builder = Builder(title if title.isidentifier() else "f")
     builder.owner = "function"
     builder.written = True
+    shorten_tracebacks()
     names = [*hints, *[""] * (len(types) - len(hints))]
     inputs = [
         builder.input(t, free_name(builder, n) if n else "")

@@ -65,10 +65,11 @@ def _of_constants(x: Variable) -> Any:
 
 @on_handles
 def _refused(name: str, x: Any, size: str) -> Any:
+    arguments = "mask, x" if name in ("compress", "extract") else "x"
     raise ArgumentError(
         f"the shape of what {name} returns depends on values that are not known yet",
-        hint=f"write pg.{name}(..., {size}n), which returns n elements and fills up missing ones, "
-        "or pg.where"
+        hint=f"write pg.{name}({arguments}, {size}n), which returns n elements and fills up "
+        "missing ones, or pg.where"
         if size
         else "call it on arrays or tensors, whose values are known",
     )

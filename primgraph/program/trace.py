@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
+from primgraph.frames import shorten_tracebacks
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_extent, parse_extent
 from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, taken_apart
@@ -141,6 +142,7 @@ def trace(
     builder = Builder(name if name.isidentifier() else "f")
     builder.owner = "function"
     builder.written = True
+    shorten_tracebacks()
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []
     for title, example in zip(titles, [*specs, *named.values()], strict=True):
