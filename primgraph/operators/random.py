@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -51,15 +53,19 @@ def refuse_shape(name: str, role: str, given: Any) -> None:
 
 
 def _how_to_draw(name: str) -> str:
-    takes = {"dropout": "x, key, rate"}.get(name, "key, shape")
+    """Return a hint with the call of a function of `pg.random`, or of `pg.dropout`."""
+    function = getattr(import_module("primgraph.random"), name, None)
+    if function is None:
+        call = "pg.dropout(x, key, rate)"
+    else:
+        names = list(signature(function).parameters)
+        call = f"pg.random.{name}({', '.join(names[: names.index('shape') + 1])})"
     drawn = (
         f"; primgraph.numpy.random.{name} takes the arguments of np.random.{name}"
         if hasattr(np.random, name)
         else ""
     )
-    return (
-        f"write pg.{name}({takes}): the key is an integer, and equal keys give equal numbers{drawn}"
-    )
+    return f"write {call}: the key is an integer, and equal keys give equal numbers{drawn}"
 
 
 def float_dtype(name: str, dtype: Any) -> DType:
