@@ -259,7 +259,8 @@ def test_signatures_of_numpy_are_told_from_these(name: str, given: tuple[Any, ..
     with pytest.raises((pg.ArgumentError, pg.DTypeError), match=match) as error:
         getattr(random, name)(*given)
     assert re.search(r"pg\.random\.\w+\(key, (\w+, )*shape\)", error.value.hint)
-    assert "primgraph.numpy.random" in error.value.hint
+    if hasattr(np.random, name):
+        assert "primgraph.numpy.random" in error.value.hint
 
 
 def test_keys_are_arrays_and_lists_of_integers() -> None:
