@@ -197,11 +197,17 @@ def _begins_alike(a: str, b: str) -> bool:
     return a[0] == b[0] or swapped or a[1:3] == b[:2] or a[:2] == b[1:3]
 
 
-def unknown_attribute(owner: object, name: str, notes: Mapping[str, str]) -> AttributeError:
-    """Return the error for an attribute `name` that an object lacks; `notes` say what to write."""
+def unknown_attribute(
+    owner: object, name: str, notes: Mapping[str, str], more: Iterable[str] = ()
+) -> AttributeError:
+    """Return the error for an attribute `name` that an object lacks; `notes` say what to write.
+
+    What it has are the attributes of its class, and `more`.
+    """
     kind = type(owner).__name__
     title = {"Jit": "a function under pg.jit"}.get(kind, f"a {kind}")
     known = [] if name.startswith("_") else [n for n in dir(type(owner)) if n[0] != "_"]
+    known += more
     return unknown_name(title, name, known, notes.get(f"{kind}.{name}", ""))
 
 

@@ -96,10 +96,11 @@ class SparseMatrix:
                 raise unknown_attribute(self, name, {})
             try:
                 found = self.to_scipy()
-            except OptionError:
-                raise unknown_attribute(self, name, MEMBERS) from None
+            except OptionError as error:
+                raise unknown_attribute(self, name, {f"SparseMatrix.{name}": error.hint}) from None
             if not hasattr(found, name):
-                raise unknown_attribute(self, name, MEMBERS)
+                known = [n for n in dir(found) if not n.startswith("_")]
+                raise unknown_attribute(self, name, MEMBERS, known)
             return getattr(found, name)
 
     @property
