@@ -617,11 +617,11 @@ def half(b):
     return pg.root(lambda x: x * x + b, 1.0, check=True)
 
 
-def repeated(b):
+def grown(b):
     return pg.fixed_point(lambda x: b * x + 1.0, np.ones(3), check=True).sum()
 
 
-@pytest.mark.parametrize(("function", "good", "bad"), [(half, -2.0, 1.0), (repeated, 0.5, 2.0)])
+@pytest.mark.parametrize(("function", "good", "bad"), [(half, -2.0, 1.0), (grown, 0.5, 2.0)])
 def test_a_solution_that_is_not_found_is_an_error_with_check(function, good, bad):
     def in_a_program(b):
         with pg.Program() as program:
