@@ -271,11 +271,10 @@ class Tensor(Differentiable):
         self._require_no_loss()
         if copy is False:
             raise BufferError("the elements of a tensor do not change, and are copied")
-        return (
-            self._array()
-            .copy()
-            .__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
-        )
+        # NumPy 2.0 has `stream` alone, and is asked by others without options.
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        asked = {name: value for name, value in given.items() if value is not None}
+        return self._array().copy().__dlpack__(**asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The device of the elements, as DLPack numbers it: that of NumPy's arrays."""
