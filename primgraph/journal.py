@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import perf_counter
 
+from primgraph.atomic import Setting
+
 LOGGER = logging.getLogger("primgraph")
 LOGGER.addHandler(logging.NullHandler())
 
@@ -39,12 +41,9 @@ def compiling(what: str, why: str) -> Iterator[None]:
         yield
         return
     noted: list[str] = []
-    token = _sources.set(noted)
     start = perf_counter()
-    try:
+    with Setting(_sources, noted):
         yield
-    finally:
-        _sources.reset(token)
     took = 1000.0 * (perf_counter() - start)
     source = f"; {max(noted, key=_ORDER.index)}" if noted else ""
     LOGGER.info("%s: compiled in %.1f ms%s; %s", what, took, source, why)

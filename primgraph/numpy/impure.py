@@ -22,6 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.atomic import Setting
 from primgraph.source import caller, declared
 
 _RANDOM = "draw with pg.random.normal(key, shape) and its kind, or pass the numbers as an argument"
@@ -67,11 +68,8 @@ def watching(name: str, mentioned: Mapping[str, Any], function: Any) -> Iterator
     what stands for modules."""
     generators = {key: value for key, value in mentioned.items() if is_generator(value)}
     before = {key: pickle.dumps(generator) for key, generator in generators.items()}
-    token = traced_name.set(name)
-    try:
+    with Setting(traced_name, name):
         yield
-    finally:
-        traced_name.reset(token)
     for key, generator in generators.items():
         if pickle.dumps(generator) != before[key]:
             place = declared(function) or caller()
