@@ -288,7 +288,6 @@ MEMBERS: dict[str, str] = {
             "tobsr",
             "todia",
             "todense",
-            "format",
             "getrow",
             "getcol",
         ]

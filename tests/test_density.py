@@ -4,7 +4,7 @@ from pathlib import Path
 
 import conftest
 import pytest
-from density import DENSE, THINNED, drawn, starts, thinned
+from density import DENSE, THINNED, drawn, leave_out, starts, thinned
 
 import primgraph as pg
 
@@ -52,3 +52,24 @@ def test_what_is_thinned_is_there():
     for name in THINNED:
         file, _, function = name.partition("::")
         assert f"def {function}(" in (folder / f"{file}.py").read_text(encoding="utf-8"), name
+
+
+def test_of_thinned_tests_the_first_case_and_those_that_are_drawn_run():
+    class Item:
+        def __init__(self, function: str, case: int) -> None:
+            self.path, self.originalname = Path("test_ties.py"), function
+            self.name = f"{function}[{case}]"
+            self.marks: list[str] = []
+
+        def add_marker(self, mark: pytest.MarkDecorator) -> None:
+            self.marks.append(mark.name)
+
+    name, one_in = next((n, k) for n, k in THINNED.items() if n.startswith("test_ties::"))
+    listed = [Item(name.partition("::")[2], k) for k in range(40)]
+    other = [Item("test_of_another_name", k) for k in range(40)]
+    leave_out([*listed, *other])
+    kept = [item for item in listed if not item.marks]
+    assert kept[0] is listed[0]
+    assert {mark for item in listed for mark in item.marks} <= {"dense"}
+    assert DENSE or len(kept) - 1 == sum(drawn(item.name, one_in) for item in listed[1:]) < 39
+    assert not any(item.marks for item in other)

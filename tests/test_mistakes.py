@@ -7,10 +7,12 @@ mark `# <-`, or else the last one.
 from __future__ import annotations
 
 import copy
+import inspect
 import linecache
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph import meanings
+from primgraph.compat import absent
 from primgraph.errors import PrimgraphError
 from primgraph.ir import primitive as registry
 
@@ -828,3 +832,13 @@ def test_where_all_code_is_installed_the_innermost_line_outside_primgraph_is_nam
     command = [sys.executable, "-m", "waves"]
     run = subprocess.run(command, env=path, capture_output=True, text=True, timeout=120)
     assert run.stdout.strip() == "waves.py:2", run.stderr
+
+
+@pytest.mark.parametrize("module", [meanings, absent])
+def test_names_in_hints_exist(module):
+    names = set(re.findall(r"\bpg((?:\.[a-z]\w+)+)", inspect.getsource(module)))
+    assert len(names) > 10
+    for name in names:
+        found = pg
+        for part in name.strip(".").split("."):
+            found = getattr(found, part)
