@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from primgraph.frames import rendered, shorten_tracebacks
-from primgraph.source import Source, caller
+from primgraph.base.frames import rendered, shorten_tracebacks
+from primgraph.base.user_lines import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
 WRITTEN = "written here:"

@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import function_named, named_function
+from primgraph.operators.lazy_loading import function_named, named_function
 
 # What the options of NumPy's are that say how something is computed or stored, and not what.
 _IGNORED = frozenset(

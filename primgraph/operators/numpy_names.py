@@ -50,7 +50,7 @@ OTHER = {
     "bitwise_not": "invert",
     "bitwise_right_shift": "right_shift",
     "concat": "concatenate",
-    "i0": "borrowed.i0",
+    "i0": "elementwise.scipy_calls.i0",
     "degrees": "rad2deg",
     "linalg.cross": "cross",
     "linalg.matmul": "matmul",
@@ -61,18 +61,18 @@ OTHER = {
     "permute_dims": "transpose",
     "pow": "power",
     "radians": "deg2rad",
-    "rint": "rounding.rint",
+    "rint": "elementwise.rounding.rint",
     "row_stack": "vstack",
     "true_divide": "divide",
 }
 
 # Functions of numpy.linalg that have the same name in a file of operators.
 IN_FILES = {
-    "factored": "eig eigvals",
-    "matrices": "matrix_power multi_dot vecdot",
-    "norms": "cond matrix_norm norm vector_norm",
-    "spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
-    "systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
+    "linear_algebra.factorizations": "eig eigvals",
+    "linear_algebra.matrices": "matrix_power multi_dot vecdot",
+    "reduce.norms": "cond matrix_norm norm vector_norm",
+    "linear_algebra.spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
+    "linear_algebra.systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
 }
 
 # Functions of numpy.fft, which have the same names in the file of operators for them.
@@ -97,24 +97,24 @@ SPECIAL = {
     "exp2": "exp2",
     "expm1": "expm1",
     "log1p": "log1p",
-    "psi": "special.digamma",
-    **{name: f"special.{name}" for name in _SPECIAL.split()},
-    **{name: f"borrowed.{name}" for name in _BORROWED.split()},
-    **{name: f"combined.{name}" for name in _COMBINED.split()},
+    "psi": "elementwise.special_functions.digamma",
+    **{name: f"elementwise.special_functions.{name}" for name in _SPECIAL.split()},
+    **{name: f"elementwise.scipy_calls.{name}" for name in _BORROWED.split()},
+    **{name: f"elementwise.special_compositions.{name}" for name in _COMBINED.split()},
 }
 
 # Those that are none.
 SPECIAL_FUNCTIONS = {
-    "comb": "combined.comb",
-    "digamma": "special.digamma",
-    "factorial": "combined.factorial",
-    "lambertw": "borrowed.lambertw",
+    "comb": "elementwise.special_compositions.comb",
+    "digamma": "elementwise.special_functions.digamma",
+    "factorial": "elementwise.special_compositions.factorial",
+    "lambertw": "elementwise.scipy_calls.lambertw",
     "log_softmax": "log_softmax",
     "logsumexp": "logsumexp",
-    "multigammaln": "special.multigammaln",
-    "polygamma": "special.polygamma",
+    "multigammaln": "elementwise.special_functions.multigammaln",
+    "polygamma": "elementwise.special_functions.polygamma",
     "softmax": "softmax",
-    "zeta": "borrowed.zeta",
+    "zeta": "elementwise.scipy_calls.zeta",
 }
 
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
@@ -158,9 +158,9 @@ NOT_BECAUSE = {name: why for why, names in _REASONS.items() for name in names.sp
 def table() -> dict[str, str]:
     """The name here of each function of NumPy that is called as NumPy's signature says.
 
-    A name with a point is of a function in a file of operators, which is no method.
+    Dotted names refer to functions of a submodule, not to methods.
     """
     named = [(file, name) for file, names in IN_FILES.items() for name in names.split()]
     found = {f"linalg.{name}": f"{file}.{name}" for file, name in named}
-    transforms = {f"fft.{name}": f"fourier.{name}" for name in FOURIER.split()}
+    transforms = {f"fft.{name}": f"signal.fourier.{name}" for name in FOURIER.split()}
     return {name: name for name in SAME.split()} | OTHER | found | transforms

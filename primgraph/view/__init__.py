@@ -7,8 +7,8 @@ page has the numbers of a scene and not its shapes, which would be many times as
 them around what is open. A test compares the two.
 """
 
-from primgraph.ir.drawn import views
-from primgraph.view.faces import Faces
+from primgraph.ir.frontend.drawable import views
+from primgraph.view.drawing_methods import Faces
 
 views.append(Faces())
 

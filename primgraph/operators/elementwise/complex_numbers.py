@@ -1,0 +1,139 @@
+"""Complex numbers: parts, conjugates and angles, as in NumPy's chapter on them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from primgraph.errors import DTypeError
+from primgraph.ir.types import FLOAT64, complex_dtype, real_dtype
+from primgraph.operators.call import public
+from primgraph.operators.elementwise.arithmetic import arctan2, multiply
+from primgraph.operators.elementwise.logic import equal, isnan, not_equal, where
+from primgraph.operators.elementwise.rounding import signbit
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.promotion import converted, lift, promoted, result_dtype, ufunc_dtypes
+from primgraph.operators.shape.creation import full, zeros_like
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import parts
+
+__all__ = [
+    "angle",
+    "complex",
+    "conj",
+    "conjugate",
+    "imag",
+    "iscomplex",
+    "isreal",
+    "real",
+]
+
+
+@public
+def real(val: ArrayLike) -> Variable:
+    """The real parts of complex numbers; other numbers as they are.
+
+    >>> pg.real(1.0 + 2.0j)
+    tensor(1.)
+    """
+    value = lift(val)
+    return emit(parts.real, value) if value.type.is_complex else value
+
+
+@public
+def imag(val: ArrayLike) -> Variable:
+    """The imaginary parts of complex numbers; zeros, of their dtype, for other numbers.
+
+    >>> pg.imag(1.0 + 2.0j)
+    tensor(2.)
+    """
+    value = lift(val)
+    return emit(parts.imag, value) if value.type.is_complex else zeros_like(value)
+
+
+@public
+def conj(x: ArrayLike) -> Variable:
+    """The conjugates `x - iy` of complex numbers `x + iy`; other numbers as they are.
+
+    No complex function has a derivative that is conjugation: it is linear in real and imaginary
+    part each. Raises `DTypeError` for booleans.
+
+    >>> pg.conj(1.0 + 2.0j)
+    tensor(1.-2.j, dtype=complex128)
+    """
+    value = lift(x, ufunc_dtypes(np.conjugate, x)[-1])
+    return emit(parts.conj, value) if value.type.is_complex else value
+
+
+@public
+def conjugate(x: ArrayLike) -> Variable:
+    """The same as `conj`.
+
+    >>> pg.conjugate(1.0 + 2.0j)
+    tensor(1.-2.j, dtype=complex128)
+    """
+    return conj(x)
+
+
+@public
+def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
+    """`real + i imag`, put together of both parts, which are broadcast: as `1j * imag` is not,
+    infinities and signs of zeros stay where they are.
+
+    Floats of 32 bits and less make complex64, all else complex128. Raises `DTypeError` for parts
+    that are complex themselves, `ShapeError` where shapes do not broadcast.
+
+    >>> pg.complex(1.0, 2.0)
+    tensor(1.+2.j, dtype=complex128)
+    """
+    dtype = result_dtype(real, imag)
+    if dtype.kind == "c":
+        raise DTypeError("complex takes real numbers as its parts", hint="add up: x + 1j * y")
+    dtype = real_dtype(complex_dtype(dtype)) if dtype.kind == "f" else FLOAT64
+    return emit(parts.complex_, *promoted(real, imag, dtype=dtype, name="complex"))
+
+
+@public
+def angle(z: ArrayLike, deg: bool = False) -> Variable:
+    """The angle of complex numbers, from -pi to pi, or in degrees; of real ones 0 or pi.
+
+    It jumps at the negative real axis, which counts to the positive angles unless the imaginary
+    part is -0.0. At 0 there is no derivative: it is NaN.
+
+    >>> print(f"{pg.angle(1.0j):.4f}")
+    1.5708
+    """
+    value = lift(z)
+    if value.type.is_complex:
+        turned = arctan2(emit(parts.imag, value), emit(parts.real, value))
+        return multiply(turned, 180.0 / math.pi) if deg else turned
+    value = converted(value, ufunc_dtypes(np.arctan2, 0, value)[-1])
+    turned = where(signbit(value), 180.0 if deg else math.pi, 0.0)
+    return where(isnan(value), math.nan, converted(turned, value.dtype))
+
+
+@public
+def isreal(x: ArrayLike) -> Variable:
+    """Whether imaginary parts are zero; true for all that is not complex.
+
+    >>> pg.isreal([1.0 + 0.0j, 1.0j])
+    tensor([ True, False], dtype=bool)
+    """
+    value = lift(x)
+    if not value.type.is_complex:
+        return full(value.shape, True, bool)
+    return equal(emit(parts.imag, value), 0)
+
+
+@public
+def iscomplex(x: ArrayLike) -> Variable:
+    """Whether imaginary parts differ from zero.
+
+    >>> pg.iscomplex([1.0 + 0.0j, 1.0j])
+    tensor([False,  True], dtype=bool)
+    """
+    value = lift(x)
+    if not value.type.is_complex:
+        return full(value.shape, False, bool)
+    return not_equal(emit(parts.imag, value), 0)
