@@ -400,10 +400,6 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
     return declare
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
 def require_fixed(name: str, value: Any) -> None:
     """Raise `ArgumentError` where a variable is given for what is fixed."""
     found = handles((value,))
