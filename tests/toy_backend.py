@@ -8,15 +8,7 @@ import numpy as np
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
 from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.storage.places import (
-    Buffer,
-    Constant,
-    Number,
-    Place,
-    View,
-    name_of,
-    root_of,
-)
+from primgraph.codegen.plan.storage import places
 from primgraph.codegen.plan.storage.views import How, Repeat
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import registered
@@ -62,20 +54,20 @@ def compiled(graph: Graph, options: Options) -> tuple[Plan, Callable[..., Any]]:
 
 def printed(plan: Plan) -> str:
     """The text of a function `run`."""
-    parameters = ", ".join(map(name_of, plan.arguments))
+    parameters = ", ".join(map(places.name_of, plan.arguments))
     lines = ["import math", "from math import inf, nan", f"def run({parameters}):"]
     lines.append(f"    memory = [None] * {plan.arena}")
-    lines += [f"    {name_of(place)} = {constant(place)}" for place in plan.constants]
+    lines += [f"    {places.name_of(place)} = {constant(place)}" for place in plan.constants]
     sizes = [plan.schedule.types[v].size for v in plan.schedule.outputs]
     lines += [f"    r{k} = [None] * {size}" for k, size in enumerate(sizes)]
     lines += [f"    {line}" for x in plan.body for line in PRINTERS[type(x)](x)]
-    returned = {x.number: name_of(x.place) for x in plan.body if isinstance(x, Return)}
+    returned = {x.number: places.name_of(x.place) for x in plan.body if isinstance(x, Return)}
     results = ", ".join([returned[k] for k in range(len(returned))])
     return "\n".join([*lines, f"    return [{results}]"])
 
 
-def constant(place: Number | Constant) -> str:
-    if not isinstance(place, Constant):
+def constant(place: places.Number | places.Constant) -> str:
+    if not isinstance(place, places.Constant):
         return repr([place.value])
     p = place.step.params
     data = p["value"].data if "value" in p else np.arange(p["shape"][p["axis"]], dtype=p["dtype"])
@@ -85,16 +77,16 @@ def constant(place: Number | Constant) -> str:
 # Where things are: the list that a place is in, and the indices of its elements there.
 
 
-def home(place: Place) -> str:
-    root = root_of(place)
-    return "memory" if isinstance(root, Buffer) else name_of(root)
+def home(place: places.Place) -> str:
+    root = places.root_of(place)
+    return "memory" if isinstance(root, places.Buffer) else places.name_of(root)
 
 
-def cells(place: Place, *shape: int) -> Cells:
-    if isinstance(place, View):
+def cells(place: places.Place, *shape: int) -> Cells:
+    if isinstance(place, places.View):
         found = seen(place.how, cells(place.of))
     else:
-        start = place.offset if isinstance(place, Buffer) else 0
+        start = place.offset if isinstance(place, places.Buffer) else 0
         found = start + np.arange(int(np.prod(place.shape))).reshape(place.shape)
     return np.broadcast_to(found, shape) if shape else found
 
@@ -136,7 +128,7 @@ def compute(x: Compute) -> list[str]:
     return each(x.out, text, row=rows, column=columns)
 
 
-def each(out: Place, text: str, **names: Cells) -> list[str]:
+def each(out: places.Place, text: str, **names: Cells) -> list[str]:
     """A loop that writes an expression of what has these names, one for each element of `out`."""
     places = cells(out)
     lists = [x.reshape(places.size, *x.shape[places.ndim :]).tolist() for x in names.values()]
@@ -146,7 +138,7 @@ def each(out: Place, text: str, **names: Cells) -> list[str]:
 
 def copy(x: Copy) -> list[str]:
     """All is read before anything is written, as both may be in one list."""
-    target = [f"{name_of(x.out)} = [None] * {int(np.prod(x.out.shape))}"] if x.new else []
+    target = [f"{places.name_of(x.out)} = [None] * {int(np.prod(x.out.shape))}"] if x.new else []
     taken = cells(x.source, *x.out.shape)
     target += [f"t = [{home(x.source)}[i] for i in {taken.reshape(-1).tolist()}]"]
     return [*target, *each(x.out, "t[k]", k=np.arange(taken.size).reshape(taken.shape))]
