@@ -36,7 +36,12 @@ class Initializer(Protocol):
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """All elements equal to `value`."""
+    """All elements equal to `value`.
+
+    >>> initializer = pg.initializers.Constant(0.5)
+    >>> initializer((2,), np.dtype("float64"), np.random.default_rng(0))
+    array([0.5, 0.5])
+    """
 
     value: float = 0.0
 
@@ -49,7 +54,12 @@ class Constant:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A given array, which must have the parameter's shape."""
+    """A given array, which must have the parameter's shape.
+
+    >>> initializer = pg.initializers.Assign([1.0, 2.0])
+    >>> with pg.Program():
+    ...     w = pg.create_parameter((2,), initializer=initializer)
+    """
 
     value: Any
 
@@ -120,9 +130,14 @@ class Kaiming:
 def first_array(
     initializer: Initializer, shape: Shape, dtype: DType, rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """What `initializer` gives, in that dtype.
+    """Return the array that `initializer` makes, in that dtype.
 
     Raises `ArgumentError` if it gives another shape or another kind of dtype.
+
+    >>> one = pg.initializers.Constant(1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> pg.initializers.first_array(one, (2,), np.dtype("float32"), rng)
+    array([1., 1.], dtype=float32)
     """
     array = np.asarray(applied(initializer, shape, dtype, rng))
     if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -131,9 +146,12 @@ def first_array(
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """How many inputs and outputs each element of a weight of that shape connects.
+    """Return how many inputs and outputs each element of a weight of that shape connects.
 
     The last two axes are inputs and outputs; axes before them count as repetitions of both.
+
+    >>> pg.initializers.fans((784, 10))
+    (784, 10)
     """
     if len(shape) < 2:
         size = shape[0] if shape else 1

@@ -169,9 +169,12 @@ def cross(
 
 @of_namespace
 def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The diagonal of each matrix of a stack; `offset` counts to the right.
+    """Return the diagonal of each matrix in a stack; `offset` counts to the right.
 
-    Raises `ShapeError` for less than two axes.
+    Raises `ShapeError` for fewer than two axes.
+
+    >>> pg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 4.])
     """
     return joining.diagonal(x, offset, -2, -1)
 

@@ -258,7 +258,11 @@ def log_ndtr(x: ArrayLike) -> Variable:
 
 @of_namespace
 def expit(x: ArrayLike) -> Variable:
-    """`1 / (1 + exp(-x))`, as `pg.sigmoid`."""
+    """Compute `1 / (1 + exp(-x))`, element by element, as `pg.sigmoid` does.
+
+    >>> print(f"{pg.special.expit(1.0):.4f}")
+    0.7311
+    """
     return sigmoid(_one(x))
 
 

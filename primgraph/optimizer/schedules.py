@@ -33,7 +33,10 @@ def step_decay(every: int, gamma: float = 0.1) -> Schedule:
 
 @checked
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
-    """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
+    """Return a schedule that decays from 1 to `end` within `steps`, as `(1 - step / steps)**power`.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.polynomial_decay(100))
+    """
     positive("the length of a schedule", steps)
     positive("the power of a schedule", power)
     from_zero("end", end)

@@ -441,9 +441,14 @@ def default_main_program() -> Program:
 
 
 def default_startup_program() -> Program:
-    """The program whose run gives what is created now, in any program, its first values.
+    """Return the program whose run initializes parameters and states created from now on.
 
     Running it is not needed: a state that has no value yet gets its first one when it is used.
+
+    >>> startup = pg.Program()
+    >>> with pg.program_guard(pg.Program(), startup):
+    ...     pg.default_startup_program() is startup
+    True
     """
     return _startup.get()
 
