@@ -18,11 +18,11 @@ def implements(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], C
     Raises `ArgumentError` for an argument that is not a function.
 
     >>> from primgraph.extend import implements
-    >>> @implements(np.i0)
-    ... def i0(x):
-    ...     return pg.special.i0(x)
-    >>> np.i0(pg.tensor([0.0]))
-    tensor([1.])
+    >>> @implements(np.emath.sqrt)
+    ... def complex_sqrt(x):
+    ...     return pg.sqrt(pg.astype(x, "complex128"))
+    >>> np.emath.sqrt(pg.tensor([-4.0]))
+    tensor([0.+2.j], dtype=complex128)
     """
     if not callable(original):
         raise ArgumentError(f"implements takes a function of NumPy's, not {original!r:.60}")

@@ -52,8 +52,6 @@ def constraints(
     >>> limits.jac(np.array([1.0, 2.0, 3.0]))
     array([[2., 1., 0.],
            [0., 3., 2.]])
-    array([[2., 1., 0.],
-           [0., 3., 2.]])
     """
     if not callable(function):
         raise ArgumentError(f"constraints takes a function, not {function!r:.60}")
