@@ -50,7 +50,7 @@ def followed() -> Iterator[None]:
 
 
 def is_grad_enabled() -> bool:
-    """Whether derivatives go through what is computed now.
+    """Return whether derivatives go through what is computed now.
 
     >>> with pg.no_grad():
     ...     print(pg.is_grad_enabled())

@@ -369,7 +369,7 @@ _PLAIN = frozenset(NAME_OF_DTYPE)
 
 @checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
+    """Return a tensor of the elements of `data`: an array, a number, nested lists, or a tensor.
 
     Elements are copied. NumPy's arrays and numbers keep their dtype, and Python's floats get the
     default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through

@@ -221,7 +221,7 @@ def cost(
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> Cost:
-    """The cost of `target`, worked out without running anything.
+    """Return the cost of `target`, worked out without running anything.
 
     A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
     the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what

@@ -151,7 +151,7 @@ def diff(
 @checked_late
 @uncollected
 def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Difference | Variable:
-    """What is other in `after` than in `before`: what a pass did to a graph, for instance.
+    """Return the differences of `after` from `before`: what a pass did to a graph, for instance.
 
     Equations are the same if they apply the same op with the same parameters to the same values,
     down to the inputs, which are matched by position; so names and order do not count. Of the

@@ -92,7 +92,7 @@ class Explanation(Tabled):
 
 @checked_late
 def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> Explanation:
-    """Why the derivative of `y` by `x` is None, zero, or what it is.
+    """Explain why the derivative of `y` by `x` is None, zero, or what it is.
 
     It tells whether anything leads from `x` to `y`; if so, at which equations that ends, as at
     comparisons, integers, `floor` and `stop_gradient`, with the user's lines; and if not all of

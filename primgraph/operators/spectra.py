@@ -95,7 +95,7 @@ def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
 
 
 def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
-    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
+    """Return eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
 
     Complex ones are Hermitian, and their eigenvalues are real. As in NumPy one triangle is read;
     the gradient is symmetric, or Hermitian. Eigenvectors of eigenvalues that
@@ -110,7 +110,7 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
 
 @of_namespace
 def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
-    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`.
+    """Return the eigenvalues of symmetric matrices, in ascending order; see `eigh`.
 
     >>> pg.linalg.eigvalsh([[2.0, 0.0], [0.0, 3.0]])
     tensor([2., 3.])
@@ -127,7 +127,7 @@ def _svd(a: ArrayLike, full: bool) -> tuple[Variable, ...]:
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> SVDResult | Variable:
-    """`U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, of each matrix of a stack.
+    """Compute `U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, for each matrix.
 
     Singular values are in descending order. `U` and `Vh` are square, or have as many columns and
     rows as there are singular values if not `full_matrices`. Without `compute_uv` these are the
@@ -144,7 +144,7 @@ def svd(
 
 @of_namespace
 def svdvals(x: ArrayLike) -> Variable:
-    """The singular values of each matrix, in descending order.
+    """Return the singular values of each matrix, in descending order.
 
     >>> pg.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]).numpy().round(6)
     array([4., 3.])
@@ -159,7 +159,7 @@ def _qr(a: ArrayLike, complete: bool) -> tuple[Variable, ...]:
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
-    """`Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, of each matrix of a stack.
+    """Compute `Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, for each matrix.
 
     Of an m by n matrix `Q` has as many columns as the smaller of both, or m in mode "complete".
     Mode "r" gives `R` alone. Slopes need the first columns to be independent: a triangle that is
@@ -190,7 +190,7 @@ def pinv(
     *,
     rtol: float | None = None,
 ) -> Variable:
-    """The pseudo-inverse of each matrix of a stack.
+    """Return the pseudo-inverse of each matrix of a stack.
 
     Singular values up to `rcond` (or `rtol`) times the largest one count as zero; it is a number,
     1e-15 unless given. The derivative is that of matrices of constant rank (Golub and Pereyra).
@@ -232,7 +232,7 @@ def _squared_size(x: Variable) -> Variable:
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult:
-    """The shortest `x` that makes the sum of squares of `a @ x - b` least, for one matrix `a`.
+    """Return the shortest `x` that minimizes the sum of squares of `a @ x - b`, for a matrix `a`.
 
     With it come the sums of squares of the columns of `b`, the rank of `a`, and its singular
     values, of which those up to `rcond` times the largest one count as zero. As shapes are fixed,
@@ -260,7 +260,7 @@ def matrix_rank(
     *,
     rtol: float | None = None,
 ) -> Variable:
-    """How many singular values of each matrix are larger than `tol`, as int64.
+    """Return how many singular values of each matrix are larger than `tol`, as int64.
 
     Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
     larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.

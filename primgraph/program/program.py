@@ -429,7 +429,7 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is being built: the innermost one that is entered.
+    """Return the program that is being built: the innermost one that is entered.
 
     Where none is, it is one that is there from the start.
 
@@ -546,7 +546,7 @@ def create_parameter(
     initializer: Initializer | Callable[..., Any] | None = None,
     is_bias: bool = False,
 ) -> Variable:
-    """A new trainable parameter of the program being built.
+    """Return a new trainable parameter of the program being built.
 
     Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
     rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
