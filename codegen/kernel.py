@@ -89,6 +89,10 @@ class Kernel(Fixed, Drawn):
     returns what the function did. They are the caller's: writable, and sharing memory with
     nothing, not with each other either. Feeds are never written, but for donated ones. Many
     threads may call one kernel at the same time.
+
+    >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
+    >>> kernel(np.ones(2))
+    array([2., 2.])
     """
 
     __slots__ = (

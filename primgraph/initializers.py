@@ -26,7 +26,13 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """Makes the first value of a parameter from its shape, its dtype and random numbers."""
+    """Function that returns the first value of a parameter from its shape, dtype and a generator.
+
+    >>> def ones(shape, dtype, rng):
+    ...     return np.ones(shape, dtype)
+    >>> with pg.Program():
+    ...     w = pg.create_parameter((2,), initializer=ones)
+    """
 
     def __call__(
         self, shape: Shape, dtype: DType, rng: np.random.Generator
@@ -75,7 +81,12 @@ class Assign:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Uniform numbers in [low, high)."""
+    """Uniform numbers in [low, high).
+
+    >>> initializer = pg.initializers.Uniform(0.0, 0.1)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     low: float = -1.0
     high: float = 1.0
@@ -89,7 +100,12 @@ class Uniform:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Normal numbers of that mean and standard deviation."""
+    """Normal numbers of that mean and standard deviation.
+
+    >>> initializer = pg.initializers.Normal(0.0, 0.01)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     mean: float = 0.0
     std: float = 1.0
@@ -103,7 +119,13 @@ class Normal:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Xavier:
-    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal."""
+    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal.
+
+    >>> initializer = pg.initializers.Xavier()
+    >>> weight = initializer((3, 3), np.dtype("float64"), np.random.default_rng(0))
+    >>> bool(np.all(np.abs(weight) <= 1.0))
+    True
+    """
 
     uniform: bool = True
 
@@ -117,7 +139,12 @@ class Xavier:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Kaiming:
-    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal."""
+    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal.
+
+    >>> initializer = pg.initializers.Kaiming(uniform=False)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     uniform: bool = True
 

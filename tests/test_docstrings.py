@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -60,6 +61,11 @@ COUNTERPARTS = [
 WITHOUT = {
     "primgraph.distributed": "needs dask and its workers: docs/tutorial/distributed.md",
 }
+
+
+# First words of docstrings that are no verb, of functions, and no noun, of classes.
+NO_VERB = re.compile(r"`|-?\d|\w+'s\b|(The|An?|Of|For|From|If|As|Decorator|Numbers|Ones|Zeros)\b")
+NO_NOUN = re.compile(r"(What|Where|Which|Whose|Why|Who|Whether|How|That|Those)\b")
 
 
 def documented() -> dict[str, Any]:
@@ -144,3 +150,12 @@ def test_functions_have_examples() -> None:
     lacking = functions - EXAMPLES.keys()
     assert {n for n in lacking if n.rpartition(".")[0] not in WITHOUT} == set()
     assert {n.rpartition(".")[0] for n in lacking} == WITHOUT.keys()
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    def is_wrong(item: Any) -> bool:
+        text = inspect.getdoc(item) or ""
+        is_function = inspect.isroutine(item)
+        return bool(NO_NOUN.match(text) or (is_function and NO_VERB.match(text)))
+
+    assert {name for name, item in DOCUMENTED.items() if is_wrong(item)} == set()

@@ -42,6 +42,11 @@ class Tensor(Differentiable):
 
     A subclass has other manners: what is computed with one of its tensors, gradients too, are
     tensors of its `family`, which is the subclass itself unless it says otherwise.
+
+    >>> x = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> pg.sum(x * x).backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
 
     __slots__ = ("_label", "_shares")

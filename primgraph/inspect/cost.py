@@ -77,7 +77,7 @@ class Work:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Cost(Tabled):
-    """What one evaluation costs. It prints as a table by lines of the user's.
+    """Cost of one evaluation; it prints as a table by lines of the user's code.
 
     `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
     those that no output needs. A flop is counted as `Primitive.flops` says. An equation reads

@@ -32,7 +32,7 @@ Line: TypeAlias = tuple[str, str, str]
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference(Tabled):
-    """How `after` differs from `before`. It prints as text, `-` before what is gone, `+` new.
+    """Differences of `after` from `before`; it prints as text, with `-` and `+` for lines.
 
     `kept` counts equations that are there in both, whatever their values are called. `changed`
     are pairs of the same op that have other parameters or other operands; what only reads the

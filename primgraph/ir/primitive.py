@@ -176,7 +176,7 @@ def record_by_default_into(provider: Callable[[], Recorder]) -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Stands in a transpose rule for an operand in which the equation is linear."""
+    """Placeholder in a transpose rule for an operand in which the equation is linear."""
 
     type: TensorType
 

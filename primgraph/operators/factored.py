@@ -55,7 +55,11 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors as columns."""
+    """Eigenvalues, and eigenvectors as columns.
+
+    >>> pg.linalg.eig([[2.0, 0.0], [0.0, 1.0]]).eigenvalues.shape
+    (2,)
+    """
 
     eigenvalues: Variable
     eigenvectors: Variable

@@ -51,14 +51,22 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues in ascending order, and eigenvectors as columns."""
+    """Eigenvalues in ascending order, and eigenvectors as columns.
+
+    >>> pg.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
+    tensor([1., 2.])
+    """
 
     eigenvalues: Variable
     eigenvectors: Variable
 
 
 class SVDResult(NamedTuple):
-    """`U * S @ Vh`, with singular values in descending order."""
+    """Factors of `U * S @ Vh`, with singular values in descending order.
+
+    >>> pg.linalg.svd([[3.0, 0.0], [0.0, 4.0]]).S
+    tensor([4., 3.])
+    """
 
     U: Variable
     S: Variable
@@ -66,14 +74,23 @@ class SVDResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """Orthogonal columns and an upper triangle."""
+    """Orthogonal columns and an upper triangle.
+
+    >>> pg.linalg.qr(np.ones((4, 2))).R.shape
+    (2, 2)
+    """
 
     Q: Variable
     R: Variable
 
 
 class LstsqResult(NamedTuple):
-    """Solution, sums of squared residuals, rank and singular values."""
+    """Solution, sums of squared residuals, rank and singular values.
+
+    >>> solution = pg.linalg.lstsq(np.eye(2), np.ones(2))
+    >>> solution._fields
+    ('x', 'residuals', 'rank', 'singular_values')
+    """
 
     x: Variable
     residuals: Variable

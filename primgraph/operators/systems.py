@@ -233,7 +233,11 @@ def det(a: ArrayLike) -> Variable:
 
 
 class SlogdetResult(NamedTuple):
-    """Sign of a determinant, and logarithm of its absolute value."""
+    """Sign of a determinant, and logarithm of its absolute value.
+
+    >>> pg.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]).sign
+    tensor(-1.)
+    """
 
     sign: Variable
     logabsdet: Variable

@@ -48,6 +48,12 @@ class Variable(Handle):
     Their `keepdim` is `keepdims`.
 
     A subclass has other manners, as one of `Tensor` has; see `mannered`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (3,))
+    ...     y = x * 2.0 + 1.0
+    >>> y.shape, y.dtype
+    ((3,), dtype('float64'))
     """
 
     __slots__ = ("recorder", "value")

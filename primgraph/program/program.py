@@ -68,6 +68,12 @@ class Program(Drawn):
 
     Parameters are inputs whose values live in `scope`; `random_seed` decides what they hold at
     first, the same in every process.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     y = x * x
+    >>> pg.Executor().run(program, {"x": [1.0, 3.0]}, [y])
+    [array([1., 9.])]
     """
 
     def __init__(self, name: str = "program") -> None:

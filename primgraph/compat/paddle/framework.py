@@ -154,7 +154,7 @@ class CPUPlace:
 
 @dataclass(frozen=True, slots=True)
 class ParamAttr:
-    """How a parameter is made: its name and the rule for its first value.
+    """Attributes of a parameter: its name and the rule for its first value.
 
     With `trainable` False optimizers leave it alone. Raises `OptionError` for a learning rate or a
     regularizer of its own, which there are not; the last two make no difference here.

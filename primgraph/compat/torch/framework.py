@@ -27,7 +27,7 @@ _default_dtype: list[DType] = [FLOAT32]
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Where tensors are: the processor's memory."""
+    """Place of tensors: the processor's memory."""
 
     type: str = "cpu"
 
