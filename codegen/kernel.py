@@ -44,7 +44,7 @@ def compile_graph(
     handed: Sequence[int] = (),
     loose: bool = False,
 ) -> Kernel:
-    """A kernel that computes `graph`, which consists of primitives.
+    """Return a kernel that computes `graph`, which consists of primitives.
 
     `style` says which source runs: "planned" is fast, "readable" what a person would write.
     `donated` maps positions of outputs to those of inputs of the same type: the array given for
@@ -55,6 +55,10 @@ def compile_graph(
     writes into arrays which are handed to it. `loose` native code has functions within four units
     in the last place, and rounds as it likes.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
+
+    >>> from primgraph.codegen import compile_graph
+    >>> compile_graph(pg.trace(pg.sin, pg.spec(2)))(np.zeros(2))
+    array([0., 0.])
     """
     # Native code is for all sizes, too.
     if style not in ("readable", "native"):
@@ -85,6 +89,10 @@ class Kernel(Fixed, Drawn):
     returns what the function did. They are the caller's: writable, and sharing memory with
     nothing, not with each other either. Feeds are never written, but for donated ones. Many
     threads may call one kernel at the same time.
+
+    >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
+    >>> kernel(np.ones(2))
+    array([2., 2.])
     """
 
     __slots__ = (

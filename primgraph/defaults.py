@@ -11,7 +11,7 @@ _current: list[DType] = [FLOAT64]
 
 
 def get_default_dtype() -> DType:
-    """The dtype of inputs declared without one and of Python floats; float64 at the start.
+    """Return the dtype of inputs declared without one and of Python floats; float64 at the start.
 
     >>> pg.get_default_dtype()
     dtype('float64')

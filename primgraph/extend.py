@@ -96,6 +96,9 @@ def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
 
     Raises `CheckError`, an AssertionError, where something differs, and `MissingRuleError` where
     a rule is missing.
+
+    >>> from primgraph.extend import check_primitive, lookup
+    >>> check_primitive(lookup("sin"), np.array([0.5, 2.0]))
     """
     arrays = [np.asarray(a) for a in operands]
     builder = Builder(op.name)

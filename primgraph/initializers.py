@@ -26,7 +26,13 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """Makes the first value of a parameter from its shape, its dtype and random numbers."""
+    """Function that returns the first value of a parameter from its shape, dtype and a generator.
+
+    >>> def ones(shape, dtype, rng):
+    ...     return np.ones(shape, dtype)
+    >>> with pg.Program():
+    ...     w = pg.create_parameter((2,), initializer=ones)
+    """
 
     def __call__(
         self, shape: Shape, dtype: DType, rng: np.random.Generator
@@ -36,7 +42,12 @@ class Initializer(Protocol):
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """All elements equal to `value`."""
+    """All elements equal to `value`.
+
+    >>> initializer = pg.initializers.Constant(0.5)
+    >>> initializer((2,), np.dtype("float64"), np.random.default_rng(0))
+    array([0.5, 0.5])
+    """
 
     value: float = 0.0
 
@@ -49,7 +60,12 @@ class Constant:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A given array, which must have the parameter's shape."""
+    """A given array, which must have the parameter's shape.
+
+    >>> initializer = pg.initializers.Assign([1.0, 2.0])
+    >>> with pg.Program():
+    ...     w = pg.create_parameter((2,), initializer=initializer)
+    """
 
     value: Any
 
@@ -65,7 +81,12 @@ class Assign:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Uniform numbers in [low, high)."""
+    """Uniform numbers in [low, high).
+
+    >>> initializer = pg.initializers.Uniform(0.0, 0.1)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     low: float = -1.0
     high: float = 1.0
@@ -79,7 +100,12 @@ class Uniform:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Normal numbers of that mean and standard deviation."""
+    """Normal numbers of that mean and standard deviation.
+
+    >>> initializer = pg.initializers.Normal(0.0, 0.01)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     mean: float = 0.0
     std: float = 1.0
@@ -93,7 +119,13 @@ class Normal:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Xavier:
-    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal."""
+    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal.
+
+    >>> initializer = pg.initializers.Xavier()
+    >>> weight = initializer((3, 3), np.dtype("float64"), np.random.default_rng(0))
+    >>> bool(np.all(np.abs(weight) <= 1.0))
+    True
+    """
 
     uniform: bool = True
 
@@ -107,7 +139,12 @@ class Xavier:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Kaiming:
-    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal."""
+    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal.
+
+    >>> initializer = pg.initializers.Kaiming(uniform=False)
+    >>> initializer((3, 2), np.dtype("float64"), np.random.default_rng(0)).shape
+    (3, 2)
+    """
 
     uniform: bool = True
 
@@ -120,9 +157,14 @@ class Kaiming:
 def first_array(
     initializer: Initializer, shape: Shape, dtype: DType, rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """What `initializer` gives, in that dtype.
+    """Return the array that `initializer` makes, in that dtype.
 
     Raises `ArgumentError` if it gives another shape or another kind of dtype.
+
+    >>> one = pg.initializers.Constant(1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> pg.initializers.first_array(one, (2,), np.dtype("float32"), rng)
+    array([1., 1.], dtype=float32)
     """
     array = np.asarray(applied(initializer, shape, dtype, rng))
     if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -131,9 +173,12 @@ def first_array(
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """How many inputs and outputs each element of a weight of that shape connects.
+    """Return how many inputs and outputs each element of a weight of that shape connects.
 
     The last two axes are inputs and outputs; axes before them count as repetitions of both.
+
+    >>> pg.initializers.fans((784, 10))
+    (784, 10)
     """
     if len(shape) < 2:
         size = shape[0] if shape else 1

@@ -2,66 +2,160 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import numpy as np
 import pytest
 from public_api import MODULES, _public
 
 import primgraph as pg
+import primgraph.array_api as xp
+import primgraph.compat.megengine as megengine
+import primgraph.compat.megengine.functional
+import primgraph.compat.paddle as paddle
+import primgraph.compat.torch as torch
+from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.native.spellings import SPELLINGS
+from primgraph.extend import registered
+from primgraph.ir import primitive as registry
+from primgraph.operators import borrowed, late
+from primgraph.operators.implementing import implemented
+from primgraph.program import program as programs
 
-# Functions of `pg` without an example.
-WITHOUT = {"check_rules", "constraints", "default_startup_program", "scipy_objective", "spy"}
+# Names that examples use without importing them.
+NAMES = {
+    "np": np, "pg": pg, "xp": xp, "paddle": paddle, "torch": torch, "megengine": megengine
+}  # fmt: skip
+
+# Modules with functions of other libraries' names, beside those of `public_api.MODULES`. Of these
+# modules count the functions that primgraph defines: others have the docstrings of NumPy and SciPy.
+COUNTERPARTS = [
+    "primgraph.codegen",
+    "primgraph.compat.autograd",
+    "primgraph.compat.autograd.differential_operators",
+    "primgraph.compat.autograd.numpy",
+    "primgraph.compat.megengine",
+    "primgraph.compat.megengine.autodiff",
+    "primgraph.compat.megengine.functional",
+    "primgraph.compat.torch",
+    "primgraph.compat.torch.autograd",
+    "primgraph.compat.torch.autograd.functional",
+    "primgraph.compat.torch.func",
+    "primgraph.compat.torch.nn.functional",
+    "primgraph.compat.torch.optim",
+    "primgraph.distributed",
+    "primgraph.numpy",
+    "primgraph.scipy.integrate",
+    "primgraph.scipy.signal",
+    "primgraph.scipy.stats",
+]
+
+# Modules whose functions have no example here, and where they are shown instead.
+WITHOUT = {
+    "primgraph.distributed": "needs dask and its workers: docs/tutorial/distributed.md",
+}
+
+
+# First words of docstrings that are no verb, of functions, and no noun, of classes.
+NO_VERB = re.compile(r"`|-?\d|\w+'s\b|(The|An?|Of|For|From|If|As|Decorator|Numbers|Ones|Zeros)\b")
+NO_NOUN = re.compile(r"(What|Where|Which|Whose|Why|Who|Whether|How|That|Those)\b")
 
 
 def documented() -> dict[str, Any]:
     """Each public function, method and class, once, by its longest name."""
     found: dict[int, tuple[str, Any]] = {}
-    for module_name in MODULES:
+    for module_name in [*MODULES, *COUNTERPARTS]:
         module = importlib.import_module(module_name)
         for name in _public(module):
             item = getattr(module, name)
-            if callable(item):
+            if callable(item) and get_origin(item) is None and _is_ours(item, name):
                 found.setdefault(id(item), (f"{module_name}.{name}", item))
     return dict(found.values())
 
 
+def _is_ours(item: Any, name: str) -> bool:
+    """Whether primgraph wrote the docstring, which may be NumPy's or SciPy's."""
+    if inspect.getdoc(item) == inspect.getdoc(getattr(np, name, None)):
+        return False
+    owner = inspect.unwrap(item)
+    return str(getattr(owner, "__module__", type(owner).__module__)).startswith("primgraph")
+
+
+DOCUMENTED = documented()
 EXAMPLES = {
-    name: item for name, item in documented().items() if ">>>" in (inspect.getdoc(item) or "")
+    name: item for name, item in DOCUMENTED.items() if ">>>" in (inspect.getdoc(item) or "")
 }
+
+
+@contextlib.contextmanager
+def restored_tables() -> Iterator[None]:
+    """Forget the primitives, operators and cards that an example declares."""
+    registered()
+    late.all_functions()
+    tables: list[dict[Any, Any]] = [
+        registry._registry, CARDS, SPELLINGS, late.functions, implemented
+    ]  # fmt: skip
+    before = [dict(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, entries in zip(tables, before, strict=True):
+            table.clear()
+            table.update(entries)
 
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run in a folder for files, and restore what examples set."""
     monkeypatch.chdir(tmp_path)
-    threads = pg.get_num_threads()
-    yield
+    threads, main = pg.get_num_threads(), programs._main[0]
+    programs._main[0] = pg.Program("main")
+    with restored_tables():
+        yield
+    programs._main[0] = main
     pg.set_num_threads(threads)
     pg.set_default_dtype("float64")
     pg.seed(0)
+    paddle.disable_static()
+    paddle.set_default_dtype("float32")
+    torch.set_default_dtype(torch.float32)
+    paddle.incubate.autograd.disable_prim()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_docstring_prints_what_it_shows(name: str) -> None:
-    names = {"np": np, "pg": pg}
+    if _needs_scipy(EXAMPLES[name]):
+        pytest.importorskip("scipy")
     text = inspect.getdoc(EXAMPLES[name]) or ""
-    test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+    test = doctest.DocTestParser().get_doctest(text, dict(NAMES), name, None, None)
     said: list[str] = []
     doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     assert not said, "".join(said)
 
 
+def _needs_scipy(item: Callable[..., Any]) -> bool:
+    """Whether the function calls SciPy, which may not be installed."""
+    return inspect.unwrap(item).__module__ == borrowed.__name__
+
+
 def test_functions_have_examples() -> None:
-    functions = {n: getattr(pg, n) for n in pg.__all__}
-    lacking = {
-        n
-        for n, f in functions.items()
-        if callable(f) and not inspect.isclass(f) and ">>>" not in (f.__doc__ or "")
-    }
-    assert lacking == WITHOUT
+    functions = {n for n, x in DOCUMENTED.items() if not inspect.isclass(x)}
+    lacking = functions - EXAMPLES.keys()
+    assert {n for n in lacking if n.rpartition(".")[0] not in WITHOUT} == set()
+    assert {n.rpartition(".")[0] for n in lacking} == WITHOUT.keys()
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    def is_wrong(item: Any) -> bool:
+        text = inspect.getdoc(item) or ""
+        is_function = inspect.isroutine(item)
+        return bool(NO_NOUN.match(text) or (is_function and NO_VERB.match(text)))
+
+    assert {name for name, item in DOCUMENTED.items() if is_wrong(item)} == set()

@@ -22,6 +22,13 @@ def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> 
     `f` of sample `i` of the inputs.
 
     Raises `MissingRuleError` where a primitive has no batching rule.
+
+    >>> graph = pg.trace(pg.sin, pg.spec(3))
+    >>> print(pg.transforms.batch(graph, 4))
+    graph sin_batch(%x: f64[4,3]) {
+      %0: f64[4,3] = sin(%x)
+      return %0
+    }
     """
     chosen = (0,) * len(graph.inputs) if axes is None else tuple(axes)
     if len(chosen) != len(graph.inputs) or not set(chosen) <= {0, None}:

@@ -18,6 +18,15 @@ def bind(graph: Graph, scalars: Mapping[int, float]) -> Graph:
 
     The other inputs keep their order. Each constant has the type of the input it stands for, and
     is the same value, so that the rest of the graph stays as it is.
+
+    >>> graph = pg.trace(lambda x, n: x * n, pg.spec(3), pg.spec(()))
+    >>> print(pg.transforms.bind(graph, {1: 2.0}))
+    graph f(%x: f64[3]) {
+      %n: f64[] = full(dtype=f64, shape=(), value=2.0)
+      %0: f64[3] = broadcast(%n, new_axes=(0,), shape=(3,))
+      %1: f64[3] = mul(%x, %0)
+      return %1
+    }
     """
     constants = []
     for position, scalar in sorted(scalars.items()):

@@ -24,6 +24,19 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
     so does what depends on no input at all, see `input_free`. The inputs of the late part are
     those of `graph`, in their order, and then `r`. Where what can be split off is a small part of
     the whole, `r` is empty and the late part is `graph` itself.
+
+    >>> graph = pg.trace(lambda a, x: pg.exp(a) * x, pg.spec(3), pg.spec(3))
+    >>> early, late = pg.transforms.hoist(graph, [0])
+    >>> print(early)
+    graph f_early(%a: f64[3]) {
+      %0: f64[3] = exp(%a)
+      return %0
+    }
+    >>> print(late)
+    graph f(%a: f64[3], %x: f64[3], %0: f64[3]) {
+      %1: f64[3] = mul(%0, %x)
+      return %1
+    }
     """
     return _split(graph, [graph.inputs[i] for i in still], _free_of_inputs(graph))
 

@@ -11,7 +11,7 @@ from primgraph.ir.sizes import at_sizes, checked_sizes
 
 @transform()
 def instantiate(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph for these sizes: extents that are made of them become numbers.
+    """Return the graph for these sizes: extents that are made of them become numbers.
 
     Sizes that are not named stay as they are; names that the graph does not have change nothing.
     Raises `ArgumentError` for what is no integer of at least 0, `ShapeError`, with the user's

@@ -61,6 +61,14 @@ def linearize(
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no jvp rule.
+
+    >>> print(pg.transforms.linearize(pg.trace(pg.sin, pg.spec(3))))
+    graph sin_jvp(%x: f64[3], %0: f64[3]) {
+      %1: f64[3] = sin(%x)
+      %2: f64[3] = cos(%x)
+      %3: f64[3] = mul(%0, %2)
+      return %1, %3
+    }
     """
     return linearized(graph, wrt, role=role, given=given, closed=closed)[0]
 

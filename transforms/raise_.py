@@ -47,6 +47,13 @@ def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = Non
     log_softmax in forms that overflow or cancel, and `log(sum(exp(x)))` and `exp(x) /
     sum(exp(x))` are recognised without the shift that keeps them finite. Lowering the result
     gives the same real numbers then, in the stable form.
+
+    >>> graph = pg.transforms.lower(pg.trace(pg.softmax, pg.spec(3)))
+    >>> print(pg.transforms.raise_(graph))
+    graph softmax(%x: f64[3]) {
+      %0: f64[3] = softmax(%x, axis=-1)
+      return %0
+    }
     """
     return _raised(graph, {}, math, operator_names(deny) or frozenset())
 

@@ -59,6 +59,17 @@ def taylor(
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no rule, `OptionError` for an order below one.
+
+    >>> print(pg.transforms.taylor(pg.trace(pg.exp, pg.spec(3)), 2, seeds=[[1]]))
+    graph exp_jet(%x: f64[3], %0: f64[3]) {
+      %1: f64[3] = exp(%x)
+      %2: f64[3] = mul(%0, %1)
+      %3: f64[3] = mul(%0, %2)
+      %4: f64[3] = full(dtype=f64, shape=(3,), value=2.0)
+      %5: f64[3] = div(%3, %4)
+      %6: f64[3] = mul(%5, %4)
+      return %1, %2, %6
+    }
     """
     return expanded(graph, order, wrt, seeds=seeds, given=given)[0]
 

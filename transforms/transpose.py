@@ -36,6 +36,14 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     For all u and v: `<u, F(x, v)> == <F_t(x, u), v>`.
 
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
+
+    >>> graph = pg.trace(lambda a, dx: pg.sum(a * dx), pg.spec(3), pg.spec(3))
+    >>> print(pg.transforms.transpose(graph, [1]))
+    graph f_t(%a: f64[3], %0: f64[]) {
+      %1: f64[3] = broadcast(%0, new_axes=(0,), shape=(3,))
+      %2: f64[3] = mul(%1, %a)
+      return %2
+    }
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:

@@ -21,6 +21,20 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
     `wrt` holds the positions of the inputs `dx`. The outputs that do not depend on them are `y`;
     the residuals `r` are what the linear part needs of the primal part, in order of definition.
     A loop that fills stacks for the linear part, as many rows as it makes trips, is in both.
+
+    >>> jvp = pg.transforms.linearize(pg.trace(pg.sin, pg.spec(3)))
+    >>> primal, linear = pg.transforms.unzip(jvp, [1])
+    >>> print(primal)
+    graph sin_jvp_primal(%x: f64[3]) {
+      %0: f64[3] = sin(%x)
+      %1: f64[3] = cos(%x)
+      return %0, %1
+    }
+    >>> print(linear)
+    graph sin_jvp_linear(%0: f64[3], %1: f64[3]) {
+      %2: f64[3] = mul(%1, %0)
+      return %2
+    }
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:

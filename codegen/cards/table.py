@@ -75,23 +75,35 @@ OWN = frozenset(CARDS)
 
 @checked
 def spell(op: Primitive[Any], expression: str) -> None:
-    """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
+    """Generate this NumPy expression for `op`, instead of a call of its `impl`.
 
     `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
     is all that the expression may use beside them. It gives a new array of the declared type, or
     raises an error. Kernels that use the primitive can then be saved as files.
 
     Raises `BuildError` for a primitive that has a card already or has several results, and for
-    text that is no expression.
+    text that is not an expression.
+
+    >>> from primgraph.extend import elementwise, emit, lift, spell
+    >>> wave = elementwise("wave", np.sin)
+    >>> spell(wave, "np.sin({0})")
+    >>> kernel = pg.compile(pg.trace(lambda x: emit(wave, lift(x)), pg.spec(3)))
+    >>> "np.sin(x)" in kernel.source
+    True
     """
     give_card(op, spelled(op, expression))
 
 
 @checked
 def give_card(op: Primitive[Any], card: Card) -> None:
-    """Let the back end and the tools go by this card of `op`.
+    """Register `card` as what the back end and the tools know of `op`.
 
     Raises `BuildError` for a primitive that has a card already or has several results.
+
+    >>> from dataclasses import replace
+    >>> from primgraph.extend import elementwise, give_card, spelled
+    >>> slow_sin = elementwise("slow_sin", np.sin)
+    >>> give_card(slow_sin, replace(spelled(slow_sin, "np.sin({0})"), advice="check the operand"))
     """
     if op in CARDS or op.multiple:
         fault = "has several results" if op.multiple else "is written in NumPy already"
@@ -101,10 +113,14 @@ def give_card(op: Primitive[Any], card: Card) -> None:
 
 @checked
 def spelled(op: Primitive[Any], expression: str) -> Card:
-    """The card of a primitive of which nothing is known but a NumPy expression, as `spell` has it.
+    """Return the card of a primitive of which only a NumPy expression is known, as in `spell`.
 
-    `dataclasses.replace` makes one of it that says more. Raises `BuildError` for text that is no
-    expression.
+    `dataclasses.replace` adds to it. Raises `BuildError` for text that is not an expression.
+
+    >>> from primgraph.extend import elementwise, spelled
+    >>> card = spelled(elementwise("wave", np.sin), "np.sin({0})")
+    >>> card.fallible
+    True
     """
     _require_expression(expression)
 

@@ -193,7 +193,7 @@ def grad(
 @_as(of_variables.grad)
 @constant_in_no_grad
 def grad(*args: Any, **kwargs: Any) -> Any:
-    """The gradient of a function, of tensors, or of variables of a program.
+    """Return the gradient of a function, of tensors, or of variables of a program.
 
     **Of a function:** `grad(function, argnums=0, has_aux=False)` is the function of the same
     arguments that gives the gradient of `function`, of one element, by its argument at position
@@ -308,7 +308,7 @@ def forward_grad(
 @_as(of_variables.forward_grad)
 @constant_in_no_grad
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: int = 1) -> Any:
-    """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
+    """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
     output, in a list for a sequence, of tensors in a tuple; None for an output that depends on no
@@ -338,7 +338,7 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
 @checked_late
 @constant_in_no_grad
 def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
+    """Compute `function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
 
     `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
     containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
@@ -366,7 +366,7 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
+    """Compute `function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
 
     `v` has the shapes of `inputs`, and their containers, ones by default. Both results have the
     containers of what the function returns; the second is zero for an output that depends on no
@@ -383,7 +383,7 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, one element, and the product of its Hessian with `v`.
+    """Compute `function(*inputs)`, one element, and the product of its Hessian with `v`.
 
     Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of
     `inputs`, and their containers; the product has one entry for each input, as in `vjp`, zeros
@@ -403,7 +403,7 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 @checked_late
 @constant_in_no_grad
 def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, one element, and the product of `v` with its Hessian.
+    """Compute `function(*inputs)`, one element, and the product of `v` with its Hessian.
 
     A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
 
@@ -469,7 +469,7 @@ def jacobian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
+    """Return the derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros if there are none.
 
     `y` are variables or tensors that depend on `x`: for a sequence of outputs or inputs a tuple, of
     tuples if both are sequences. Or `y` is a function, and `x` its argument or a sequence of its
@@ -514,7 +514,7 @@ def _at(
 @checked_late
 @constant_in_no_grad
 def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
-    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+    """Return the derivatives of each sample of `y` by the same sample of `x`, or zeros.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
     *x.shape[1:])`; sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or
@@ -580,7 +580,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+    """Return the second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
     `y` is a variable or tensor that depends on `x`: for a sequence of inputs a tuple of tuples. Or
     `y` is a function, and `x` its argument or a sequence of its arguments, as in `vjp`.
@@ -607,7 +607,7 @@ def hessian(
 @checked_late
 @constant_in_no_grad
 def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the second derivatives of `y`, one element, by each element of `x` twice.
 
     `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument,
     an array too; without `x` this gives the function of that. The result has the type of `x`. With
@@ -632,7 +632,7 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
 @checked_late
 @constant_in_no_grad
 def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the sum of the second derivatives of `y`, one element, by each element of `x` twice.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
     The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
@@ -650,7 +650,7 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 @checked_late
 @constant_in_no_grad
 def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+    """Return the sum of the derivatives of each element of `y` by the element of `x` at its place.
 
     `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
     `hessian_diagonal`; the result has none. With `is_batched`, axis 0 counts independent samples,

@@ -96,7 +96,7 @@ def vmap(
     *,
     axis_size: int | None = None,
 ) -> Any:
-    """The function of many samples that does for each what `function` does for one.
+    """Return the function that applies `function` to each sample of a batch.
 
     `in_axes` says which axis of an argument counts the samples; the function sees the argument
     without it. None is for arguments that all samples share. One entry is for all arguments, a

@@ -3,6 +3,7 @@
 `x.__array_namespace__()` gives this module, so that code which was written for the standard runs on
 tensors as it is, and may be traced. Arrays that are made here are tensors, and constants where a
 program is being built. The standard is at https://data-apis.org/array-api/2024.12.
+In the examples `xp` is this module.
 """
 
 import math

@@ -41,7 +41,11 @@ def _number(given: Any) -> Any:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Any:
-    """Numbers from `start`, or from 0 to it if there is no `stop`, `step` apart."""
+    """Return numbers from `start`, or from 0 to it without a `stop`, `step` apart.
+
+    >>> xp.arange(1, 7, 2)
+    tensor([1, 3, 5], dtype=int64)
+    """
     require_cpu(device)
     first, last = (0, start) if stop is None else (start, stop)
     given: Any = (_number(first), _number(last), _number(step))
@@ -49,9 +53,13 @@ def arange(
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-    """An array of what numbers, nested lists of these, or another array hold.
+    """Return `obj`, a number, nested lists of numbers or an array, as an array.
 
-    With `copy=False` it is an array that there is. Raises `ValueError` where it cannot be.
+    With `copy=False` it is an array that exists. Raises `ValueError` where it cannot be.
+
+    >>> xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype=xp.float32)
+    tensor([[1., 2.],
+            [3., 4.]], dtype=float32)
     """
     require_cpu(device)
     if isinstance(obj, Handle):
@@ -74,19 +82,32 @@ def _require_copy(copy: Any) -> None:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array whose elements may be any; they are zeros."""
+    """Return an array whose elements may be any; they are zeros.
+
+    >>> xp.empty((2, 3)).shape
+    (2, 3)
+    """
     return zeros(shape, dtype=dtype, device=device)
 
 
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of the shape of `x` whose elements may be any; they are zeros."""
+    """Return an array of the shape of `x` whose elements may be any; they are zeros.
+
+    >>> xp.empty_like(xp.ones((2, 3))).shape
+    (2, 3)
+    """
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
-    """A matrix with ones on its diagonal `k`, and zeros elsewhere."""
+    """Return a matrix with ones on its diagonal `k`, and zeros elsewhere.
+
+    >>> xp.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
     require_cpu(device)
     return ops.array(np.eye(n_rows, n_cols, k, _or_default(dtype)))
 
@@ -96,7 +117,11 @@ def _or_default(dtype: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
-    """An array of the elements of an array of another library, which are copied."""
+    """Return an array with copies of the elements of another library's array.
+
+    >>> xp.from_dlpack(np.array([1.0, 2.0]))
+    tensor([1., 2.])
+    """
     require_cpu(device)
     if isinstance(x, Handle):
         return _copied(x)
@@ -104,7 +129,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of one number."""
+    """Return an array with all elements equal to `fill_value`.
+
+    >>> xp.full((2,), 0.5)
+    tensor([0.5, 0.5])
+    """
     require_cpu(device)
     if isinstance(fill_value, Handle):
         found = fill_value if dtype is None else ops.astype(fill_value, dtype)
@@ -116,7 +145,11 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of one number, of the shape of `x`."""
+    """Return an array of the shape of `x` with all elements equal to `fill_value`.
+
+    >>> xp.full_like(xp.ones(2), 0.5)
+    tensor([0.5, 0.5])
+    """
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
@@ -124,44 +157,85 @@ def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None,
     endpoint: Any = True,
 ) -> Any:  # fmt: skip
-    """`num` numbers at equal distances from `start` to `stop`, which is one of them or not."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, exclusive unless `endpoint`.
+
+    >>> xp.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     require_cpu(device)
     ends = _number(start), _number(stop)
     return ops.array(np.linspace(*ends, num, dtype=_or_default(dtype), endpoint=endpoint))
 
 
 def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
-    """The coordinates of a grid, an array for each of the vectors along its axes."""
+    """Return the coordinates of a grid, an array for each of the vectors along its axes.
+
+    >>> x, y = xp.meshgrid(xp.arange(2), xp.arange(3))
+    >>> y
+    tensor([[0, 0],
+            [1, 1],
+            [2, 2]], dtype=int64)
+    """
     return list(ops.meshgrid(*arrays, indexing=indexing))
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of ones."""
+    """Return an array of ones.
+
+    >>> xp.ones((2, 3))
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     require_cpu(device)
     return ops.ones(shape, _or_default(dtype))
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of ones, of the shape of `x`."""
+    """Return an array of ones, of the shape of `x`.
+
+    >>> xp.ones_like(xp.arange(3))
+    tensor([1, 1, 1], dtype=int64)
+    """
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:
-    """Matrices with zeros above the diagonal `k`."""
+    """Return matrices with zeros above the diagonal `k`.
+
+    >>> xp.tril(xp.ones((3, 3)), k=-1)
+    tensor([[0., 0., 0.],
+            [1., 0., 0.],
+            [1., 1., 0.]])
+    """
     return ops.tril(x, k)
 
 
 def triu(x: Any, /, *, k: int = 0) -> Any:
-    """Matrices with zeros below the diagonal `k`."""
+    """Return matrices with zeros below the diagonal `k`.
+
+    >>> xp.triu(xp.ones((3, 3)), k=1)
+    tensor([[0., 1., 1.],
+            [0., 0., 1.],
+            [0., 0., 0.]])
+    """
     return ops.triu(x, k)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of zeros."""
+    """Return an array of zeros.
+
+    >>> xp.zeros((2, 3), dtype=xp.int32)
+    tensor([[0, 0, 0],
+            [0, 0, 0]], dtype=int32)
+    """
     require_cpu(device)
     return ops.zeros(shape, _or_default(dtype))
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of zeros, of the shape of `x`."""
+    """Return an array of zeros, of the shape of `x`.
+
+    >>> xp.zeros_like(xp.arange(3))
+    tensor([0, 0, 0], dtype=int64)
+    """
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)

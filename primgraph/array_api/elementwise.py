@@ -9,66 +9,134 @@ from primgraph import operators as ops
 from primgraph.errors import DTypeError
 from primgraph.operators.handle import Handle
 
+# The name of the function in primgraph, and an example: "operands -> result".
 _OF_ONE = {
-    "abs": "abs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-    "atan": "arctan", "atanh": "arctanh", "bitwise_invert": "invert", "cos": "cos",
-    "cosh": "cosh", "exp": "exp", "expm1": "expm1", "isfinite": "isfinite", "isinf": "isinf",
-    "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2",
-    "logical_not": "logical_not", "negative": "negative", "positive": "positive",
-    "reciprocal": "reciprocal", "sign": "sign", "signbit": "signbit", "sin": "sin",
-    "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh",
-}  # fmt: skip
+    "abs": ("abs", "[-1.5, 2.0] -> tensor([1.5, 2. ])"),
+    "acos": ("arccos", "[0.0, 1.0] -> tensor([1.57079633, 0.        ])"),
+    "acosh": ("arccosh", "[1.0, 2.0] -> tensor([0.       , 1.3169579])"),
+    "asin": ("arcsin", "[0.0, 1.0] -> tensor([0.        , 1.57079633])"),
+    "asinh": ("arcsinh", "[0.0, 1.0] -> tensor([0.        , 0.88137359])"),
+    "atan": ("arctan", "[0.0, 1.0] -> tensor([0.        , 0.78539816])"),
+    "atanh": ("arctanh", "[0.0, 0.5] -> tensor([0.        , 0.54930614])"),
+    "bitwise_invert": ("invert", "[0, 5] -> tensor([-1, -6], dtype=int64)"),
+    "cos": ("cos", "[0.0, 1.0] -> tensor([1.        , 0.54030231])"),
+    "cosh": ("cosh", "[0.0, 1.0] -> tensor([1.        , 1.54308063])"),
+    "exp": ("exp", "[0.0, 1.0] -> tensor([1.        , 2.71828183])"),
+    "expm1": ("expm1", "[0.0, 1.0] -> tensor([0.        , 1.71828183])"),
+    "isfinite": ("isfinite", "[1.0, xp.inf, xp.nan] -> tensor([ True, False, False], dtype=bool)"),
+    "isinf": ("isinf", "[1.0, xp.inf, xp.nan] -> tensor([False,  True, False], dtype=bool)"),
+    "isnan": ("isnan", "[1.0, xp.inf, xp.nan] -> tensor([False, False,  True], dtype=bool)"),
+    "log": ("log", "[1.0, 2.0] -> tensor([0.        , 0.69314718])"),
+    "log10": ("log10", "[1.0, 100.0] -> tensor([0., 2.])"),
+    "log1p": ("log1p", "[0.0, 1.0] -> tensor([0.        , 0.69314718])"),
+    "log2": ("log2", "[1.0, 8.0] -> tensor([0., 3.])"),
+    "logical_not": ("logical_not", "[True, False] -> tensor([False,  True], dtype=bool)"),
+    "negative": ("negative", "[1.0, -2.0] -> tensor([-1.,  2.])"),
+    "positive": ("positive", "[1.0, -2.0] -> tensor([ 1., -2.])"),
+    "reciprocal": ("reciprocal", "[2.0, 4.0] -> tensor([0.5 , 0.25])"),
+    "sign": ("sign", "[-3.0, 0.0, 2.0] -> tensor([-1.,  0.,  1.])"),
+    "signbit": ("signbit", "[-3.0, 2.0] -> tensor([ True, False], dtype=bool)"),
+    "sin": ("sin", "[0.0, 1.0] -> tensor([0.        , 0.84147098])"),
+    "sinh": ("sinh", "[0.0, 1.0] -> tensor([0.        , 1.17520119])"),
+    "sqrt": ("sqrt", "[4.0, 9.0] -> tensor([2., 3.])"),
+    "square": ("square", "[3.0, -2.0] -> tensor([9., 4.])"),
+    "tan": ("tan", "[0.0, 1.0] -> tensor([0.        , 1.55740772])"),
+    "tanh": ("tanh", "[0.0, 1.0] -> tensor([0.        , 0.76159416])"),
+}
 _OF_TWO = {
-    "add": "add", "atan2": "arctan2", "bitwise_and": "bitwise_and",
-    "bitwise_left_shift": "left_shift", "bitwise_or": "bitwise_or",
-    "bitwise_right_shift": "right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign",
-    "divide": "divide", "equal": "equal", "floor_divide": "floor_divide", "greater": "greater",
-    "greater_equal": "greater_equal", "hypot": "hypot", "less": "less",
-    "less_equal": "less_equal", "logaddexp": "logaddexp", "logical_and": "logical_and",
-    "logical_or": "logical_or", "logical_xor": "logical_xor", "maximum": "maximum",
-    "minimum": "minimum", "multiply": "multiply", "nextafter": "nextafter",
-    "not_equal": "not_equal", "pow": "power", "remainder": "remainder", "subtract": "subtract",
-}  # fmt: skip
-# Those that leave integers as they are.
-_ROUNDED = ("ceil", "floor", "round", "trunc")
+    "add": ("add", "[1.0, 2.0]; [3.0, 4.0] -> tensor([4., 6.])"),
+    "atan2": ("arctan2", "[1.0, -1.0]; [1.0, 1.0] -> tensor([ 0.78539816, -0.78539816])"),
+    "bitwise_and": ("bitwise_and", "[6, 5]; [3, 3] -> tensor([2, 1], dtype=int64)"),
+    "bitwise_left_shift": ("left_shift", "[1, 3]; [2, 2] -> tensor([ 4, 12], dtype=int64)"),
+    "bitwise_or": ("bitwise_or", "[6, 5]; [3, 3] -> tensor([7, 7], dtype=int64)"),
+    "bitwise_right_shift": ("right_shift", "[8, 5]; [2, 1] -> tensor([2, 2], dtype=int64)"),
+    "bitwise_xor": ("bitwise_xor", "[6, 5]; [3, 3] -> tensor([5, 6], dtype=int64)"),
+    "copysign": ("copysign", "[1.0, 2.0]; [-1.0, 1.0] -> tensor([-1.,  2.])"),
+    "divide": ("divide", "[1.0, 6.0]; [4.0, 3.0] -> tensor([0.25, 2.  ])"),
+    "equal": ("equal", "[1, 2]; [1, 3] -> tensor([ True, False], dtype=bool)"),
+    "floor_divide": ("floor_divide", "[7, -7]; [2, 2] -> tensor([ 3, -4], dtype=int64)"),
+    "greater": ("greater", "[1, 3]; [2, 2] -> tensor([False,  True], dtype=bool)"),
+    "greater_equal": ("greater_equal", "[1, 2]; [2, 2] -> tensor([False,  True], dtype=bool)"),
+    "hypot": ("hypot", "[3.0, 6.0]; [4.0, 8.0] -> tensor([ 5., 10.])"),
+    "less": ("less", "[1, 3]; [2, 2] -> tensor([ True, False], dtype=bool)"),
+    "less_equal": ("less_equal", "[2, 3]; [2, 2] -> tensor([ True, False], dtype=bool)"),
+    "logaddexp": ("logaddexp", "[0.0, 1.0]; [0.0, 1.0] -> tensor([0.69314718, 1.69314718])"),
+    "logical_and": (
+        "logical_and",
+        "[True, False]; [True, True] -> tensor([ True, False], dtype=bool)",
+    ),
+    "logical_or": (
+        "logical_or",
+        "[True, False]; [False, False] -> tensor([ True, False], dtype=bool)",
+    ),
+    "logical_xor": (
+        "logical_xor",
+        "[True, False]; [True, True] -> tensor([False,  True], dtype=bool)",
+    ),
+    "maximum": ("maximum", "[1.0, 3.0]; [2.0, 2.0] -> tensor([2., 3.])"),
+    "minimum": ("minimum", "[1.0, 3.0]; [2.0, 2.0] -> tensor([1., 2.])"),
+    "multiply": ("multiply", "[2.0, 3.0]; [4.0, 5.0] -> tensor([ 8., 15.])"),
+    "nextafter": ("nextafter", "[0.0]; [1.0] -> tensor([5.e-324])"),
+    "not_equal": ("not_equal", "[1, 2]; [1, 3] -> tensor([False,  True], dtype=bool)"),
+    "pow": ("power", "[2.0, 3.0]; [3.0, 2.0] -> tensor([8., 9.])"),
+    "remainder": ("remainder", "[7, -7]; [3, 3] -> tensor([1, 2], dtype=int64)"),
+    "subtract": ("subtract", "[5.0, 2.0]; [3.0, 4.0] -> tensor([ 2., -2.])"),
+}
+# Functions that leave integers as they are, with an example.
+_ROUNDED = {
+    "ceil": "[-1.5, 2.5] -> tensor([-1.,  3.])",
+    "floor": "[-1.5, 2.5] -> tensor([-2.,  2.])",
+    "round": "[-1.5, 2.5] -> tensor([-2.,  2.])",
+    "trunc": "[-1.5, 2.5] -> tensor([-1.,  2.])",
+}
 
 __all__ = [*_OF_ONE, *_OF_TWO, *_ROUNDED, "clip", "conj", "imag", "real"]
 
 
-def _named(name: str, function: Callable[..., Any], mine: str) -> Callable[..., Any]:
+def _named(name: str, function: Callable[..., Any], mine: str, example: str) -> Callable[..., Any]:
+    operands, result = example.split(" -> ")
+    arrays = ", ".join(f"xp.asarray({operand})" for operand in operands.split("; "))
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`pg.{mine}` of each element, as the standard defines `{name}`."
+    function.__doc__ = f"""Compute `pg.{mine}` of each element, as the standard defines `{name}`.
+
+    >>> xp.{name}({arrays})
+    {result}
+    """
     return function
 
 
-def _of_one(name: str, mine: str) -> Callable[..., Any]:
+def _of_one(name: str, mine: str, example: str) -> Callable[..., Any]:
     def call(x: Any, /) -> Any:
         return getattr(ops, mine)(x)
 
-    return _named(name, call, mine)
+    return _named(name, call, mine, example)
 
 
-def _of_two(name: str, mine: str) -> Callable[..., Any]:
+def _of_two(name: str, mine: str, example: str) -> Callable[..., Any]:
     def call(x1: Any, x2: Any, /) -> Any:
         return getattr(ops, mine)(x1, x2)
 
-    return _named(name, call, mine)
+    return _named(name, call, mine, example)
 
 
-def _rounded(name: str) -> Callable[..., Any]:
+def _rounded(name: str, example: str) -> Callable[..., Any]:
     def call(x: Any, /) -> Any:
         return x if x.dtype.kind in "iu" else getattr(ops, name)(x)
 
-    return _named(name, call, name)
+    return _named(name, call, name, example)
 
 
-globals().update({name: _of_one(name, mine) for name, mine in _OF_ONE.items()})
-globals().update({name: _of_two(name, mine) for name, mine in _OF_TWO.items()})
-globals().update({name: _rounded(name) for name in _ROUNDED})
+globals().update({name: _of_one(name, *row) for name, row in _OF_ONE.items()})
+globals().update({name: _of_two(name, *row) for name, row in _OF_TWO.items()})
+globals().update({name: _rounded(name, example) for name, example in _ROUNDED.items()})
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    """Elements limited to an interval, in the dtype of `x`."""
+    """Limit elements to the interval from `min` to `max`, in the dtype of `x`.
+
+    >>> xp.clip(xp.asarray([-1.0, 0.5, 3.0]), 0.0, 1.0)
+    tensor([0. , 0.5, 1. ])
+    """
     if min is None and max is None:
         return ops.assign(x)
     return ops.astype(ops.clip(x, min, max), x.dtype)
@@ -80,18 +148,30 @@ def _require_numbers(name: str, x: Handle) -> None:
 
 
 def conj(x: Any, /) -> Any:
-    """The complex conjugate of each element; real numbers as they are."""
+    """Return the complex conjugate of each element; real numbers stay as they are.
+
+    >>> xp.conj(xp.asarray([1.0 + 2.0j]))
+    tensor([1.-2.j], dtype=complex128)
+    """
     _require_numbers("conj", x)
     return ops.conj(x)
 
 
 def real(x: Any, /) -> Any:
-    """The real part of each element."""
+    """Return the real part of each element.
+
+    >>> xp.real(xp.asarray([1.0 + 2.0j]))
+    tensor([1.])
+    """
     _require_numbers("real", x)
     return ops.real(x)
 
 
 def imag(x: Any, /) -> Any:
-    """The imaginary part of each element."""
+    """Return the imaginary part of each element.
+
+    >>> xp.imag(xp.asarray([1.0 + 2.0j]))
+    tensor([2.])
+    """
     _require_numbers("imag", x)
     return ops.imag(x)

@@ -29,22 +29,40 @@ __all__ = [
 
 
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The Fourier transform along an axis."""
+    """Compute the Fourier transform along an axis.
+
+    >>> xp.fft.fft(xp.asarray([1.0, 2.0]))
+    tensor([ 3.+0.j, -1.+0.j], dtype=complex128)
+    """
     return transforms.fft(x, n, axis, norm)
 
 
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The inverse of `fft`."""
+    """Compute the inverse of `fft`.
+
+    >>> xp.fft.ifft(xp.asarray([3.0, -1.0]))
+    tensor([1.+0.j, 2.+0.j], dtype=complex128)
+    """
     return transforms.ifft(x, n, axis, norm)
 
 
 def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The Fourier transform along several axes, or all."""
+    """Compute the Fourier transform along several axes, or all.
+
+    >>> xp.fft.fftn(xp.ones((2, 2)))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return transforms.fftn(x, s, _axes(s, axes), norm)
 
 
 def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of `fftn`."""
+    """Compute the inverse of `fftn`.
+
+    >>> xp.fft.ifftn(xp.ones((2, 2)))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return transforms.ifftn(x, s, _axes(s, axes), norm)
 
 
@@ -54,43 +72,76 @@ def _axes(s: Any, axes: Any) -> Any:
 
 
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The Fourier transform of real numbers, of which the first half is all."""
+    """Compute the Fourier transform of real numbers: its first half, which determines the rest.
+
+    >>> xp.fft.rfft(xp.asarray([1.0, 0.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
+    """
     return transforms.rfft(x, n, axis, norm)
 
 
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The inverse of `rfft`."""
+    """Compute the inverse of `rfft`.
+
+    >>> xp.fft.irfft(xp.asarray([1.0, 1.0, 1.0]))
+    tensor([1., 0., 0., 0.])
+    """
     return transforms.irfft(x, n, axis, norm)
 
 
 def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The Fourier transform of real numbers along several axes, or all."""
+    """Compute the Fourier transform of real numbers along several axes, or all, as `rfft` does.
+
+    >>> xp.fft.rfftn(xp.ones((2, 2))).shape
+    (2, 2)
+    """
     return transforms.rfftn(x, s, _axes(s, axes), norm)
 
 
 def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of `rfftn`."""
+    """Compute the inverse of `rfftn`.
+
+    >>> xp.fft.irfftn(xp.ones((2, 2)))
+    tensor([[1., 0.],
+            [0., 0.]])
+    """
     return transforms.irfftn(x, s, _axes(s, axes), norm)
 
 
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The Fourier transform of the first half of what is its own mirrored conjugate."""
+    """Compute the real Fourier transform of a Hermitian signal, given by its first half.
+
+    >>> xp.fft.hfft(xp.asarray([1.0, 1.0, 1.0]))
+    tensor([4., 0., 0., 0.])
+    """
     return transforms.hfft(x, n, axis, norm)
 
 
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """The inverse of `hfft`."""
+    """Compute the inverse of `hfft`.
+
+    >>> xp.fft.ihfft(xp.asarray([4.0, 0.0, 0.0, 0.0]))
+    tensor([1.-0.j, 1.-0.j, 1.-0.j], dtype=complex128)
+    """
     return transforms.ihfft(x, n, axis, norm)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `fft`, in cycles by the unit of `d`."""
+    """Return the frequencies of `fft` for `n` samples at distance `d`.
+
+    >>> xp.fft.fftfreq(4)
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
+    """
     require_cpu(device)
     return _frequencies(np.fft.fftfreq(n, d), dtype)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `rfft`, in cycles by the unit of `d`."""
+    """Return the frequencies of `rfft` for `n` samples at distance `d`.
+
+    >>> xp.fft.rfftfreq(4)
+    tensor([0.  , 0.25, 0.5 ])
+    """
     require_cpu(device)
     return _frequencies(np.fft.rfftfreq(n, d), dtype)
 
@@ -100,12 +151,20 @@ def _frequencies(found: Any, dtype: Any) -> Any:
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """The frequency zero moved to the middle."""
+    """Move the frequency zero to the middle.
+
+    >>> xp.fft.fftshift(xp.fft.fftfreq(4))
+    tensor([-0.5 , -0.25,  0.  ,  0.25])
+    """
     return transforms.fftshift(x, axes)
 
 
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """The inverse of `fftshift`."""
+    """Compute the inverse of `fftshift`.
+
+    >>> xp.fft.ifftshift(xp.asarray([-0.5, -0.25, 0.0, 0.25]))
+    tensor([ 0.  ,  0.25, -0.5 , -0.25])
+    """
     return transforms.ifftshift(x, axes)
 
 

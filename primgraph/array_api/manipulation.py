@@ -28,26 +28,43 @@ __all__ = [
 
 
 def broadcast_arrays(*arrays: Any) -> Any:
-    """The arrays in the shape to which they broadcast."""
+    """Return the arrays in the shape to which they broadcast.
+
+    >>> [a.shape for a in xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
+    [(2, 3), (2, 3)]
+    """
     return list(ops.broadcast_arrays(*arrays))
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """The array repeated to a shape."""
+    """Repeat the array to a shape.
+
+    >>> xp.broadcast_to(xp.arange(2), (3, 2))
+    tensor([[0, 1],
+            [0, 1],
+            [0, 1]], dtype=int64)
+    """
     return ops.broadcast_to(x, shape)
 
 
 def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
-    """Arrays behind each other along an axis; the flattened ones without."""
+    """Join arrays along an axis, or the flattened arrays if `axis` is None.
+
+    >>> xp.concat([xp.arange(2), xp.arange(3)])
+    tensor([0, 1, 0, 1, 2], dtype=int64)
+    """
     if axis is None:
         return ops.concatenate([ops.ravel(x) for x in arrays])
     return ops.concatenate(arrays, axis)
 
 
 def expand_dims(x: Any, /, axis: Any) -> Any:
-    """The array with a new axis of extent one; with several, at these places of the result.
+    """Insert a new axis of size one at each position of the result in `axis`.
 
-    Raises `BoundsError`, an `IndexError`, for a place that the result lacks.
+    Raises `BoundsError`, an `IndexError`, for a position that the result does not have.
+
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
     """
     try:
         return ops.expand_dims(x, axis)
@@ -56,24 +73,39 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:
-    """Elements in reverse order along axes, or along all."""
+    """Reverse the order of elements along axes, or along all.
+
+    >>> xp.flip(xp.arange(3))
+    tensor([2, 1, 0], dtype=int64)
+    """
     return ops.flip(x, axis)
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Axes moved to other places; the others stay in their order."""
+    """Move axes to other positions; the others stay in their order.
+
+    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     return ops.moveaxis(x, source, destination)
 
 
 def permute_dims(x: Any, /, axes: Any) -> Any:
-    """Axes in another order."""
+    """Permute the axes.
+
+    >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return ops.transpose(x, axes)
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
-    """Each element several times along an axis, or of the flattened array.
+    """Repeat each element along an axis, or of the flattened array.
 
-    An array of `repeats` tells it for each, and has to be known.
+    `repeats` is one count or an array with one for each, whose elements must be known.
+
+    >>> xp.repeat(xp.arange(3), 2)
+    tensor([0, 0, 1, 1, 2, 2], dtype=int64)
     """
     if isinstance(repeats, Handle):
         repeats = elements("repeat", repeats, "").tolist()
@@ -81,32 +113,58 @@ def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
 
 
 def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
-    """The same elements in another shape."""
+    """Return the same elements in another shape.
+
+    >>> xp.reshape(xp.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]], dtype=int64)
+    """
     if copy is not None and not isinstance(copy, bool):
         raise ArgumentError(f"copy is True, False or None, not {copy!r:.60}")
     return ops.reshape(x, shape)
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """Elements moved in a circle along axes, or of the flattened array."""
+    """Shift elements in a circle along axes, or in the flattened array.
+
+    >>> xp.roll(xp.arange(4), 1)
+    tensor([3, 0, 1, 2], dtype=int64)
+    """
     return ops.roll(x, shift, axis)
 
 
 def squeeze(x: Any, /, axis: Any) -> Any:
-    """The array without axes of extent one."""
+    """Remove axes of size one.
+
+    >>> xp.squeeze(xp.ones((2, 1, 3)), 1).shape
+    (2, 3)
+    """
     return ops.squeeze(x, axis)
 
 
 def stack(arrays: Any, /, *, axis: Any = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+    """Stack arrays of one shape along a new axis.
+
+    >>> xp.stack([xp.arange(2), xp.arange(2)], axis=1)
+    tensor([[0, 0],
+            [1, 1]], dtype=int64)
+    """
     return ops.stack(arrays, axis)
 
 
 def tile(x: Any, repetitions: Any, /) -> Any:
-    """The array beside itself, as often along each axis as is said."""
+    """Repeat the array as a whole along each axis, `repetitions` times.
+
+    >>> xp.tile(xp.arange(2), (3,))
+    tensor([0, 1, 0, 1, 0, 1], dtype=int64)
+    """
     return ops.tile(x, repetitions)
 
 
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
-    """The parts of an array along an axis, which they lack."""
+    """Return the parts of an array along an axis, without that axis.
+
+    >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))
+    (tensor([1, 2], dtype=int64), tensor([3, 4], dtype=int64))
+    """
     return tuple(ops.unstack(x, axis=axis))

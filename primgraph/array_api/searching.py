@@ -26,17 +26,29 @@ __all__ = [
 
 
 def argmax(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """The position of the first largest element."""
+    """Return the position of the first largest element.
+
+    >>> xp.argmax(xp.asarray([1.0, 3.0, 3.0]))
+    tensor(1, dtype=int64)
+    """
     return ops.argmax(x, axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """The position of the first smallest element."""
+    """Return the position of the first smallest element.
+
+    >>> xp.argmin(xp.asarray([2.0, 1.0, 1.0]))
+    tensor(1, dtype=int64)
+    """
     return ops.argmin(x, axis, keepdims)
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
-    """The positions of the elements in order; equal ones stay in theirs."""
+    """Return the positions of the elements in order; equal elements keep their order.
+
+    >>> xp.argsort(xp.asarray([2.0, 3.0, 1.0]))
+    tensor([2, 0, 1], dtype=int64)
+    """
     if not descending:
         return ops.argsort(x, axis)
     order = ops.flip(ops.argsort(ops.flip(x, axis), axis), axis)
@@ -44,56 +56,106 @@ def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any =
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
-    """The elements in order along an axis."""
+    """Sort the elements along an axis.
+
+    >>> xp.sort(xp.asarray([2.0, 3.0, 1.0]), descending=True)
+    tensor([3., 2., 1.])
+    """
     found = ops.sort(x, axis)
     return ops.flip(found, axis) if descending else found
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """How many elements differ from zero."""
+    """Count the elements that differ from zero.
+
+    >>> xp.count_nonzero(xp.asarray([0, 1, 2]))
+    tensor(2, dtype=int64)
+    """
     return ops.count_nonzero(x, axis, keepdims)
 
 
 def nonzero(x: Any, /) -> Any:
-    """The positions along each axis of what differs from zero; of a variable see `pg.nonzero`."""
+    """Return the positions of nonzero elements along each axis; for variables see `pg.nonzero`.
+
+    >>> xp.nonzero(xp.asarray([[0, 1], [2, 0]]))
+    (tensor([0, 1], dtype=int64), tensor([1, 0], dtype=int64))
+    """
     return ops.nonzero(x)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Where elements belong in a sorted vector."""
+    """Return the positions at which elements of `x2` belong in the sorted vector `x1`.
+
+    >>> xp.searchsorted(xp.asarray([1.0, 2.0, 4.0]), xp.asarray([3.0]))
+    tensor([2], dtype=int64)
+    """
     return ops.searchsorted(x1, x2, side, sorter)
 
 
 def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
-    """The parts along an axis at positions; of a vector it need not be named."""
+    """Take the parts at `indices` along an axis, which may be left out for a vector.
+
+    >>> xp.take(xp.asarray([5.0, 6.0, 7.0]), xp.asarray([2, 0]))
+    tensor([7., 5.])
+    """
     return ops.take(x, indices, axis)
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """The elements along an axis at positions for each line along it."""
+    """Take the elements at `indices` along an axis, where each line along it has its own.
+
+    >>> x = xp.asarray([[1, 2], [3, 4]])
+    >>> xp.take_along_axis(x, xp.asarray([[1], [0]]), axis=1)
+    tensor([[2],
+            [3]], dtype=int64)
+    """
     return ops.take_along_axis(x, indices, axis)
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The elements once each, with their first positions, inverse and counts."""
+    """Return the distinct elements with their first positions, the inverse, and their counts.
+
+    >>> values, indices, inverse, counts = xp.unique_all(xp.asarray([2, 1, 2]))
+    >>> inverse
+    tensor([1, 0, 1], dtype=int64)
+    """
     return ops.unique_all(x)
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The elements once each, and how often each is there."""
+    """Return the distinct elements and how often each occurs.
+
+    >>> values, counts = xp.unique_counts(xp.asarray([2, 1, 2]))
+    >>> counts
+    tensor([1, 2], dtype=int64)
+    """
     return ops.unique_counts(x)
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The elements once each, and which of them each element is."""
+    """Return the distinct elements and, for each element, the position of its value among them.
+
+    >>> values, inverse = xp.unique_inverse(xp.asarray([2, 1, 2]))
+    >>> inverse
+    tensor([1, 0, 1], dtype=int64)
+    """
     return ops.unique_inverse(x)
 
 
 def unique_values(x: Any, /) -> Any:
-    """The elements once each."""
+    """Return the distinct elements.
+
+    >>> xp.unique_values(xp.asarray([2, 1, 2]))
+    tensor([1, 2], dtype=int64)
+    """
     return ops.unique_values(x)
 
 
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Elements of the first array where a condition is true, of the second elsewhere."""
+    """Choose elements of `x1` where the condition is true, and of `x2` elsewhere.
+
+    >>> x = xp.asarray([-1.0, 2.0])
+    >>> xp.where(x > 0.0, x, xp.zeros(2))
+    tensor([0., 2.])
+    """
     return ops.where(condition, x1, x2)

@@ -80,7 +80,11 @@ def require_cpu(device: Any) -> None:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
-    """The same numbers in another dtype; an array of its own if `copy`."""
+    """Convert to another dtype; the result is an array of its own if `copy`.
+
+    >>> xp.astype(xp.asarray([1.5, 2.5]), xp.int64)
+    tensor([1, 2], dtype=int64)
+    """
     require_cpu(device)
     if not copy and x.dtype == dtype:
         return x
@@ -88,12 +92,20 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> An
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether a dtype, or that of an array, is promoted to another by the standard's rules."""
+    """Return whether a dtype, or that of an array, promotes to another by the standard's rules.
+
+    >>> bool(xp.can_cast(xp.float64, xp.float32))
+    False
+    """
     return np.can_cast(dtype_of(from_), dtype_of(to))
 
 
 def finfo(type: Any, /) -> FloatLimits:
-    """The limits of a float dtype, or of that of an array."""
+    """Return the limits of a float dtype, or of that of an array.
+
+    >>> xp.finfo(xp.float32).bits
+    32
+    """
     dtype = dtype_of(type)
     found = np.finfo(dtype)
     eps, high, low = float(found.eps), float(found.max), float(found.min)
@@ -101,17 +113,29 @@ def finfo(type: Any, /) -> FloatLimits:
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
-    """The limits of an integer dtype, or of that of an array."""
+    """Return the limits of an integer dtype, or of that of an array.
+
+    >>> xp.iinfo(xp.int16).max
+    32767
+    """
     dtype = dtype_of(type)
     found = np.iinfo(dtype)
     return IntegerLimits(found.bits, found.max, found.min, dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether a dtype is another, or of a kind such as "real floating", or one of several."""
+    """Return whether a dtype is another, or of a kind such as "real floating", or one of several.
+
+    >>> xp.isdtype(xp.float32, "real floating")
+    True
+    """
     return np.isdtype(dtype, kind)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype to which arrays, numbers and dtypes are promoted together."""
+    """Return the dtype to which arrays, numbers and dtypes are promoted together.
+
+    >>> xp.result_type(xp.float32, xp.float64)
+    dtype('float64')
+    """
     return np.result_type(*(a.dtype if isinstance(a, Handle) else a for a in arrays_and_dtypes))

@@ -14,9 +14,12 @@ debugging: ContextVar[bool] = ContextVar(
 
 @contextmanager
 def debug(on: bool = True) -> Iterator[None]:
-    """Verify what goes into and comes out of every transform inside this context, and all plans.
+    """Verify the graphs that enter and leave each transform in this context, and all plans.
 
     The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
+
+    >>> with pg.transforms.debug():
+    ...     graph = pg.transforms.lower(pg.trace(pg.softmax, pg.spec(3)))
     """
     before = debugging.get()
     try:

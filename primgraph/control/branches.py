@@ -35,7 +35,7 @@ from primgraph.primitives.elementwise import minimum
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
-    """`true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`.
+    """Compute `true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`.
 
     Only the one that is taken is computed. `pred` is a single boolean; operands and results are
     arrays, in containers of any kind. Both functions give the same containers, with arrays of
@@ -58,7 +58,7 @@ def cond(
 
 @checked
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, of which only that one is computed.
+    """Compute `branches[index](*operands)`, of which only that one is computed.
 
     `index` is a single integer; one that is out of range takes the nearest branch. All else is as
     with `pg.cond`.

@@ -23,7 +23,7 @@ from primgraph.primitives import control
 
 @checked
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
-    """The same function, of which reverse mode keeps nothing but what it is called with.
+    """Return the same function, of which reverse mode keeps only the arguments.
 
     What its derivatives need of its inside is computed once more when they come to it: memory is
     exchanged for time, that of one more call. Values and derivatives of all orders and modes are

@@ -59,7 +59,7 @@ def scan(
     *,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`carry, y = f(carry, x)` for each row `x` of `xs`: the last carry, and all `y` stacked.
+    """Compute `carry, y = f(carry, x)` for each row `x` of `xs`: the last carry, and stacked `y`.
 
     `init`, `xs` and `y` are arrays in containers of any kind. All of `xs` have one leading extent;
     `length` says it where there are none, and `x` is None then. With `reverse` the last row comes
@@ -98,7 +98,7 @@ def fori_loop(
     max_trips: int | None = None,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`val = body_fun(i, val)` for `i` from `lower` to below `upper`: the last `val`.
+    """Compute `val = body_fun(i, val)` for `i` from `lower` to below `upper`: the last `val`.
 
     It is `init_val` where `upper` is not above `lower`. Bounds are integers, or single integers of
     the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
@@ -128,7 +128,7 @@ def fori_loop(
 
 @checked
 def map(f: Callable[..., Any], xs: Any) -> Any:
-    """`f(x)` for each row `x` of `xs`, one after the other, stacked.
+    """Compute `f(x)` for each row `x` of `xs`, one after the other, stacked.
 
     It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
     `pg.scan`.
@@ -157,7 +157,7 @@ def while_loop(
     max_trips: int | None = None,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`val = body_fun(val)` while `cond_fun(val)`: the last `val`, at first `init_val`.
+    """Compute `val = body_fun(val)` while `cond_fun(val)`: the last `val`, at first `init_val`.
 
     `cond_fun` gives a single boolean. No more than `max_trips` trips are made. Reverse mode keeps
     residuals of each trip, in stacks that grow with the trips; with `max_trips` in ones of so many

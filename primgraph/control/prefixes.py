@@ -24,7 +24,7 @@ from primgraph.operators.shape.shaping import reshape
 def associative_scan(
     f: Callable[..., Any], xs: Any, *, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """`f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`, where `f` is associative.
+    """Compute `f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`; `f` is associative.
 
     `f(a, b)` takes and gives the containers of `xs` with any number of elements along `axis`, and
     does the same for each of them: the product of matrices is `lambda a, b: a @ b`. It is called

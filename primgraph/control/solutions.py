@@ -54,7 +54,7 @@ def fixed_point(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """The `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
+    """Return the `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
 
     `x0` is a float array, or a container of such, and `f` gives the same; it may use variables
     from around it. The iteration ends when no element of `f(x) - x` is larger than `tol` times the
@@ -98,7 +98,7 @@ def root(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """The `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
+    """Return the `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
 
     `x0` is a float array, or a container of such, and `f` gives as many: the same containers,
     shapes and dtypes. It may use variables from around it. All elements of `x` together have a

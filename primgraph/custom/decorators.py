@@ -210,7 +210,7 @@ def _together(
 def custom_jvp(
     function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
 ) -> Any:
-    """Decorator: let a function have the tangents that a rule gives, set by `defjvp`.
+    """Decorate a function to use the tangents of a rule, which `defjvp` sets.
 
     Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
 
@@ -231,7 +231,7 @@ def custom_jvp(
 def custom_vjp(
     function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
 ) -> Any:
-    """Decorator: let a function have the cotangents that a rule gives, set by `defvjp`.
+    """Decorate a function to use the cotangents of a rule, which `defvjp` sets.
 
     Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
 
@@ -246,7 +246,7 @@ def custom_vjp(
 
 
 def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
-    """Decorator: let a function have the gradient that it gives beside its value.
+    """Decorate a function to use the gradient that it returns beside its value.
 
     It returns a pair: the value, and a function of a cotangent for each array in that, which gives
     one for each argument, or None for zero; alone where there is one argument. What is decorated

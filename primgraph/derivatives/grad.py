@@ -189,7 +189,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> Gradients:
-    """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
+    """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
     output, in a list for a sequence; None for an output that depends on no input. `grad_inputs`

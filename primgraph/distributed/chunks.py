@@ -39,7 +39,7 @@ def chunks(
     *,
     rows: int | None = None,
 ) -> Chunks:
-    """`data` in chunks of rows, as the functions of this module take it.
+    """Return `data` in chunks of rows, as the functions of this module take it.
 
     `data` is an array, or a dict or tuple of arrays with the same rows: arrays of dask's, chunked
     along axis 0 only; memory maps, whose files all workers can read, and small arrays, which are

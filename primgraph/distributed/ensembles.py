@@ -56,7 +56,7 @@ def vmap(
     out: str | os.PathLike[str] | None = None,
     compiled: bool = True,
 ) -> Any:
-    """`f` of each member of an ensemble, in the containers that `f` returns, one row a member.
+    """Return `f` of each member of an ensemble, in the containers that `f` returns, by rows.
 
     `over` has the members: an array, or a container of arrays, whose rows `f` is called with one by
     one; or their number, and `f` is called without one. With a `key`, an integer, `f` has a second

@@ -26,7 +26,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None) -> Any:
-    """`f` of all rows of `data`, as arrays of dask's in the containers that `f` returns.
+    """Return `f` of all rows of `data`, as arrays of dask's in the containers that `f` returns.
 
     `f(data)`, or `f(params, data)` where there are `params`, is called with some rows, `*data`
     where the data are a tuple, and gives a row for each of them. Types, shapes and chunks are known
@@ -52,7 +52,7 @@ def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None
 
 
 def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) -> Any:
-    """The derivatives by `params` of what `f` gives for each row: arrays of dask's.
+    """Return the derivatives by `params` of what `f` gives for each row: arrays of dask's.
 
     They are in the containers of `params`, each of shape `(rows, *shape of a row, *param.shape)`,
     chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` gives one array.

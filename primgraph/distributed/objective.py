@@ -179,7 +179,7 @@ def objective(
     loss: Any = None,
     debug: str | None = None,
 ) -> ChunkedObjective:
-    """The sum of `f_or_program` over the samples of `data`, as a function of its parameters.
+    """Return the sum of `f_or_program` over the samples of `data`, as a function of its parameters.
 
         total = pg.distributed.objective(f, {"w": np.zeros(20)}, (x, y), client)
         found = scipy.optimize.minimize(total.fun_and_jac, total.x0, jac=True)
@@ -275,7 +275,7 @@ def hessian_product(
     *,
     loss: Any = None,
 ) -> Any:
-    """The Hessian of the sum over all samples at `params`, times `vector`.
+    """Return the Hessian of the sum over all samples at `params`, times `vector`.
 
     `vector` and the result have the containers of `params`; see `pg.distributed.objective`.
     """
@@ -286,7 +286,7 @@ def hessian_product(
 def gauss_newton_product(
     f: Callable[..., Any], params: Any, vector: Any, data: Any, client: Any = None
 ) -> Any:
-    """`J.T @ (J @ vector)`, where J has the derivatives by `params` of all that `f` gives.
+    """Compute `J.T @ (J @ vector)`, where J has the derivatives by `params` of all that `f` gives.
 
     `f` gives residuals, of which rows belong to samples; see `pg.distributed.objective`.
     """
@@ -303,7 +303,7 @@ def plan(
     loss: Any = None,
     what: str = "value_and_grad",
 ) -> Plan:
-    """What one evaluation of the sum will cost: chunks, operations, bytes moved, memory.
+    """Return what one evaluation of the sum will cost: chunks, operations, bytes moved, memory.
 
     `what` is "value_and_grad", "hessian_product" or "gauss_newton_product". It prints as a few
     lines; where a task would not fit into a worker's memory, with the number of rows that would.

@@ -29,7 +29,7 @@ _FULL = 0.8
 @final
 @dataclass(frozen=True)
 class Plan:
-    """What an evaluation costs; it prints as a few lines.
+    """Cost of an evaluation; it prints as a few lines.
 
     `flops` are of all chunks together. `bytes_read` are the data, `bytes_sent` go to all workers
     (parameters and kernels), `bytes_returned` go up the tree of sums. `task_bytes` is the most that

@@ -42,6 +42,11 @@ class Tensor(Differentiable):
 
     A subclass has other manners: what is computed with one of its tensors, gradients too, are
     tensors of its `family`, which is the subclass itself unless it says otherwise.
+
+    >>> x = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> pg.sum(x * x).backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
 
     __slots__ = ("_label", "_shares")
@@ -369,7 +374,7 @@ _PLAIN = frozenset(NAME_OF_DTYPE)
 
 @checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
+    """Return a tensor of the elements of `data`: an array, a number, nested lists, or a tensor.
 
     Elements are copied. NumPy's arrays and numbers keep their dtype, and Python's floats get the
     default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through

@@ -50,6 +50,15 @@ def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[An
 
     Raises `CheckError`, an AssertionError, with the line of the rule that differs, the first
     element and both numbers; `ArgumentError` where no custom function is called.
+
+    >>> @pg.custom_jvp
+    ... def cube(x):
+    ...     return x**3
+    >>> @cube.defjvp
+    ... def cube_jvp(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     return x**3, 3.0 * x**2 * dx
+    >>> pg.check_rules(cube, [np.array([-1.0, 2.0])])
     """
     of_class = isinstance(function, type) and issubclass(function, Function)
     call: Any = function.apply if of_class else function  # type: ignore[union-attr]

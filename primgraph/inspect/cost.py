@@ -77,7 +77,7 @@ class Work:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Cost(Tabled):
-    """What one evaluation costs. It prints as a table by lines of the user's.
+    """Cost of one evaluation; it prints as a table by lines of the user's code.
 
     `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
     those that no output needs. A flop is counted as `Primitive.flops` says. An equation reads
@@ -221,7 +221,7 @@ def cost(
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> Cost:
-    """The cost of `target`, worked out without running anything.
+    """Return the cost of `target`, worked out without running anything.
 
     A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
     the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what

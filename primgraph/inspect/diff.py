@@ -32,7 +32,7 @@ Line: TypeAlias = tuple[str, str, str]
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference(Tabled):
-    """How `after` differs from `before`. It prints as text, `-` before what is gone, `+` new.
+    """Differences of `after` from `before`; it prints as text, with `-` and `+` for lines.
 
     `kept` counts equations that are there in both, whatever their values are called. `changed`
     are pairs of the same op that have other parameters or other operands; what only reads the
@@ -151,7 +151,7 @@ def diff(
 @checked_late
 @uncollected
 def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Difference | Variable:
-    """What is other in `after` than in `before`: what a pass did to a graph, for instance.
+    """Return the differences of `after` from `before`: what a pass did to a graph, for instance.
 
     Equations are the same if they apply the same op with the same parameters to the same values,
     down to the inputs, which are matched by position; so names and order do not count. Of the

@@ -55,7 +55,7 @@ class Cut:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Tabled):
-    """What the derivative of one variable by another is, and why; it prints as text.
+    """Explanation of the derivative of one variable by another; it prints as text.
 
     `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
     there ends at `cuts`, "zero" where the derivative is zero whatever the feeds, and else
@@ -92,7 +92,7 @@ class Explanation(Tabled):
 
 @checked_late
 def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> Explanation:
-    """Why the derivative of `y` by `x` is None, zero, or what it is.
+    """Explain why the derivative of `y` by `x` is None, zero, or what it is.
 
     It tells whether anything leads from `x` to `y`; if so, at which equations that ends, as at
     comparisons, integers, `floor` and `stop_gradient`, with the user's lines; and if not all of

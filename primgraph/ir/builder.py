@@ -36,7 +36,7 @@ _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 @final
 class Builder:
-    """Records equations in order, and interns those that nobody has a handle on.
+    """Recorder of equations in order, which interns those that no handle refers to.
 
     The same op on the same inputs with the same parameters is one equation, except where a user
     holds the result: `hand_out` makes it a value of its own, which no other equation is merged
@@ -56,6 +56,15 @@ class Builder:
     that is `captured`. One that has `ended` was traced, and takes nothing more. `owner` is
     "program", "function" or "body" if a program, a traced function or the body of a loop or branch
     is recorded.
+
+    >>> from primgraph.extend import Builder, TensorType, lookup
+    >>> builder = Builder("double")
+    >>> x = builder.input(TensorType((3,), np.dtype("float64")), "x")
+    >>> print(builder.graph(builder.emit(lookup("add"), (x, x), {})))
+    graph double(%x: f64[3]) {
+      %0: f64[3] = add(%x, %x)
+      return %0
+    }
     """
 
     def __init__(

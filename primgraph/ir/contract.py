@@ -30,7 +30,19 @@ observers: list[Callable[[Graph], None]] = []
 def transform(
     *, requires: Sequence[Condition] = (), ensures: Sequence[Condition] = ()
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a transform: a function from a graph, its first argument, to graphs."""
+    """Declare a transform: a function from a graph, its first argument, to one or several graphs.
+
+    In debug mode the conditions `requires` are checked of the argument, and `ensures` of the
+    results. A condition takes a graph and returns a fault as text, empty if there is none.
+
+    >>> from primgraph.extend import primitives_only, transform
+    >>> @transform(requires=(primitives_only,))
+    ... def first_output(graph):
+    ...     return graph.with_outputs(graph.outputs[:1])
+    >>> graph = pg.trace(lambda x: (pg.sin(x), pg.cos(x)), pg.spec(3))
+    >>> len(first_output(graph).outputs)
+    1
+    """
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         @checked
@@ -72,7 +84,17 @@ def _check(graph: Graph, conditions: Sequence[Condition], what: str) -> None:
 
 
 def primitives_only(graph: Graph) -> str:
-    """Every equation applies a primitive."""
+    """Check that every equation applies a primitive, in bodies of loops and branches too.
+
+    Return the fault as text, which is empty if there is none: a condition for `transform`.
+
+    >>> from primgraph.extend import primitives_only
+    >>> graph = pg.trace(pg.softmax, pg.spec(3))
+    >>> primitives_only(graph)
+    'softmax is not a primitive; lower the graph first'
+    >>> primitives_only(pg.transforms.lower(graph))
+    ''
+    """
     for eqn in graph.body:
         if not isinstance(eqn.op, Primitive):
             return f"{eqn.op.name} is not a primitive; lower the graph first"
@@ -83,7 +105,17 @@ def primitives_only(graph: Graph) -> str:
 
 
 def every_equation_is_used(graph: Graph) -> str:
-    """Every equation helps to compute some output."""
+    """Check that every equation helps to compute some output.
+
+    Return the fault as text, which is empty if there is none: a condition for `transform`.
+
+    >>> from primgraph.extend import every_equation_is_used
+    >>> graph = pg.trace(lambda x: (pg.sin(x), pg.cos(x)), pg.spec(3))
+    >>> every_equation_is_used(graph)
+    ''
+    >>> every_equation_is_used(graph.with_outputs(graph.outputs[:1]))
+    'the result of cos is used nowhere'
+    """
     needed: set[Value] = set(graph.outputs)
     for eqn in reversed(graph.body):
         if needed.isdisjoint(eqn.outputs):

@@ -43,6 +43,10 @@ class Value:
     The arithmetic operators record strict primitives (equal types, no promotion) into the
     active builder; a Python scalar becomes a constant of the other operand's type. Derivative
     rules are written with them.
+
+    >>> value = pg.trace(pg.sin, pg.spec(3)).outputs[0]
+    >>> print(value.type)
+    f64[3]
     """
 
     type: TensorType
@@ -109,7 +113,12 @@ def _like(other: Value | complex, value: Value) -> Value:
 @final
 @_record
 class Equation:
-    """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from."""
+    """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from.
+
+    >>> equation = pg.trace(lambda x: pg.sum(x), pg.spec(3)).body[0]
+    >>> equation.op.name, equation.params
+    ('reduce_sum', (('axes', (0,)),))
+    """
 
     op: Op
     inputs: tuple[Value, ...]
@@ -170,6 +179,10 @@ class Graph(Fixed, Drawn, Nested):
 
     Two graphs are equal if they compute the same thing in the same way: names, hints, titles,
     source lines and form do not count, ops, parameters (bit by bit), types and wiring do.
+
+    >>> graph = pg.trace(lambda x: pg.sin(x) * x, pg.spec(3))
+    >>> len(graph.body), [v.hint for v in graph.inputs]
+    (2, ['x'])
     """
 
     __slots__ = (

@@ -176,7 +176,7 @@ def record_by_default_into(provider: Callable[[], Recorder]) -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Stands in a transpose rule for an operand in which the equation is linear."""
+    """Placeholder in a transpose rule for an operand in which the equation is linear."""
 
     type: TensorType
 
@@ -630,7 +630,19 @@ def primitive(
 def primitive(
     *, name: str | None = None, impl: Rule, **properties: Any
 ) -> Callable[[Rule], Primitive[Any]]:
-    """Decorator that makes a type rule into a primitive of the same name."""
+    """Decorate a type rule to make it a primitive, by default of the same name.
+
+    `impl` computes the value from arrays; `properties` are those of `Primitive`.
+
+    >>> from primgraph.extend import emit, lift, primitive
+    >>> @primitive(impl=lambda x: x[::-1], linear=True)
+    ... def backwards(x):
+    ...     return x
+    >>> @backwards.transpose
+    ... def backwards_transpose(ct, x):
+    ...     return (backwards(ct),)
+    >>> pg.check_grads(lambda x: emit(backwards, lift(x)), [np.array([1.0, 2.0])])
+    """
 
     def declare(type_rule: Rule) -> Primitive[Any]:
         return Primitive(name or type_rule.__name__.rstrip("_"), type_rule, impl, **properties)
@@ -645,7 +657,14 @@ homes: dict[str, str] = {}
 
 
 def lookup(name: str) -> Op:
-    """Return the op of that name. Raises `MissingRuleError`, with near matches, for none."""
+    """Return the op of that name.
+
+    Raises `MissingRuleError`, with near matches, if there is none.
+
+    >>> from primgraph.extend import lookup
+    >>> lookup("sin").elementwise
+    True
+    """
     if name not in _registry and name in homes:
         import_module(homes[name])
     if name not in _registry:
@@ -658,7 +677,12 @@ def lookup(name: str) -> Op:
 
 
 def registered() -> dict[str, Op]:
-    """All ops by name, in the order in which they were declared."""
+    """Return all ops by name, in the order in which they were declared.
+
+    >>> from primgraph.extend import registered
+    >>> "sin" in registered()
+    True
+    """
     _load_others()
     return dict(_registry)
 

@@ -17,7 +17,18 @@ NOWHERE = Source("<transform>", 0)
 def rebuild(
     graph: Graph, expands: Callable[[Op], bool] = lambda op: False
 ) -> tuple[Builder, dict[Value, Value]]:
-    """An empty builder with the inputs of `graph`, and where each value of it went."""
+    """Return an empty builder with the inputs of `graph`, and a map from old to new values.
+
+    A pass fills the map as it records equations; `copy` does this for those it leaves alone.
+
+    >>> from primgraph.extend import copy, rebuild
+    >>> graph = pg.trace(lambda x: pg.sin(x) * x, pg.spec(3))
+    >>> builder, moved = rebuild(graph)
+    >>> for eqn in graph.body:
+    ...     outputs = copy(builder, eqn, moved)
+    >>> builder.graph([moved[v] for v in graph.outputs]) == graph
+    True
+    """
     builder = Builder(graph.name, source=NOWHERE, expands=expands)
     for value in graph.inputs:
         builder.share_input(value)
@@ -25,7 +36,15 @@ def rebuild(
 
 
 def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
-    """Record `eqn` on the moved inputs, and note where its outputs went."""
+    """Record `eqn` on the new inputs, add its outputs to the map `moved`, and return them.
+
+    >>> from primgraph.extend import copy, rebuild
+    >>> graph = pg.trace(pg.sin, pg.spec(3))
+    >>> builder, moved = rebuild(graph)
+    >>> outputs = copy(builder, graph.body[0], moved)
+    >>> outputs == (moved[graph.outputs[0]],)
+    True
+    """
     outputs = builder.share(eqn, tuple([moved[v] for v in eqn.inputs]))
     for value, output in zip(eqn.outputs, outputs, strict=True):
         moved[value] = output
@@ -33,9 +52,16 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
 
 
 def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
-    """`copy`, but each equation is recorded once, and no equal float is merged with it.
+    """Copy `eqn` once, without merging equal floats.
 
-    So each float of a graph stays a variable of its own, by which derivatives can be taken.
+    Like `copy`, but an equation whose outputs are in `moved` is not recorded again, and each float
+    of a graph stays a variable of its own, by which derivatives can be taken.
+
+    >>> from primgraph.extend import keep, rebuild
+    >>> graph = pg.trace(pg.sin, pg.spec(3))
+    >>> builder, moved = rebuild(graph)
+    >>> keep(builder, graph.body[0], moved) == keep(builder, graph.body[0], moved)
+    True
     """
     if eqn.outputs[0] not in moved:
         operands = tuple([moved[v] for v in eqn.inputs])

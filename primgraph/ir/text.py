@@ -527,7 +527,7 @@ def read_type(text: str) -> TensorType:
 
 @checked
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
-    """The graph that `text` describes.
+    """Return the graph that `text` describes.
 
     Long constants stand beside the text, which has their hash: `constants` gives them, as
     `graph.constants` of the graph that was printed has them.

@@ -43,6 +43,9 @@ class TensorType(Fixed):
     An extent is an integer, or a `Dim` where it is known only when arrays are fed; then size and
     number of bytes are such expressions too, and `names` has the sizes that they are made of.
     Equal types are one object, so that to compare and to hash them costs next to nothing.
+
+    >>> print(pg.TensorType((3, 4), np.dtype("float64")))
+    f64[3,4]
     """
 
     __slots__ = ("dtype", "names", "nbytes", "ndim", "shape", "size")

@@ -41,7 +41,11 @@ class ReLU(Layer):
 @final
 @checked_methods()
 class GELU(Layer):
-    """`pg.gelu`, exact or approximate."""
+    """Layer that applies `pg.gelu`, exact or approximate.
+
+    >>> pg.nn.GELU()(np.zeros(2))
+    tensor([0., 0.])
+    """
 
     def __init__(self, approximate: bool = False) -> None:
         super().__init__()
@@ -55,7 +59,11 @@ class GELU(Layer):
 @final
 @checked_methods()
 class SiLU(Layer):
-    """`pg.silu`."""
+    """Layer that applies `pg.silu`.
+
+    >>> pg.nn.SiLU()(np.zeros(2))
+    tensor([0., 0.])
+    """
 
     def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
@@ -79,7 +87,11 @@ class Sigmoid(Layer):
 @final
 @checked_methods()
 class Softplus(Layer):
-    """`pg.softplus`."""
+    """Layer that applies `pg.softplus`.
+
+    >>> print(f"{pg.nn.Softplus()(0.0):.4f}")
+    0.6931
+    """
 
     def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""

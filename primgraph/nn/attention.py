@@ -76,6 +76,12 @@ class MultiheadAttention(Layer):
     Arguments of the call, masks and the result are those of torch: a boolean mask is true where
     nothing is looked at, a float one is added. Axes are (places, samples, embed_dim) or, with
     `batch_first`, (samples, places, embed_dim); samples may be left out.
+
+    >>> layer = pg.nn.MultiheadAttention(8, 2)
+    >>> x = np.ones((5, 3, 8))
+    >>> result, weights = layer(x, x, x)
+    >>> result.shape
+    (5, 3, 8)
     """
 
     def __init__(

@@ -61,7 +61,12 @@ class Linear(Layer):
 
 @checked_methods()
 class Sequential(Layer):
-    """Layers one after the other, each on what the one before gave; named '0', '1' and so on."""
+    """Layers one after the other, each on what the one before gave; named '0', '1' and so on.
+
+    >>> net = pg.nn.Sequential(pg.nn.Linear(3, 4), pg.nn.Tanh(), pg.nn.Linear(4, 1))
+    >>> net(np.ones((5, 3))).shape
+    (5, 1)
+    """
 
     def __init__(self, *layers: Layer) -> None:
         super().__init__()

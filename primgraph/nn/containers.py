@@ -39,6 +39,10 @@ class LayerList(Layer):
             x = pg.tanh(layer(x))
 
     It is not called itself.
+
+    >>> layers = pg.nn.LayerList([pg.nn.Linear(2, 3), pg.nn.Linear(3, 1)])
+    >>> len(layers)
+    2
     """
 
     def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
@@ -107,6 +111,10 @@ class LayerDict(Layer):
     """Layers by names, in the order in which they came; parameters have these names too.
 
     It is not called itself.
+
+    >>> layers = pg.nn.LayerDict({"first": pg.nn.Linear(2, 3)})
+    >>> list(layers)
+    ['first']
     """
 
     def __init__(

@@ -144,7 +144,11 @@ class Conv2d(_Convolution):
 @final
 @checked_methods()
 class Conv3d(_Convolution):
-    """`pg.conv3d`; arguments are those of `Conv1d`, with a number for all axes or one for each."""
+    """`pg.conv3d`; arguments are those of `Conv1d`, with a number for all axes or one for each.
+
+    >>> pg.nn.Conv3d(2, 4, 3)(np.ones((1, 2, 5, 5, 5))).shape
+    (1, 4, 3, 3, 3)
+    """
 
     _count = 3
 
@@ -192,6 +196,9 @@ class ConvTranspose1d(_Transposed):
     """`pg.conv_transpose1d` with a weight of shape (in_channels, out_channels / groups, size).
 
     The weight is drawn as that of `Conv1d` of as many outputs, and `bias` starts at zero.
+
+    >>> pg.nn.ConvTranspose1d(4, 2, 3)(np.ones((1, 4, 3))).shape
+    (1, 2, 5)
     """
 
     _count = 1
@@ -200,7 +207,11 @@ class ConvTranspose1d(_Transposed):
 @final
 @checked_methods()
 class ConvTranspose2d(_Transposed):
-    """`pg.conv_transpose2d`; arguments are those of `ConvTranspose1d`, for both axes or each."""
+    """`pg.conv_transpose2d`; arguments are those of `ConvTranspose1d`, for both axes or each.
+
+    >>> pg.nn.ConvTranspose2d(4, 2, 3)(np.ones((1, 4, 3, 3))).shape
+    (1, 2, 5, 5)
+    """
 
     _count = 2
 
@@ -208,6 +219,10 @@ class ConvTranspose2d(_Transposed):
 @final
 @checked_methods()
 class ConvTranspose3d(_Transposed):
-    """`pg.conv_transpose3d`; arguments are those of `ConvTranspose1d`, for all axes or each."""
+    """`pg.conv_transpose3d`; arguments are those of `ConvTranspose1d`, for all axes or each.
+
+    >>> pg.nn.ConvTranspose3d(4, 2, 3)(np.ones((1, 4, 3, 3, 3))).shape
+    (1, 2, 5, 5, 5)
+    """
 
     _count = 3

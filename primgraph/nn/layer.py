@@ -52,7 +52,7 @@ _world: ContextVar[object] = ContextVar("world", default=None)
 
 @checked_methods("add_parameter", "add_sublayer")
 class Layer:
-    """A part of a network: parameters, buffers and layers within, and how it computes.
+    """Part of a network: its parameters, buffers and layers, and a `forward` that computes.
 
     A class of its own calls `super().__init__()`, assigns parameters and layers to attributes,
     which registers them, and defines `forward`. Calling the layer calls `forward`.
@@ -80,6 +80,15 @@ class Layer:
     Attributes read as what the call that is under way computes with. Elsewhere they are variables
     of the program that is entered. Where none is, they are tensors, unless the layer was used in
     one program and nowhere else: then they are variables of that one.
+
+    >>> class Twice(pg.nn.Layer):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.inner = pg.nn.Linear(3, 3)
+    ...     def forward(self, x):
+    ...         return self.inner(self.inner(x))
+    >>> [name for name, parameter in Twice().named_parameters()]
+    ['inner.weight', 'inner.bias']
     """
 
     training: bool

@@ -57,7 +57,11 @@ class L1Loss(_Reduced):
 @final
 @checked_methods()
 class BCELoss(_Reduced):
-    """`pg.binary_cross_entropy`, of probabilities."""
+    """Loss `pg.binary_cross_entropy`, of probabilities.
+
+    >>> print(f"{pg.nn.BCELoss()(np.array([0.5]), np.array([1.0])):.4f}")
+    0.6931
+    """
 
     def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of the probabilities `x` against `target`."""
@@ -67,7 +71,11 @@ class BCELoss(_Reduced):
 @final
 @checked_methods()
 class BCEWithLogitsLoss(_Reduced):
-    """`pg.binary_cross_entropy_with_logits`."""
+    """Loss `pg.binary_cross_entropy_with_logits`.
+
+    >>> print(f"{pg.nn.BCEWithLogitsLoss()(np.zeros(1), np.ones(1)):.4f}")
+    0.6931
+    """
 
     def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of the logits `x` against `target`."""

@@ -15,7 +15,11 @@ from primgraph.operators.handle import ArrayLike
 @final
 @checked_methods()
 class GroupNorm(Layer):
-    """`pg.group_norm`; `weight` starts at one and `bias` at zero, unless `affine` is false."""
+    """`pg.group_norm`; `weight` starts at one and `bias` at zero, unless `affine` is false.
+
+    >>> pg.nn.GroupNorm(2, 4)(np.ones((3, 4, 5))).shape
+    (3, 4, 5)
+    """
 
     weight: Any
     bias: Any
@@ -41,7 +45,11 @@ class GroupNorm(Layer):
 @final
 @checked_methods()
 class InstanceNorm(Layer):
-    """`pg.instance_norm`; with `affine` a `weight` that starts at one and a `bias` at zero."""
+    """`pg.instance_norm`; with `affine` a `weight` that starts at one and a `bias` at zero.
+
+    >>> pg.nn.InstanceNorm(4)(np.ones((3, 4, 5))).shape
+    (3, 4, 5)
+    """
 
     weight: Any
     bias: Any
@@ -61,7 +69,11 @@ class InstanceNorm(Layer):
 @final
 @checked_methods()
 class RMSNorm(Layer):
-    """`pg.rms_norm` over the last axes, which have the extents `shape`; `weight` starts at one."""
+    """`pg.rms_norm` over the last axes, which have the extents `shape`; `weight` starts at one.
+
+    >>> pg.nn.RMSNorm(2)(np.full((1, 2), 3.0))
+    tensor([[1., 1.]], requires_grad=True)
+    """
 
     weight: Any
 

@@ -92,7 +92,11 @@ class _AdaptivePool(Layer):
 @final
 @checked_methods()
 class MaxPool1d(_MaxPool):
-    """`pg.max_pool1d`."""
+    """Layer that applies `pg.max_pool1d`.
+
+    >>> pg.nn.MaxPool1d(2)(np.ones((1, 3, 4))).shape
+    (1, 3, 2)
+    """
 
     _count = 1
 
@@ -112,7 +116,11 @@ class MaxPool2d(_MaxPool):
 @final
 @checked_methods()
 class MaxPool3d(_MaxPool):
-    """`pg.max_pool3d`."""
+    """Layer that applies `pg.max_pool3d`.
+
+    >>> pg.nn.MaxPool3d(2)(np.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _count = 3
 
@@ -120,7 +128,11 @@ class MaxPool3d(_MaxPool):
 @final
 @checked_methods()
 class AvgPool1d(_AvgPool):
-    """`pg.avg_pool1d`."""
+    """Layer that applies `pg.avg_pool1d`.
+
+    >>> pg.nn.AvgPool1d(2)(np.ones((1, 3, 4))).shape
+    (1, 3, 2)
+    """
 
     _count = 1
 
@@ -140,7 +152,11 @@ class AvgPool2d(_AvgPool):
 @final
 @checked_methods()
 class AvgPool3d(_AvgPool):
-    """`pg.avg_pool3d`."""
+    """Layer that applies `pg.avg_pool3d`.
+
+    >>> pg.nn.AvgPool3d(2)(np.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _count = 3
 
@@ -148,7 +164,11 @@ class AvgPool3d(_AvgPool):
 @final
 @checked_methods()
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """`pg.adaptive_max_pool1d`."""
+    """Layer that applies `pg.adaptive_max_pool1d`.
+
+    >>> pg.nn.AdaptiveMaxPool1d(2)(np.ones((1, 3, 4))).shape
+    (1, 3, 2)
+    """
 
     _name = "adaptive_max_pool1d"
 
@@ -156,7 +176,11 @@ class AdaptiveMaxPool1d(_AdaptivePool):
 @final
 @checked_methods()
 class AdaptiveMaxPool2d(_AdaptivePool):
-    """`pg.adaptive_max_pool2d`."""
+    """Layer that applies `pg.adaptive_max_pool2d`.
+
+    >>> pg.nn.AdaptiveMaxPool2d(2)(np.ones((1, 3, 4, 4))).shape
+    (1, 3, 2, 2)
+    """
 
     _name = "adaptive_max_pool2d"
 
@@ -164,7 +188,11 @@ class AdaptiveMaxPool2d(_AdaptivePool):
 @final
 @checked_methods()
 class AdaptiveMaxPool3d(_AdaptivePool):
-    """`pg.adaptive_max_pool3d`."""
+    """Layer that applies `pg.adaptive_max_pool3d`.
+
+    >>> pg.nn.AdaptiveMaxPool3d(2)(np.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _name = "adaptive_max_pool3d"
 
@@ -172,7 +200,11 @@ class AdaptiveMaxPool3d(_AdaptivePool):
 @final
 @checked_methods()
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """`pg.adaptive_avg_pool1d`."""
+    """Layer that applies `pg.adaptive_avg_pool1d`.
+
+    >>> pg.nn.AdaptiveAvgPool1d(2)(np.ones((1, 3, 4))).shape
+    (1, 3, 2)
+    """
 
     _name = "adaptive_avg_pool1d"
 
@@ -180,7 +212,11 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 @final
 @checked_methods()
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """`pg.adaptive_avg_pool2d`."""
+    """Layer that applies `pg.adaptive_avg_pool2d`.
+
+    >>> pg.nn.AdaptiveAvgPool2d(2)(np.ones((1, 3, 4, 4))).shape
+    (1, 3, 2, 2)
+    """
 
     _name = "adaptive_avg_pool2d"
 
@@ -188,7 +224,11 @@ class AdaptiveAvgPool2d(_AdaptivePool):
 @final
 @checked_methods()
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """`pg.adaptive_avg_pool3d`."""
+    """Layer that applies `pg.adaptive_avg_pool3d`.
+
+    >>> pg.nn.AdaptiveAvgPool3d(2)(np.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _name = "adaptive_avg_pool3d"
 

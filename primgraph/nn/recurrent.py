@@ -246,6 +246,10 @@ class RNN(_Recurrent, _Plain):
     """`h = tanh(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh)` for each row, or with relu.
 
     Arguments and weights are as those of `LSTM`; the state is `h` alone.
+
+    >>> result, state = pg.nn.RNN(3, 5)(np.ones((7, 2, 3)))
+    >>> result.shape
+    (7, 2, 5)
     """
 
     def __init__(
@@ -271,19 +275,35 @@ class RNN(_Recurrent, _Plain):
 @final
 @checked_methods()
 class LSTMCell(_Cell, _LongShort):
-    """One step of an `LSTM`: `h, c = cell(x, (h, c))`."""
+    """One step of an `LSTM`: `h, c = cell(x, (h, c))`.
+
+    >>> cell = pg.nn.LSTMCell(3, 5)
+    >>> h, c = cell(np.ones((2, 3)), (np.zeros((2, 5)), np.zeros((2, 5))))
+    >>> h.shape
+    (2, 5)
+    """
 
 
 @final
 @checked_methods()
 class GRUCell(_Cell, _Gated):
-    """One step of a `GRU`: `h = cell(x, h)`."""
+    """One step of a `GRU`: `h = cell(x, h)`.
+
+    >>> cell = pg.nn.GRUCell(3, 5)
+    >>> cell(np.ones((2, 3)), np.zeros((2, 5))).shape
+    (2, 5)
+    """
 
 
 @final
 @checked_methods()
 class RNNCell(_Cell, _Plain):
-    """One step of an `RNN`: `h = cell(x, h)`."""
+    """One step of an `RNN`: `h = cell(x, h)`.
+
+    >>> cell = pg.nn.RNNCell(3, 5)
+    >>> cell(np.ones((2, 3)), np.zeros((2, 5))).shape
+    (2, 5)
+    """
 
     def __init__(
         self,

@@ -26,14 +26,19 @@ class _Arrays(type):
 
 @final
 class ndarray(metaclass=_Arrays):
-    """What `isinstance` takes for an array; called, it makes one of NumPy's."""
+    """Class that `isinstance` takes for an array; called, it makes a NumPy array."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return np.ndarray(*args, **kwargs)
 
 
 def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
-    """An array as `np.array` makes it; a program's where there is a variable in nested lists."""
+    """Return an array as `np.array` does; a variable or tensor if nested lists contain one.
+
+    >>> import primgraph.numpy as pnp
+    >>> pnp.array([pg.tensor(1.0), 2.0])
+    tensor([1., 2.])
+    """
     if not handles((object,)):
         return np.array(object, dtype, ndmin=ndmin, **options)
     if not options.get("copy", True) and _is_array(object, dtype):

@@ -117,7 +117,17 @@ def taken_in(body: Builder, given: Any) -> Any:
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function on handles into one of the public operators, which are methods as well."""
+    """Make a function on handles a public operator, which is a method of handles as well.
+
+    >>> from primgraph.extend import lift, public
+    >>> @public
+    ... def thrice(x):
+    ...     return 3.0 * lift(x)
+    >>> thrice(np.array([1.0, 2.0]))
+    tensor([3., 6.])
+    >>> pg.tensor([1.0, 2.0]).thrice()
+    tensor([3., 6.])
+    """
     call = called[function] = functions[function.__name__.rstrip("_")] = on_handles(function)
     return call
 
@@ -378,6 +388,16 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
     A call records one equation; `lower` turns it into what the decorated function records.
     An operand that is None is left out, and one that is a Python scalar beside an array is
     recorded as a parameter. Raises `ArgumentError` for operands that are no parameters of it.
+
+    >>> from primgraph.extend import operator
+    >>> @operator("x")
+    ... def double_tanh(x):
+    ...     return pg.tanh(pg.tanh(x))
+    >>> graph = pg.trace(double_tanh, pg.spec(3))
+    >>> [eqn.op.name for eqn in graph.body]
+    ['double_tanh']
+    >>> [eqn.op.name for eqn in pg.transforms.lower(graph).body]
+    ['tanh', 'tanh']
     """
 
     def declare(decompose: Callable[P, Variable]) -> Callable[P, Variable]:

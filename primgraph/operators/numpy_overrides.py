@@ -12,10 +12,17 @@ implemented: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def implements(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function of NumPy's mean the decorated one, where it meets variables or tensors.
+    """Declare the decorated function as the meaning of a NumPy function on variables and tensors.
 
-    That takes the same arguments, and is made of functions that are there. Of a ufunc it is what
-    calls of it mean. Raises `ArgumentError` for what is no function.
+    It takes the same arguments, and calls operators. For a ufunc it defines what calls of it mean.
+    Raises `ArgumentError` for an argument that is not a function.
+
+    >>> from primgraph.extend import implements
+    >>> @implements(np.emath.sqrt)
+    ... def complex_sqrt(x):
+    ...     return pg.sqrt(pg.astype(x, "complex128"))
+    >>> np.emath.sqrt(pg.tensor([-4.0]))
+    tensor([0.+2.j], dtype=complex128)
     """
     if not callable(original):
         raise ArgumentError(f"implements takes a function of NumPy's, not {original!r:.60}")

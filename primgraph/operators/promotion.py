@@ -100,9 +100,16 @@ def _has_complex(x: Any) -> bool:
 
 
 def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
-    """`x` as a handle: handles stay, arrays and numbers become constants.
+    """Return `x` as a handle: handles stay, arrays and numbers become constants.
 
     Python floats take the default dtype unless `dtype` says otherwise.
+
+    >>> from primgraph.extend import lift
+    >>> print(pg.trace(lambda: lift([1.0, 2.0])))
+    graph f() {
+      %0: f64[2] = constant(value=f64[2]{1.0, 2.0})
+      return %0
+    }
     """
     if isinstance(x, Variable):
         return x if dtype is None else converted(x, dtype)

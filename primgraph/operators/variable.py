@@ -48,6 +48,12 @@ class Variable(Handle):
     Their `keepdim` is `keepdims`.
 
     A subclass has other manners, as one of `Tensor` has; see `mannered`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (3,))
+    ...     y = x * 2.0 + 1.0
+    >>> y.shape, y.dtype
+    ((3,), dtype('float64'))
     """
 
     __slots__ = ("recorder", "value")
@@ -287,7 +293,15 @@ def handles(arguments: Iterable[Any]) -> list[Variable]:
 
 
 def emit(op: Primitive[Value], *operands: Variable, **params: Any) -> Variable:
-    """Apply a primitive to handles."""
+    """Apply a primitive with one result to handles, and return a handle on the result.
+
+    >>> from primgraph.extend import emit, lift, lookup
+    >>> print(pg.trace(lambda x: emit(lookup("reduce_sum"), lift(x), axes=(0,)), pg.spec(3)))
+    graph f(%x: f64[3]) {
+      %0: f64[] = reduce_sum(%x, axes=(0,))
+      return %0
+    }
+    """
     recorder = operands[0].recorder if operands else active_recorder()
     return Variable(recorder, recorder.emit(op, [v.value for v in operands], params)[0])
 

@@ -77,7 +77,7 @@ class Step:
 
 @checked_methods(late=True)
 class Optimizer(ABC):
-    """What optimizers share: gradients, clipping, decay, the schedule, the step count.
+    """Base class of optimizers: gradients, clipping, decay, the schedule, the step count.
 
     In a program `minimize(loss)` lets every run take a step. As one goes the optimizer is made with
     the `parameters` that it is to change, tensors that require a gradient:

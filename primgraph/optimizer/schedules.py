@@ -12,7 +12,7 @@ from primgraph.optimizer.kinds import Schedule, from_zero, positive
 
 @checked
 def exponential_decay(gamma: float) -> Schedule:
-    """`gamma**step`.
+    """Return the schedule `gamma**step`.
 
     >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.exponential_decay(0.99))
     """
@@ -22,7 +22,7 @@ def exponential_decay(gamma: float) -> Schedule:
 
 @checked
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
-    """`gamma**floor(step / every)`.
+    """Return the schedule `gamma**floor(step / every)`.
 
     >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.step_decay(100, 0.5))
     """
@@ -33,7 +33,10 @@ def step_decay(every: int, gamma: float = 0.1) -> Schedule:
 
 @checked
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
-    """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
+    """Return a schedule that decays from 1 to `end` within `steps`, as `(1 - step / steps)**power`.
+
+    >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.polynomial_decay(100))
+    """
     positive("the length of a schedule", steps)
     positive("the power of a schedule", power)
     from_zero("end", end)
@@ -42,7 +45,9 @@ def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedu
 
 @checked
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
-    """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017).
+    """Return a schedule from 1 down to `end` within `steps`, along half a cosine.
+
+    Loshchilov and Hutter, 2017.
 
     >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.cosine_decay(1000))
     """
@@ -58,7 +63,7 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
 
 @checked
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
-    """Rising linearly to 1 within `steps`, then as `then` from there on.
+    """Return a schedule that rises linearly to 1 within `steps`, and then follows `then`.
 
     >>> adam = pg.optimizer.Adam(0.01, schedule=pg.optimizer.warmup(100))
     """

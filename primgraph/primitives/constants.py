@@ -102,7 +102,15 @@ def filled(value: Any, type: TensorType) -> Value:
 
 
 def zeros_like(value: Value | Linear) -> Value:
-    """Zeros of the same type."""
+    """Return zeros of the type of `value`.
+
+    >>> from primgraph.extend import Builder, TensorType, zeros_like
+    >>> builder = Builder("f")
+    >>> x = builder.input(TensorType((2, 3), np.dtype("float64")), "x")
+    >>> with builder:
+    ...     print(zeros_like(x).type)
+    f64[2,3]
+    """
     return filled(0, value.type)
 
 

@@ -56,6 +56,12 @@ def elementwise(
 
     `jvp` gives a rule for each operand in which the primitive is not linear; `flops`
     is what an element costs.
+
+    >>> from primgraph.extend import elementwise, emit, lift, lookup
+    >>> cos = lookup("cos")
+    >>> wave = elementwise("wave", np.sin, jvp=lambda y, x, dx: dx * cos(x))
+    >>> pg.trace(lambda x: emit(wave, lift(x)), pg.spec(3)).body[0].op.name
+    'wave'
     """
 
     def type_rule(*types: TensorType) -> TensorType:

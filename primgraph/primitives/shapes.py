@@ -21,7 +21,18 @@ Slices = tuple[int, ...]
 
 
 def with_batch_axis(batched: Sequence[bool], inputs: Sequence[Value]) -> list[Value]:
-    """All `inputs` with the leading batch axis, the ones without it repeated along it."""
+    """Return `inputs` with a leading batch axis each; those without one are repeated along it.
+
+    `batched` tells which inputs have the axis, as for a batching rule.
+
+    >>> from primgraph.extend import Builder, TensorType, with_batch_axis
+    >>> builder, f64 = Builder("f"), np.dtype("float64")
+    >>> x = builder.input(TensorType((4, 3), f64), "x")
+    >>> y = builder.input(TensorType((3,), f64), "y")
+    >>> with builder:
+    ...     [str(v.type) for v in with_batch_axis((True, False), (x, y))]
+    ['f64[4,3]', 'f64[4,3]']
+    """
     size = next(v.shape[0] for v, has in zip(inputs, batched, strict=True) if has)
     return [
         v if has else broadcast(v, shape=(size, *v.shape), new_axes=(0,))

@@ -26,7 +26,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) -> list[Array]:
-    """The results of `function` at `arrays`, unless a NaN or an infinity is made on the way.
+    """Return the results of `function` at `arrays`, unless a NaN or an infinity is made on the way.
 
     `function` is a graph, a kernel, or a function on variables, which is traced. Its equations
     are evaluated one by one, as the user wrote them and without any clean-up. One that gives a

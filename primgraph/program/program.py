@@ -68,6 +68,12 @@ class Program(Drawn):
 
     Parameters are inputs whose values live in `scope`; `random_seed` decides what they hold at
     first, the same in every process.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     y = x * x
+    >>> pg.Executor().run(program, {"x": [1.0, 3.0]}, [y])
+    [array([1., 9.])]
     """
 
     def __init__(self, name: str = "program") -> None:
@@ -429,7 +435,7 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is being built: the innermost one that is entered.
+    """Return the program that is being built: the innermost one that is entered.
 
     Where none is, it is one that is there from the start.
 
@@ -441,9 +447,14 @@ def default_main_program() -> Program:
 
 
 def default_startup_program() -> Program:
-    """The program whose run gives what is created now, in any program, its first values.
+    """Return the program whose run initializes parameters and states created from now on.
 
     Running it is not needed: a state that has no value yet gets its first one when it is used.
+
+    >>> startup = pg.Program()
+    >>> with pg.program_guard(pg.Program(), startup):
+    ...     pg.default_startup_program() is startup
+    True
     """
     return _startup.get()
 
@@ -541,7 +552,7 @@ def create_parameter(
     initializer: Initializer | Callable[..., Any] | None = None,
     is_bias: bool = False,
 ) -> Variable:
-    """A new trainable parameter of the program being built.
+    """Return a new trainable parameter of the program being built.
 
     Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
     rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,

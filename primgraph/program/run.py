@@ -141,7 +141,7 @@ class _Early:
 @final
 @checked_methods("run")
 class Executor:
-    """Runs programs. Kernels are kept with the program they come from.
+    """Runner of programs. Kernels are kept with the program they come from.
 
     `scope` is where states are read and written; by default each program's own. `math` is the
     level at which programs are compiled, "exact", "signs", "finite" or "fast", and `target` the

@@ -109,7 +109,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @checked
 def load(path: str | os.PathLike[str]) -> Program:
-    """The program that `save` wrote, with its states in its own scope.
+    """Return the program that `save` wrote, with its states in its own scope.
 
     It can be run and differentiated as before; its variables are found by their names. Nothing
     in the file is executed, no other file is opened, and nothing is unpacked beyond what the types

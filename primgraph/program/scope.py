@@ -184,6 +184,10 @@ class Scope:
     All that a run stores is seen at once, or nothing of it if the run fails or is interrupted,
     wherever that may be. Runs that store something wait for one another, those that only read do
     not wait, and see what the scope held at one moment.
+
+    >>> scope = pg.Scope()
+    >>> len(list(scope))
+    0
     """
 
     def __init__(self) -> None:

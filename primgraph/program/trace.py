@@ -43,7 +43,7 @@ _MOST_AXES = 64
 
 @checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
-    """The type of an array: its shape, and its dtype or else the default one.
+    """Return the type of an array: its shape, and its dtype or else the default one.
 
     An extent that is known only when arrays are given has a name: `spec(("N", 3))`.
 
@@ -59,7 +59,7 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 
 @checked
 def dim(text: str) -> int:
-    """The extent that `text` describes: a size by its name, as "N", or an expression in sizes.
+    """Return the size that `text` describes: a name such as "N", or an expression in named sizes.
 
     It serves wherever extents do, in `reshape`, `zeros`, `arange`, slices and their kind, and in
     arithmetic with arrays, where it counts as an integer. Expressions are such as "2*N+1",
@@ -105,7 +105,7 @@ def trace(
     through: Sequence[ModuleType] = (),
     **named: Any,
 ) -> Graph | Variable:
-    """The graph of `function`, called once with a variable for each of `specs`.
+    """Return the graph of `function`, called once with a variable for each of `specs`.
 
     Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
     default dtype, or an example array, of which only shape and dtype count. It may be a dict,

@@ -53,7 +53,7 @@ def odeint(
     mxstep: int = 500,
     **options: Any,
 ) -> Any:
-    """The solution of `dy/dt = func(y, t, *args)` at the times `t`, from `y0` at the first on.
+    """Solve `dy/dt = func(y, t, *args)` at the times `t`, from `y0` at the first of them.
 
     A row for each time. With variables or tensors, it is integrated by steps of Dormand and Prince,
     whose errors are kept below `atol` and `rtol` of the solution; steps of which more than `mxstep`
@@ -64,6 +64,11 @@ def odeint(
 
     What has no variables and tensors SciPy integrates, with all of its options. Raises `ShapeError`
     where `y0` or `t` is no vector, or `func` gives something else than `y0`.
+
+    >>> from primgraph.scipy.integrate import odeint
+    >>> t = pg.tensor([0.0, 1.0])
+    >>> odeint(lambda y, t: -y, pg.tensor([1.0]), t, rtol=1e-10, atol=1e-12).round(6).tolist()
+    [[1.0], [0.367879]]
     """
     plain = not recording.is_followed.get() and innermost.get() is None
     if plain and not any(isinstance(v, Handle) for v in tree.leaves((y0, t, args))):

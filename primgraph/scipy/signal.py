@@ -29,7 +29,7 @@ def convolve(
     axes: Sequence[Sequence[int]] | None = None,
     dot_axes: Sequence[Sequence[int]] = ((), ()),
 ) -> Any:
-    """The convolution of two arrays: "full", or the part that is "valid" or as large as `in1`.
+    """Convolve two arrays: "full", or the part that is "valid" or as large as `in1` ("same").
 
     All axes are convolved. With `axes`, two lists, these are, one of `in1` with one of `in2`, and
     over those in `dot_axes` products are summed; the axes that are left of `in1` come first, then
@@ -37,6 +37,10 @@ def convolve(
     matrices; `method` is for SciPy, which computes what has no variables and no `axes`.
 
     Raises `ArgumentError` for another mode and `ShapeError` for axes that do not fit.
+
+    >>> from primgraph.scipy.signal import convolve
+    >>> convolve(pg.tensor([1.0, 2.0, 3.0]), pg.tensor([1.0, 1.0]))
+    tensor([1., 3., 5., 3.])
     """
     if not handles((in1, in2)):
         theirs = _scipys("convolve") if axes is None else None

@@ -88,7 +88,7 @@ class Coloring:
 
 
 def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Coloring:
-    """Colours of the columns, of the rows or of both, whichever are fewest; or of that `side`.
+    """Color the columns, the rows or both, whichever takes the fewest colours; or that `side`.
 
     No row has two elements in columns of one colour, or no column two in rows of one. With both,
     the fullest rows, or columns, are told by products with the other side than the rest, as for
@@ -127,7 +127,7 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
 
 
 def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "auto") -> Coloring:
-    """Colours of the columns of a symmetric matrix, each element of which is told once or twice.
+    """Color the columns of a symmetric matrix so that each element is determined at least once.
 
     "star" colours tell each element or its mirror image alone, "acyclic" ones by substitution,
     with fewer colours, and "columns" as if the matrix were not symmetric. "auto" takes star

@@ -30,6 +30,10 @@ class Pattern:
 
     Raises `ShapeError` where `indptr` or `indices` do not fit `shape`, and `BoundsError` for
     columns outside it.
+
+    >>> pattern = pg.Pattern.from_dense(np.tri(3))
+    >>> pattern.shape, pattern.density
+    ((3, 3), 0.6666666666666666)
     """
 
     shape: tuple[int, int]

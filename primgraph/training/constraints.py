@@ -34,7 +34,7 @@ def constraints(
     pattern: Any = None,
     hessian_pattern: Any = None,
 ) -> Constraints:
-    """`lower <= function(x) <= upper`, for vectors `x` of float64, with exact derivatives.
+    """Return the constraints `lower <= function(x) <= upper`, with exact derivatives.
 
         limits = pg.constraints(function, 0.0, 0.0)
         scipy.optimize.minimize(..., method="trust-constr", constraints=limits.to_scipy())
@@ -47,6 +47,11 @@ def constraints(
 
     Raises `ArgumentError` for what is no function, `ShapeError` for bounds of other shapes than
     those of vectors, and `OptionError` for a lower bound above an upper one, or one that is NaN.
+
+    >>> limits = pg.constraints(lambda x: x[1:] * x[:-1], 0.0, 1.0, sparse=False)
+    >>> limits.jac(np.array([1.0, 2.0, 3.0]))
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
     """
     if not callable(function):
         raise ArgumentError(f"constraints takes a function, not {function!r:.60}")

@@ -206,7 +206,7 @@ def minibatches(
     rng: np.random.Generator | None = None,
     drop_last: bool | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
+    """Yield feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
 
     Of tensors they are tensors, which are constants. Samples lie along the first axis of all
     `arrays`. A last batch of fewer samples fits where programs give the extent a name, as in

@@ -64,7 +64,7 @@ def scipy_objective(
     target: str | None = None,
     client: Any = None,
 ) -> Any:
-    """`loss` as a function of the elements of `parameters` in one float64 vector.
+    """Return `loss` as a function of the elements of `parameters` in one float64 vector.
 
         objective = pg.scipy_objective(program, loss)
         found = scipy.optimize.minimize(
@@ -94,6 +94,13 @@ def scipy_objective(
     loss of more than one element, `BuildError` where there is nothing to vary or a variable is no
     parameter of the program, `FeedError` for feeds that do not fit, `ArgumentError` for a target
     beside a client, and `NotDifferentiable` as `grad` does.
+
+    >>> with pg.Program() as program:
+    ...     w = pg.create_parameter((2,), initializer=pg.initializers.Constant(2.0))
+    ...     loss = pg.sum(w * w)
+    >>> objective = pg.scipy_objective(program, loss)
+    >>> objective.fun_and_jac(objective.x0)
+    (8.0, array([4., 4.]))
     """
     if client is not None and target is not None:
         raise ArgumentError(

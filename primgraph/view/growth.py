@@ -96,7 +96,7 @@ class Growth:
 def growth(
     function: Callable[..., Any] | Graph, *specs: Any, orders: int = 6, mode: str = "reverse"
 ) -> Growth:
-    """How many equations the derivatives of `function` have, of the orders 0 to `orders`.
+    """Return how many equations the derivatives of `function` have, of the orders 0 to `orders`.
 
     The function, with `specs` as `trace` takes them, or a graph, is differentiated again and
     again by its first input, in the mode "reverse", as `grad` does, or "forward", as

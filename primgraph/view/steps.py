@@ -121,7 +121,7 @@ class Steps(Tabled):
 @checked_late
 @uncollected
 def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
-    """What the compiler makes of a graph, of a program, or of the graph of a kernel.
+    """Return the steps of the compiler for a graph, a program, or the graph of a kernel.
 
     The stages are "as built", "lowered" to primitives, "cleaned up" and "planned", with the text
     of the NumPy code that runs. With `derivative`, which is the default for a graph of floats

@@ -29,6 +29,14 @@ def batch_sum(graph: Graph, size: int, axes: Sequence[int | None]) -> Graph:
     variational Monte Carlo with Forward Laplacian, 2024).
 
     Raises `MissingRuleError` where a primitive has no batching rule.
+
+    >>> graph = pg.trace(lambda a, x: a * x, pg.spec(3), pg.spec(3))
+    >>> print(pg.transforms.batch_sum(graph, 4, [None, 0]))
+    graph f_sum(%a: f64[3], %x: f64[4,3]) {
+      %0: f64[3] = reduce_sum(%x, axes=(0,))
+      %1: f64[3] = mul(%a, %0)
+      return %1
+    }
     """
     if len(axes) != len(graph.inputs) or not set(axes) <= {0, None}:
         raise BuildError(f"axes are 0 or None, one for each of {len(graph.inputs)} inputs")

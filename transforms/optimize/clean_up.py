@@ -26,6 +26,14 @@ def clean_up(
     elements are repeated or reshaped, which is right for graphs that are compiled, and not for
     those that are differentiated. With `stable` and level "fast" forms that overflow or cancel
     become others that do not, even where these take longer.
+
+    >>> graph = pg.trace(lambda x: -(-x) * (1.0 + 1.0), pg.spec(3))
+    >>> print(pg.transforms.clean_up(graph))
+    graph f(%x: f64[3]) {
+      %0: f64[3] = full(dtype=f64, shape=(3,), value=2.0)
+      %1: f64[3] = mul(%x, %0)
+      return %1
+    }
     """
     key = ("clean_up", math, last, stable)
     if graph.noted(key):

@@ -26,6 +26,15 @@ def fold_constants(graph: Graph) -> Graph:
     """Replace equations on constants by their results, computed as the interpreter does.
 
     Elementwise functions of uniform arrays stay uniform, whatever their size.
+
+    >>> graph = pg.trace(lambda x: x * pg.exp(pg.zeros(3)), pg.spec(3))
+    >>> print(pg.transforms.fold_constants(graph))
+    graph f(%x: f64[3]) {
+      %0: f64[3] = full(dtype=f64, shape=(3,), value=0.0)
+      %1: f64[3] = full(dtype=f64, shape=(3,), value=1.0)
+      %2: f64[3] = mul(%x, %1)
+      return %2
+    }
     """
     builder, moved = rebuild(graph)
     with builder, np.errstate(all="ignore"):

@@ -23,6 +23,18 @@ def join_products(graph: Graph) -> Graph:
     `a[:m] @ w` and `a[m:] @ w` are rows of `a @ w`; and `a.T @ b + c.T @ d`, where the sums of
     the products are shorter than the sides of the results, is the product of `a` above `c` with
     `b` above `d`. As real numbers both are the same; rounding differs.
+
+    >>> graph = pg.trace(lambda a, w: (a[:2] @ w, a[2:] @ w), pg.spec((4, 3)), pg.spec((3, 5)))
+    >>> print(pg.transforms.join_products(graph))
+    graph f(%a: f64[4,3], %w: f64[3,5]) {
+      %0: f64[2,3] = slice(%a, sizes=(2, 3), starts=(0, 0), steps=(1, 1))
+      %1: f64[4,3] = reshape(%a, shape=(4, 3))
+      %2: f64[4,5] = matmul(%1, %w)
+      %3: f64[2,5] = slice(%2, sizes=(2, 5), starts=(0, 0), steps=(1, 1))
+      %4: f64[2,3] = slice(%a, sizes=(2, 3), starts=(2, 0), steps=(1, 1))
+      %5: f64[2,5] = slice(%2, sizes=(2, 5), starts=(2, 0), steps=(1, 1))
+      return %3, %5
+    }
     """
     for treat in (_of_parts, _of_sums):
         graph = treat(graph)

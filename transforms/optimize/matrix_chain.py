@@ -20,6 +20,14 @@ def matrix_chain(graph: Graph) -> Graph:
 
     A chain is a tree of `matmul` whose inner results nothing else reads. As real numbers all
     orders give the same (Cormen et al., Introduction to Algorithms, 15.2); rounding differs.
+
+    >>> graph = pg.trace(lambda a, b, x: a @ b @ x, *[pg.spec((9, 9))] * 2, pg.spec((9, 1)))
+    >>> print(pg.transforms.matrix_chain(graph))
+    graph f(%a: f64[9,9], %b: f64[9,9], %x: f64[9,1]) {
+      %0: f64[9,1] = matmul(%b, %x)
+      %1: f64[9,1] = matmul(%a, %0)
+      return %1
+    }
     """
     chains, inner = _chains(graph)
     if not chains:

@@ -41,7 +41,7 @@ def spell_c(
     code: str = "",
     dtypes: Sequence[str] = ("float64", "float32"),
 ) -> None:
-    """Let native code have this C for `op`, which NumPy does in it otherwise.
+    """Generate this C for `op` in native code, which otherwise calls NumPy for it.
 
     Of an elementwise primitive `text` is an expression: `{0}`, `{1}` and so on stand for elements
     of the operands, `{T}` for the type of the result, `{f}` for the `f` at the end of functions of
@@ -58,6 +58,10 @@ def spell_c(
 
     Raises `BuildError` for a primitive that has C already, for a text that names operands, results
     or parameters that the primitive has not, and for what the compiler refuses, if there is one.
+
+    >>> from primgraph.extend import elementwise, spell_c
+    >>> leg = elementwise("leg", np.hypot, operands=2)
+    >>> spell_c(leg, "hypot{f}({0}, {1})")
     """
     if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")

@@ -22,7 +22,7 @@ from primgraph.operators.handle import Handle
 
 @checked_late
 def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """`function` along a curve: its value, and its derivatives along that, by Taylor mode.
+    """Return `function` along a curve: its value, and its derivatives along that, by Taylor mode.
 
     `primals` are the arguments, arrays, tensors or variables, and `series` has for each of them
     the list of its derivatives along the curve: first, second and so on, each of the shape of the
@@ -83,7 +83,7 @@ def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
 @checked_late
 @constant_in_no_grad
 def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
-    """`outputs`, and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
+    """Return `outputs`, and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
 
     `outputs` and `inputs` are variables or tensors, or sequences of them; `direction` has arrays,
     variables or tensors of the inputs' shapes, ones by default. Element k of the list is the k-th
@@ -117,7 +117,7 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
 @checked_late
 @constant_in_no_grad
 def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+    """Return the derivatives of `u` by the elements of `x`, as often by each as `orders` says.
 
     `u` and `x` are variables or tensors, or a function of one array and its argument. `x` has shape
     `(d,)`, or with `is_batched` `(B, d)`, whose samples are independent, as in
@@ -147,7 +147,7 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 @checked_late
 @constant_in_no_grad
 def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+    """Return the Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `pg.laplacian`. The
     result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has shape

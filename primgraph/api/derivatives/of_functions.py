@@ -280,7 +280,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """The function that gives what `function` returns, and its gradient, computed together.
+    """Return the function that gives what `function` returns, and its gradient, computed together.
 
     With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
 
@@ -320,7 +320,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """The function that gives all derivatives of `function`, by forward mode.
+    """Return the function that gives all derivatives of `function`, by forward mode.
 
     For an array returned and an argument that is one, an array with the axes of the first and then
     of the second; for containers, those of what is returned with those of the argument at each of
@@ -366,7 +366,7 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """The function that gives all derivatives of `function`, by reverse mode.
+    """Return the function that gives all derivatives of `function`, by reverse mode.
 
     As `jacfwd`, with one direction for each element returned.
 

@@ -31,7 +31,7 @@ def sparse_jacobian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """The elements of the Jacobian of `y` by `x` that may be other than zero, by few products.
+    """Return the elements of the Jacobian of `y` by `x` that may be nonzero, by few products.
 
     `y` and `x` are variables, or `y` is a function and `x` its argument or a sequence of its
     arguments: variables, tensors, or arrays, for which the function is compiled, once for each
@@ -80,7 +80,7 @@ def sparse_hessian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """The elements of the Hessian of `y`, one element, that may be other than zero.
+    """Return the elements of the Hessian of `y`, one element, that may be other than zero.
 
     As in `sparse_jacobian`, but that the matrix is symmetric, so that an element is known where its
     mirror image is. `method` says which columns may have one colour: "star", by which each element

@@ -22,7 +22,7 @@ from primgraph.sparsity.pattern import Pattern
 
 @checked_late
 def jacobian_sparsity(y: Any, x: Any) -> Pattern:
-    """Which derivatives of elements of `y` by elements of `x` may be other than zero.
+    """Return which derivatives of elements of `y` by elements of `x` may be other than zero.
 
     `y` is a function of arrays, and `x` its argument or a list or tuple of its arguments, of which
     only shapes and dtypes count: arrays, what `pg.spec` gives, or containers of these. Or `y` and
@@ -47,7 +47,7 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
 
 @checked_late
 def hessian_sparsity(y: Any, x: Any) -> Pattern:
-    """Which second derivatives of `y`, one element, by elements of `x` may be other than zero.
+    """Return which second derivatives of `y`, one element, by elements of `x` may be nonzero.
 
     The pattern has shape `(M, M)` and is symmetric; it is that of the Jacobian of the gradient, so
     that what is linear or only summed lets no elements meet. `y` and `x` are as in

@@ -16,15 +16,26 @@ tuple = builtins.tuple  # type: ignore[type-arg]
 
 
 def isinstance(value: Any, kind: Any) -> bool:
-    """Python's, for which what a function is called with is an array, or a float where it is one
-    number."""
+    """Return whether `value` is of that kind, where an argument of a traced function is an array.
+
+    An argument that is one number is a float, too.
+
+    >>> from primgraph.compat.autograd import builtins
+    >>> builtins.isinstance(np.ones(2), np.ndarray)
+    True
+    """
     if builtins.isinstance(value, kind):
         return True
     return builtins.isinstance(value, Handle) and issubclass(type(value), kind)
 
 
 def type(value: Any) -> Any:
-    """The class of a value: that of arrays, or of numbers, for what a function is called with."""
+    """Return the class of a value; for an argument of a traced function, that of arrays or numbers.
+
+    >>> from primgraph.compat.autograd import builtins
+    >>> builtins.type(pg.ones(2))
+    <class 'numpy.ndarray'>
+    """
     if not builtins.isinstance(value, Handle):
         return builtins.type(value)
     return np.ndarray if value.ndim else value.dtype.type

@@ -42,14 +42,25 @@ __all__ = [
 
 
 def make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
-    """The function that multiplies the Jacobian of `fun` at `x` from the left, and `fun(x)`."""
+    """Return the function that multiplies the Jacobian of `fun` at `x` from the left, and `fun(x)`.
+
+    >>> from primgraph.compat.autograd import make_vjp
+    >>> product, value = make_vjp(lambda x: x**2)(np.array([1.0, 2.0]))
+    >>> product(np.ones(2))
+    array([2., 4.])
+    """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
     return evaluated.vjp, evaluated.value()
 
 
 def make_jvp(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """The function that gives `fun(x)`, and the product of its Jacobian with a vector."""
+    """Return the function that computes `fun(x)` and the product of its Jacobian with a vector.
+
+    >>> from primgraph.compat.autograd import make_jvp
+    >>> make_jvp(lambda x: x**2)(np.array([1.0, 2.0]))(np.ones(2))
+    (array([1., 4.]), array([2., 4.]))
+    """
 
     def jvp(v: Any) -> tuple[Any, Any]:
         evaluated = Evaluated(fun, x)
@@ -217,7 +228,17 @@ class Primitive:
 
 
 def primitive(function: Callable[..., Any]) -> Primitive:
-    """Decorator: let a function be called on elements, its derivative being what rules say."""
+    """Decorate a function of arrays to make it a primitive, whose derivatives are given by rules.
+
+    >>> from primgraph.compat.autograd import grad
+    >>> from primgraph.compat.autograd.extend import defvjp, primitive
+    >>> @primitive
+    ... def logsumexp(x):
+    ...     return np.log(np.sum(np.exp(x)))
+    >>> defvjp(logsumexp, lambda ans, x: lambda g: g * np.exp(x - ans))
+    >>> grad(logsumexp)(np.zeros(2))
+    array([0.5, 0.5])
+    """
     return Primitive(function)
 
 

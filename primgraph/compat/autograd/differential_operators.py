@@ -57,10 +57,14 @@ class NotScalarOutput(NotScalarError, TypeError):
 
 @unary_to_nary
 def grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """
-    Returns a function which gives the gradient of `fun`, of one real number, by its argument at
-    position `argnum`, or a tuple of gradients for a tuple of positions. It takes what `fun` takes,
-    and each gradient is something like the argument.
+    """Return the function that computes the gradient of `fun`, whose result is one real number.
+
+    The gradient is by the argument at position `argnum`, or a tuple of gradients for a tuple of
+    positions. It takes the arguments of `fun`, and each gradient has the structure of the argument.
+
+    >>> from primgraph.compat.autograd import grad
+    >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
     """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
@@ -70,7 +74,12 @@ def grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
-    """A function that gives what `fun` gives, and its gradient, as SciPy's optimizers take them."""
+    """Return the function that computes the value and the gradient of `fun`, as for SciPy.
+
+    >>> from primgraph.compat.autograd import value_and_grad
+    >>> value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
     _of_one_number("value_and_grad", evaluated)
@@ -79,15 +88,26 @@ def value_and_grad(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
 
 @unary_to_nary
 def grad_and_aux(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
-    """A function that gives the gradient of the first of two results, and the second."""
+    """Return the function that computes the gradient of the first of two results, and the second.
+
+    >>> from primgraph.compat.autograd import grad_and_aux
+    >>> grad_and_aux(lambda x: (x**2, 3.0 * x))(2.0)
+    (np.float64(4.0), np.float64(6.0))
+    """
     evaluated = Evaluated(fun, x, has_aux=True)
     return evaluated.vjp(None), evaluated.value()[1]
 
 
 @unary_to_nary
 def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that gives the sums of the columns of the Jacobian: its diagonal, where all else
-    is zero."""
+    """Return the function that computes the sums of the columns of the Jacobian.
+
+    These are its diagonal if all other elements are zero.
+
+    >>> from primgraph.compat.autograd import elementwise_grad
+    >>> elementwise_grad(np.sin)(np.zeros(2))
+    array([1., 1.])
+    """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
     if any(r.dtype.kind == "c" for r in evaluated.results):
@@ -97,45 +117,82 @@ def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that gives the derivative along ones, by forward mode."""
+    """Return the function that computes the derivative along ones, by forward mode.
+
+    >>> from primgraph.compat.autograd import deriv
+    >>> deriv(lambda x: x**2)(3.0)
+    np.float64(6.0)
+    """
     return core.make_jvp(fun, x)(vspace(x).ones())[1]
 
 
 @unary_to_nary
 def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that gives all derivatives of an array by an array, with the axes of both."""
+    """Return the function that computes the Jacobian, with the axes of result and argument.
+
+    >>> from primgraph.compat.autograd import jacobian
+    >>> jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
     return Evaluated(fun, x).jacobian()
 
 
 @unary_to_nary
 def hessian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that gives the second derivatives."""
+    """Return the function that computes the second derivatives.
+
+    >>> from primgraph.compat.autograd import hessian
+    >>> hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
     return jacobian(jacobian(fun))(x)
 
 
 @unary_to_nary
 def holomorphic_grad(fun: Callable[[Any], Any], x: Any) -> Any:
-    """A function that gives the complex derivative of a holomorphic function."""
+    """Return the function that computes the complex derivative of a holomorphic function.
+
+    >>> from primgraph.compat.autograd import holomorphic_grad
+    >>> holomorphic_grad(lambda z: z**2)(1.0 + 2.0j)
+    np.complex128(2+4j)
+    """
     if not vspace(x).iscomplex:
         warnings.warn("Input to holomorphic_grad is not complex", stacklevel=2)
     return grad(lambda z: np.real(fun(z)))(x)
 
 
 def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
-    """`grad` by the argument of that name."""
+    """Return `grad` by the argument of that name.
+
+    >>> from primgraph.compat.autograd import grad_named
+    >>> grad_named(lambda x, y: x * y**2, "y")(3.0, 2.0)
+    np.float64(12.0)
+    """
     gradient: Callable[..., Any] = grad(fun, [*inspect.signature(fun).parameters].index(argname))
     return gradient
 
 
 @unary_to_nary
 def make_hvp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
-    """A function that gives the product with the Hessian at a point, as a function of the vector,
-    and the gradient there."""
+    """Return the function that computes, at a point, the Hessian-vector product and the gradient.
+
+    >>> from primgraph.compat.autograd import make_hvp
+    >>> product, gradient = make_hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    >>> product(np.ones(2))
+    array([ 6., 12.])
+    """
     return core.make_vjp(grad(fun), x)
 
 
 def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """A function of the arguments and a tensor, which gives the product of that and the Hessian."""
+    """Return the function of the arguments and a tensor that multiplies it with the Hessian.
+
+    >>> from primgraph.compat.autograd import hessian_tensor_product
+    >>> hessian_tensor_product(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.ones(2))
+    array([ 6., 12.])
+    """
     gradient = grad(fun, argnum)
 
     def along(*args: Any, **kwargs: Any) -> Any:
@@ -150,7 +207,12 @@ hessian_vector_product = hessian_tensor_product
 
 
 def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """A function of the arguments and a tensor, which gives that times the Jacobian."""
+    """Return the function of the arguments and a tensor that multiplies it with the Jacobian.
+
+    >>> from primgraph.compat.autograd import tensor_jacobian_product
+    >>> tensor_jacobian_product(lambda x: x**2)(np.array([1.0, 2.0]), np.ones(2))
+    array([2., 4.])
+    """
 
     def along(*args: Any, **kwargs: Any) -> Any:
         *given, tensor = args
@@ -165,7 +227,12 @@ vector_jacobian_product = tensor_jacobian_product
 
 @unary_to_nary
 def make_jvp_reversemode(fun: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
-    """A function that gives the product of the Jacobian with a vector."""
+    """Return the function that computes, at a point, the Jacobian-vector product.
+
+    >>> from primgraph.compat.autograd.differential_operators import make_jvp_reversemode
+    >>> make_jvp_reversemode(lambda x: x**2)(np.array([1.0, 2.0]))(np.ones(2))
+    array([2., 4.])
+    """
     return Evaluated(fun, x).jvp
 
 
@@ -176,9 +243,14 @@ def _half_square(x: Any) -> Any:
 def make_ggnvp(
     f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_argnum: int = 0
 ) -> Callable[..., Any]:
-    """A function that gives, at a point, the product of a vector with a Gauss-Newton matrix.
+    """Return the function that computes, at a point, the Gauss-Newton-vector product.
 
-    That of `g(f(x))` is the Jacobian of `f`, transposed, times the Hessian of `g` times the first.
+    The Gauss-Newton matrix of `g(f(x))` is `J.T @ H @ J`, with the Jacobian of `f` and the
+    Hessian of `g`.
+
+    >>> from primgraph.compat.autograd import make_ggnvp
+    >>> make_ggnvp(lambda x: x**2)(np.array([1.0, 2.0]))(np.ones(2))
+    array([ 4., 16.])
     """
 
     @unary_to_nary
@@ -192,7 +264,12 @@ def make_ggnvp(
 
 
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """A function that gives the gradients by all arguments at once, by their names."""
+    """Return the function that computes the gradients by all arguments, by name.
+
+    >>> from primgraph.compat.autograd import multigrad_dict
+    >>> multigrad_dict(lambda x, y: x * y)(2.0, 3.0)
+    {'x': np.float64(3.0), 'y': np.float64(2.0)}
+    """
     signature = inspect.signature(fun)
 
     def gradients(*args: Any, **kwargs: Any) -> dict[str, Any]:

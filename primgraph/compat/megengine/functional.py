@@ -227,17 +227,33 @@ sub = _binary(pg.subtract, "sub")
 
 
 def clip(x: Any, lower: Any = None, upper: Any = None) -> Any:
-    """Elements limited to an interval."""
+    """Limit elements to an interval.
+
+    >>> F = megengine.functional
+    >>> F.clip(F.arange(4), 1.0, 2.0)
+    tensor([1., 1., 2., 2.], dtype=float32)
+    """
     return pg.clip(x, lower, upper)
 
 
 def where(mask: Any, x: Any, y: Any) -> Any:
-    """`x` where the mask holds, `y` elsewhere."""
+    """Choose elements of `x` where the mask is true, and of `y` elsewhere.
+
+    >>> F = megengine.functional
+    >>> x = F.arange(3)
+    >>> F.where(x > 1, x, F.zeros(3))
+    tensor([0., 0., 2.], dtype=float32)
+    """
     return pg.where(mask, x, y)
 
 
 def matmul(inp1: Any, inp2: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    """Matrix product; a flag exchanges the last two axes of its factor."""
+    """Multiply matrices; a flag transposes the last two axes of its factor.
+
+    >>> F = megengine.functional
+    >>> F.matmul(F.ones((2, 3)), F.ones((4, 3)), transpose_b=True).shape
+    (2, 4)
+    """
     left = pg.swapaxes(inp1, -1, -2) if transpose_a else inp1
     return pg.matmul(left, pg.swapaxes(inp2, -1, -2) if transpose_b else inp2)
 
@@ -246,40 +262,78 @@ def matmul(inp1: Any, inp2: Any, transpose_a: bool = False, transpose_b: bool = 
 
 
 def zeros(shape: Any, *, dtype: Any = "float32") -> Tensor:
-    """Zeros."""
+    """Return a tensor of zeros.
+
+    >>> F = megengine.functional
+    >>> F.zeros((2, 3))
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]], dtype=float32)
+    """
     return Tensor(np.zeros(shape, dtype))
 
 
 def ones(shape: Any, *, dtype: Any = "float32") -> Tensor:
-    """Ones."""
+    """Return a tensor of ones.
+
+    >>> F = megengine.functional
+    >>> F.ones((2, 3))
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]], dtype=float32)
+    """
     return Tensor(np.ones(shape, dtype))
 
 
 def full(shape: Any, value: float, *, dtype: Any = "float32") -> Tensor:
-    """`value` at every place."""
+    """Return a tensor with all elements equal to `value`.
+
+    >>> F = megengine.functional
+    >>> F.full((2,), 0.5)
+    tensor([0.5, 0.5], dtype=float32)
+    """
     return Tensor(np.full(shape, value, dtype))
 
 
 def full_like(inp: Any, value: float) -> Any:
-    """`value` at every place of the shape of `inp`."""
+    """Return a tensor of the shape of `inp` with all elements equal to `value`.
+
+    >>> F = megengine.functional
+    >>> F.full_like(F.ones(2), 0.5)
+    tensor([0.5, 0.5], dtype=float32)
+    """
     return pg.full_like(inp, value)
 
 
 def arange(
     start: float, stop: float | None = None, step: float = 1, *, dtype: Any = "float32"
 ) -> Tensor:
-    """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart."""
+    """Return numbers from `start` (0 without a `stop`) up to but excluding `stop`, `step` apart.
+
+    >>> F = megengine.functional
+    >>> F.arange(1, 7, 2)
+    tensor([1., 3., 5.], dtype=float32)
+    """
     first, last = (0, start) if stop is None else (start, stop)
     return Tensor(np.arange(first, last, step).astype(dtype))
 
 
 def linspace(start: float, stop: float, num: int, *, dtype: Any = "float32") -> Tensor:
-    """`num` numbers from `start` to `stop`, evenly spaced."""
+    """Return `num` evenly spaced numbers from `start` to `stop`.
+
+    >>> F = megengine.functional
+    >>> F.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     return Tensor(np.linspace(start, stop, num).astype(dtype))
 
 
 def eye(N: int, M: int | None = None, *, dtype: Any = "float32") -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Return a matrix with ones on the diagonal, and zeros elsewhere.
+
+    >>> F = megengine.functional
+    >>> F.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]], dtype=float32)
+    """
     return Tensor(np.eye(N, M, dtype=dtype))
 
 
@@ -287,27 +341,53 @@ def eye(N: int, M: int | None = None, *, dtype: Any = "float32") -> Tensor:
 
 
 def concat(inps: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays one after the other along `axis`."""
+    """Join arrays along `axis`.
+
+    >>> F = megengine.functional
+    >>> F.concat([F.zeros(1), F.ones(2)])
+    tensor([0., 1., 1.], dtype=float32)
+    """
     return pg.concatenate(inps, axis)
 
 
 def stack(inps: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+    """Stack arrays of one shape along a new axis.
+
+    >>> F = megengine.functional
+    >>> F.stack([F.zeros(2), F.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]], dtype=float32)
+    """
     return pg.stack(inps, axis)
 
 
 def split(inp: Any, nsplits_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Parts along `axis`: so many equal ones, or parts that end at these positions."""
+    """Split along `axis` into equal parts, or into parts that end at these positions.
+
+    >>> F = megengine.functional
+    >>> [part.tolist() for part in F.split(F.arange(4), 2)]
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
     return list(pg.split(inp, nsplits_or_sections, axis))
 
 
 def transpose(inp: Any, pattern: Sequence[int]) -> Any:
-    """Axis `i` of the result is axis `pattern[i]` of `inp`."""
+    """Permute the axes: axis `i` of the result is axis `pattern[i]` of `inp`.
+
+    >>> F = megengine.functional
+    >>> F.transpose(F.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return pg.transpose(inp, pattern)
 
 
 def flatten(inp: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
-    """The axes from `start_axis` to `end_axis` as one."""
+    """Merge the axes from `start_axis` to `end_axis` into one.
+
+    >>> F = megengine.functional
+    >>> F.flatten(F.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
     shape = inp.shape
     first, last = as_axis(start_axis, len(shape)), as_axis(end_axis, len(shape))
     middle = product(shape[first : last + 1])
@@ -315,12 +395,23 @@ def flatten(inp: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
 
 
 def gather(inp: Any, axis: int, index: Any) -> Any:
-    """One element along `axis` for each of `index`."""
+    """Take one element along `axis` for each of `index`.
+
+    >>> F = megengine.functional
+    >>> F.gather(F.arange(3), 0, megengine.tensor([2, 0]))
+    tensor([2., 0.], dtype=float32)
+    """
     return pg.take_along_axis(inp, index, axis)
 
 
 def one_hot(inp: Any, num_classes: int) -> Any:
-    """Integers as rows with a one at their position."""
+    """Encode integers as rows with a one at their position.
+
+    >>> F = megengine.functional
+    >>> F.one_hot(megengine.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]], dtype=int32)
+    """
     return pg.one_hot(inp, num_classes, inp.dtype)
 
 
@@ -328,29 +419,54 @@ def one_hot(inp: Any, num_classes: int) -> Any:
 
 
 def linear(inp: Any, weight: Any, bias: Any = None) -> Any:
-    """`inp @ weight.T + bias`: the weight is of shape (out_features, in_features)."""
+    """Compute `inp @ weight.T + bias`: the weight has shape (out_features, in_features).
+
+    >>> F = megengine.functional
+    >>> F.linear(F.ones((1, 2)), F.ones((3, 2)), F.ones(3))
+    tensor([[3., 3., 3.]], dtype=float32)
+    """
     return pg.linear(inp, pg.transpose(weight), bias)
 
 
 def softmax(inp: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`exp(inp) / sum(exp(inp))` along `axis`: by default 0 with 0, 1 or 3 axes, or else 1."""
+    """Compute `exp(inp) / sum(exp(inp))` along `axis`: by default 0 for 0, 1 or 3 axes, else 1.
+
+    >>> F = megengine.functional
+    >>> F.softmax(F.zeros(2))
+    tensor([0.5, 0.5], dtype=float32)
+    """
     if axis is None:
         axis = 0 if inp.ndim in (0, 1, 3) else 1
     return pg.softmax(inp, axis)
 
 
 def dropout(inp: Any, drop_prob: float, training: bool = True) -> Any:
-    """Elements set to zero with that probability, the others made larger, in training."""
+    """Set elements to zero with that probability, and scale the others, in training.
+
+    >>> F = megengine.functional
+    >>> F.dropout(F.ones(3), 0.5, training=False)
+    tensor([1., 1., 1.], dtype=float32)
+    """
     return pg.dropout(inp, next_key(), drop_prob, training=training)
 
 
 def square_loss(pred: Any, label: Any, reduction: str = "mean") -> Any:
-    """Squared difference; the mean over all elements, their sum, or none of both."""
+    """Compute the squared difference: its mean over all elements, its sum, or neither.
+
+    >>> F = megengine.functional
+    >>> F.square_loss(F.zeros(2), F.full(2, 3.0))
+    tensor(9., dtype=float32)
+    """
     return pg.mse_loss(pred, label, reduction)
 
 
 def l1_loss(pred: Any, label: Any, reduction: str = "mean") -> Any:
-    """Absolute difference; the mean over all elements, their sum, or none of both."""
+    """Compute the absolute difference: its mean over all elements, its sum, or neither.
+
+    >>> F = megengine.functional
+    >>> F.l1_loss(F.zeros(2), F.full(2, 3.0))
+    tensor(3., dtype=float32)
+    """
     return pg.l1_loss(pred, label, reduction)
 
 
@@ -362,7 +478,12 @@ def cross_entropy(
     label_smooth: float = 0.0,
     reduction: str = "mean",
 ) -> Any:
-    """Of logits, or of probabilities, along `axis`, against positions."""
+    """Compute the cross entropy of logits, or of probabilities, along `axis`, for class indices.
+
+    >>> F = megengine.functional
+    >>> F.cross_entropy(F.zeros((1, 2)), megengine.tensor([1]))
+    tensor(0.6931472, dtype=float32)
+    """
     if label_smooth:
         raise OptionError(f"cross_entropy: label_smooth={label_smooth!r:.60} is not supported")
     return pg.cross_entropy(pred if with_logits else pg.log(pred), label, axis, reduction)
@@ -371,7 +492,12 @@ def cross_entropy(
 def binary_cross_entropy(
     pred: Any, label: Any, with_logits: bool = True, reduction: str = "mean"
 ) -> Any:
-    """Of logits, or of probabilities, against labels between 0 and 1."""
+    """Compute the cross entropy of logits, or of probabilities, for labels between 0 and 1.
+
+    >>> F = megengine.functional
+    >>> F.binary_cross_entropy(F.zeros(2), F.ones(2))
+    tensor(0.6931472, dtype=float32)
+    """
     if with_logits:
         return pg.binary_cross_entropy_with_logits(pred, label, reduction)
     return pg.binary_cross_entropy(pred, label, reduction)

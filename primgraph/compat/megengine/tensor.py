@@ -85,5 +85,9 @@ def _made(data: Any, dtype: Any) -> Node:
 
 
 def tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
-    """A tensor of the elements of `data`, which are copied."""
+    """Return a tensor with copies of the elements of `data`.
+
+    >>> megengine.tensor([1.0, 2.0])
+    tensor([1., 2.], dtype=float32)
+    """
     return Tensor(data, dtype)

@@ -11,9 +11,12 @@ _default_dtype: list[DType] = [FLOAT32]
 
 
 def get_default_dtype() -> str:
-    """The name of the dtype of what is declared without one: float32, as Paddle has it.
+    """Return the name of the dtype of arrays declared without one, initially float32 as in Paddle.
 
-    It is apart from primgraph's own default dtype, which stays what it is.
+    It is separate from primgraph's own default dtype, which does not change.
+
+    >>> paddle.get_default_dtype()
+    'float32'
     """
     return _default_dtype[0].name
 
@@ -22,6 +25,11 @@ def set_default_dtype(d: Any) -> None:
     """Set the dtype of what is declared through this package without one.
 
     Raises `DTypeError` for anything but a float dtype.
+
+    >>> paddle.set_default_dtype("float64")
+    >>> paddle.ones([2]).dtype
+    dtype('float64')
+    >>> paddle.set_default_dtype("float32")
     """
     found = as_dtype(d)
     if found.kind != "f":

@@ -26,12 +26,16 @@ def grad(
     allow_unused: bool = False,
     no_grad_vars: Any = None,
 ) -> list[Any]:
-    """`pg.grad`, always as a list; an unused input is an error unless `allow_unused`.
+    """Return the gradients of `pg.grad` as a list; an unused input needs `allow_unused`.
 
     Seeds are ones by default, for any shape. What tensors were computed from is dropped unless
     `retain_graph`, which is `create_graph` by default, and `create_graph` lets their gradients be
     differentiated; for variables of programs the two make no difference. Raises `OptionError`, a
     ValueError, for `only_inputs` False, as Paddle does.
+
+    >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    >>> paddle.grad(paddle.sum(x * x), x)
+    [tensor([2., 4.], dtype=float32)]
     """
     refused("grad", only_inputs=None if only_inputs else "False")
     if _are_tensors(outputs):

@@ -82,9 +82,12 @@ stand_ins[Tensor] = Variable
 def to_tensor(
     data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
 ) -> Tensor:
-    """A tensor of the elements of `data`, which are copied.
+    """Return a tensor with copies of the elements of `data`.
 
-    Python's floats are of the default dtype. Derivatives go through it with `stop_gradient` False.
+    Python floats take the default dtype. Gradients are computed for it if `stop_gradient` is False.
+
+    >>> paddle.to_tensor([1.0, 2.0])
+    tensor([1., 2.], dtype=float32)
     """
     if place is not None and not isinstance(place, CPUPlace) and str(place) != "cpu":
         raise ArgumentError(

@@ -89,17 +89,31 @@ def enable_static() -> None:
 
     What is computed with variables is built into their program in either mode, and what is
     computed with tensors is computed: the mode says what is made from nothing.
+
+    >>> paddle.enable_static()
+    >>> paddle.in_dynamic_mode()
+    False
+    >>> paddle.disable_static()
     """
     _is_static[0] = True
 
 
 def disable_static(place: Any = None) -> None:
-    """Compute eagerly from now on, as it is at first."""
+    """Compute eagerly from now on, which is the initial mode.
+
+    >>> paddle.disable_static()
+    >>> paddle.ones([2])
+    tensor([1., 1.], dtype=float32)
+    """
     _is_static[0] = False
 
 
 def in_dynamic_mode() -> bool:
-    """Whether what is made from nothing, outside of programs, are tensors."""
+    """Return whether functions of no arrays, called outside of programs, return tensors.
+
+    >>> paddle.in_dynamic_mode()
+    True
+    """
     return not _is_static[0]
 
 
@@ -107,7 +121,13 @@ def in_dynamic_mode() -> bool:
 def seed(seed: int) -> None:
     """Set the `random_seed` of the program being built, as each program has its own.
 
-    In dynamic mode, outside of programs, that of the random numbers of tensors.
+    In dynamic mode, outside of programs, set the seed for random tensors.
+
+    >>> paddle.seed(0)
+    >>> first = paddle.rand([2])
+    >>> paddle.seed(0)
+    >>> bool(paddle.max(paddle.abs(first - paddle.rand([2]))) == 0.0)
+    True
     """
     if builds_program():
         current_program().random_seed = seed
@@ -134,7 +154,7 @@ class CPUPlace:
 
 @dataclass(frozen=True, slots=True)
 class ParamAttr:
-    """How a parameter is made: its name and the rule for its first value.
+    """Attributes of a parameter: its name and the rule for its first value.
 
     With `trainable` False optimizers leave it alone. Raises `OptionError` for a learning rate or a
     regularizer of its own, which there are not; the last two make no difference here.
@@ -179,7 +199,13 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
 ) -> Any:
-    """`pg.create_parameter` with the name and initializer of `attr`, if it has any."""
+    """Create a parameter as `pg.create_parameter`, with the name and initializer of `attr`, if any.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()):
+    ...     w = paddle.create_parameter([2], "float32", attr=paddle.ParamAttr(name="w"))
+    >>> w.name
+    'w'
+    """
     given, rule = named_and_initialized(attr, default_initializer)
     made = _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)
     if isinstance(attr, ParamAttr) and not attr.trainable:

@@ -46,10 +46,15 @@ __all__ = [
 
 @paddles
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
-    """`pg.data`; the dtype is this package's default one, float32 at first, unless given.
+    """Declare an input as `pg.data` does, by default of the default dtype of this package.
 
     None and -1 are known when arrays are fed. On axis 0 they stand for the batch, which is one size
     in the whole program; on other axes for one of their own.
+
+    >>> with paddle.static.program_guard(paddle.static.Program()):
+    ...     x = paddle.static.data("x", [None, 3])
+    >>> x.dtype
+    dtype('float32')
     """
     refused("data", lod_level=lod_level or None)
     if isinstance(shape, list | tuple) and shape and shape[0] in (None, -1):
@@ -58,7 +63,13 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
 
 
 def default_main_program() -> Program:
-    """The program that is being built, which is what an executor runs unless told otherwise."""
+    """Return the program being built, which executors run if none is given.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     paddle.static.default_main_program() is program
+    True
+    """
     return current_program()
 
 
@@ -66,7 +77,14 @@ def default_main_program() -> Program:
 def program_guard(
     main_program: Program, startup_program: Program | None = None
 ) -> Iterator[Program]:
-    """`pg.program_guard`: build into `main_program`, initialised by `startup_program`."""
+    """Build into `main_program`, initialized by `startup_program`, as `pg.program_guard` does.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [3])
+    >>> [v.name for v in program.inputs.values()]
+    ['x']
+    """
     with _program_guard(main_program, startup_program):
         yield main_program
 
@@ -79,7 +97,15 @@ def gradients(
     target_gradients: Seeds = None,
     no_grad_set: Collection[Variable | str] | None = None,
 ) -> list[Variable | None]:
-    """`pg.grad`, always as a list; what `no_grad_set` has is constant."""
+    """Return the gradients of `pg.grad` as a list; variables in `no_grad_set` are constant.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     (dx,) = paddle.static.gradients(paddle.sum(x * x), x)
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [dx])
+    [array([2., 4.], dtype=float32)]
+    """
     listed = [inputs] if isinstance(inputs, Variable) else inputs
     first = targets if isinstance(targets, Variable) else next(iter(targets), None)
     constant = variables_named(first, no_grad_set)
@@ -96,10 +122,16 @@ def append_backward(
     checkpoints: None = None,
     distop_context: None = None,
 ) -> list[tuple[Variable, Variable]]:
-    """Pairs of a parameter that `loss` depends on and its gradient.
+    """Return pairs of a parameter that `loss` depends on and its gradient.
 
-    `parameter_list` are all trainable parameters unless given. Raises `OptionError` for callbacks,
-    checkpoints and contexts of several machines, which there are not.
+    `parameter_list` defaults to all trainable parameters. Raises `OptionError` for callbacks,
+    checkpoints and contexts of several machines, which are not supported.
+
+    >>> with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+    ...     w = paddle.create_parameter([2], "float32", name="w")
+    ...     pairs = paddle.static.append_backward(paddle.sum(w * w))
+    >>> [parameter.name for parameter, gradient in pairs]
+    ['w']
     """
     refused(
         "append_backward",

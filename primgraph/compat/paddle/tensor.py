@@ -80,7 +80,11 @@ subtract = _binary(pg.subtract, "subtract")
 
 @paddles
 def add_n(inputs: Any, name: Name = None) -> Variable:
-    """Sum of an array, or of all arrays in a list."""
+    """Add all arrays in a list; the sum of a single array is the array.
+
+    >>> paddle.add_n([paddle.ones([2]), paddle.ones([2])])
+    tensor([2., 2.], dtype=float32)
+    """
     return pg.add_n([inputs] if isinstance(inputs, Variable) else inputs)
 
 
@@ -92,7 +96,11 @@ def arange(
     dtype: Any = None,
     name: Name = None,
 ) -> Variable:
-    """Numbers from `start` (0 if there is no `end`) up to but without `end`, `step` apart."""
+    """Return numbers from `start` (0 without an `end`) up to but excluding `end`, `step` apart.
+
+    >>> paddle.arange(1, 7, 2)
+    tensor([1, 3, 5], dtype=int64)
+    """
     first, last = (0, start) if end is None else (start, end)
     floats = any(isinstance(n, float) for n in (first, last, step))
     wanted = dtype_or_default(None) if dtype is None and floats else dtype
@@ -101,26 +109,43 @@ def arange(
 
 @paddles
 def assign(x: ArrayLike, output: None = None) -> Variable:
-    """`x` itself, as a handle. There is no `output`, as values never change."""
+    """Return `x` itself, as a handle. There is no `output`, as values never change.
+
+    >>> paddle.assign([1.0, 2.0])
+    tensor([1., 2.])
+    """
     refused("assign", output=output)
     return pg.assign(x)
 
 
 @paddles
 def broadcast_to(x: ArrayLike, shape: Any, name: Name = None) -> Variable:
-    """`x` repeated along new leading axes and along axes of extent one."""
+    """Repeat `x` along new leading axes and along axes of size one.
+
+    >>> paddle.broadcast_to(paddle.to_tensor([1.0, 2.0]), [2, 2])
+    tensor([[1., 2.],
+            [1., 2.]], dtype=float32)
+    """
     return pg.broadcast_to(x, shape)
 
 
 @paddles
 def cast(x: ArrayLike, dtype: Any) -> Variable:
-    """The same numbers in another dtype."""
+    """Convert to another dtype.
+
+    >>> paddle.cast(paddle.to_tensor([1.5, 2.5]), "int64")
+    tensor([1, 2], dtype=int64)
+    """
     return pg.cast(x, dtype)
 
 
 @paddles
 def concat(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
-    """The arrays in `x` one after the other along `axis`."""
+    """Join the arrays in `x` along `axis`.
+
+    >>> paddle.concat([paddle.ones([1]), paddle.zeros([2])])
+    tensor([1., 0., 0.], dtype=float32)
+    """
     return pg.concat(x, axis)
 
 
@@ -128,13 +153,22 @@ def concat(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable
 def eye(
     num_rows: int, num_columns: int | None = None, dtype: Any = None, name: Name = None
 ) -> Variable:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Return a matrix with ones on the diagonal, and zeros elsewhere.
+
+    >>> paddle.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]], dtype=float32)
+    """
     return as_paddles(pg.eye(num_rows, num_columns, dtype=dtype_or_default(dtype)))
 
 
 @paddles
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
-    """An array of that shape with all elements equal to `fill_value`."""
+    """Return an array of that shape with all elements equal to `fill_value`.
+
+    >>> paddle.full([2], 0.5)
+    tensor([0.5, 0.5], dtype=float32)
+    """
     return as_paddles(pg.full(shape, fill_value, dtype_or_default(dtype)))
 
 
@@ -142,19 +176,31 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None
 def full_like(
     x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, name: Name = None
 ) -> Variable:
-    """An array of the shape of `x` with all elements equal to `fill_value`."""
+    """Return an array of the shape of `x` with all elements equal to `fill_value`.
+
+    >>> paddle.full_like(paddle.ones([2]), 0.5)
+    tensor([0.5, 0.5], dtype=float32)
+    """
     return pg.full_like(x, fill_value, dtype)
 
 
 @paddles
 def gather(x: ArrayLike, index: ArrayLike, axis: int | None = None, name: Name = None) -> Variable:
-    """The slices of `x` at positions `index` along `axis`, by default the first."""
+    """Take the slices of `x` at positions `index` along `axis`, by default the first.
+
+    >>> paddle.gather(paddle.to_tensor([5.0, 6.0, 7.0]), paddle.to_tensor([2, 0]))
+    tensor([7., 5.], dtype=float32)
+    """
     return pg.gather(x, index, 0 if axis is None else axis)
 
 
 @paddles
 def index_select(x: ArrayLike, index: ArrayLike, axis: int = 0, name: Name = None) -> Variable:
-    """The slices of `x` at positions `index` along `axis`."""
+    """Take the slices of `x` at positions `index` along `axis`.
+
+    >>> paddle.index_select(paddle.to_tensor([[1.0, 2.0]]), paddle.to_tensor([1]), axis=1)
+    tensor([[2.]], dtype=float32)
+    """
     return pg.gather(x, index, axis)
 
 
@@ -162,7 +208,11 @@ def index_select(x: ArrayLike, index: ArrayLike, axis: int = 0, name: Name = Non
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int, dtype: Any = None, name: Name = None
 ) -> Variable:
-    """`num` numbers from `start` to `stop`, evenly spaced."""
+    """Return `num` evenly spaced numbers from `start` to `stop`.
+
+    >>> paddle.linspace(0.0, 1.0, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     return as_paddles(pg.linspace(start, stop, num, dtype=dtype_or_default(dtype)))
 
 
@@ -174,7 +224,11 @@ def matmul(
     transpose_y: bool = False,
     name: Name = None,
 ) -> Variable:
-    """Matrix product; a flag exchanges the last two axes of its factor, if it has two."""
+    """Multiply matrices; a flag transposes the last two axes of its factor, if it has two.
+
+    >>> paddle.matmul(paddle.ones([2, 3]), paddle.ones([4, 3]), transpose_y=True).shape
+    (2, 4)
+    """
     return pg.matmul(_turned(x, transpose_x), _turned(y, transpose_y))
 
 
@@ -188,19 +242,31 @@ def _shape(x: ArrayLike) -> tuple[int, ...]:
 
 @paddles
 def max(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
-    """Largest element over `axis`, or of all."""
+    """Return the largest element over `axis`, or of all.
+
+    >>> paddle.max(paddle.to_tensor([[1.0, 5.0], [3.0, 4.0]]), axis=1)
+    tensor([5., 4.], dtype=float32)
+    """
     return pg.max(x, axis, keepdim)
 
 
 @paddles
 def mean(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
-    """Arithmetic mean over `axis`, or of all."""
+    """Compute the arithmetic mean over `axis`, or of all.
+
+    >>> paddle.mean(paddle.to_tensor([[1.0, 5.0], [3.0, 4.0]]), axis=0)
+    tensor([2. , 4.5], dtype=float32)
+    """
     return pg.mean(x, axis, keepdim)
 
 
 @paddles
 def min(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
-    """Smallest element over `axis`, or of all."""
+    """Return the smallest element over `axis`, or of all.
+
+    >>> paddle.min(paddle.to_tensor([[1.0, 5.0], [3.0, 4.0]]), axis=1)
+    tensor([1., 3.], dtype=float32)
+    """
     return pg.min(x, axis, keepdim)
 
 
@@ -212,7 +278,14 @@ def norm(
     keepdim: bool = False,
     name: Name = None,
 ) -> Variable:
-    """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity; None and "fro" mean 2."""
+    """Compute the norm over `axis`, or of all elements.
+
+    `p` is 1, 2 or infinity; None and "fro" mean 2. Raises `ArgumentError` for another `p` than 2
+    over several axes.
+
+    >>> paddle.norm(paddle.to_tensor([3.0, 4.0]))
+    tensor(5., dtype=float32)
+    """
     order = None if p in (None, "fro", 2) else p
     if axis is not None or order is None:
         if order is not None and isinstance(axis, list | tuple) and len(axis) > 1:
@@ -226,31 +299,51 @@ def norm(
 
 @paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
-    """Ones, of the default dtype unless `dtype` is given."""
+    """Return an array of ones, of the default dtype unless `dtype` is given.
+
+    >>> paddle.ones([2])
+    tensor([1., 1.], dtype=float32)
+    """
     return as_paddles(pg.ones(shape, dtype_or_default(dtype)))
 
 
 @paddles
 def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
-    """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
+    """Return an array of ones of the shape of `x`, and of its dtype unless `dtype` is given.
+
+    >>> paddle.ones_like(paddle.arange(3))
+    tensor([1, 1, 1], dtype=int64)
+    """
     return pg.ones_like(x, dtype)
 
 
 @paddles
 def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
-    """Uniform numbers between 0 and 1, other ones at each call and at each run."""
+    """Return uniform numbers between 0 and 1, new ones at each call and at each run.
+
+    >>> paddle.rand([2, 3]).shape
+    (2, 3)
+    """
     return as_paddles(pg.uniform(new_key(), shape, 0.0, 1.0, dtype_or_default(dtype)))
 
 
 @paddles
 def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
-    """Normal numbers of mean 0 and variance 1, other ones at each call and at each run."""
+    """Return normal numbers of mean 0 and variance 1, new ones at each call and at each run.
+
+    >>> paddle.randn([2, 3]).shape
+    (2, 3)
+    """
     return as_paddles(pg.normal(new_key(), shape, dtype_or_default(dtype)))
 
 
 @paddles
 def reshape(x: ArrayLike, shape: Sequence[int], name: Name = None) -> Variable:
-    """The elements in another shape: an extent 0 stands for that of `x`, one -1 for the rest."""
+    """Return the elements in another shape: 0 keeps a size of `x`, and one -1 stands for the rest.
+
+    >>> paddle.reshape(paddle.ones([2, 6]), [0, 3, -1]).shape
+    (2, 3, 2)
+    """
     known = _shape(x)
     kept = [known[i] if n == 0 and i < len(known) else n for i, n in enumerate(shape)]
     return pg.reshape(x, kept)
@@ -265,10 +358,13 @@ def scale(
     act: str | None = None,
     name: Name = None,
 ) -> Variable:
-    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False; `act` of it.
+    """Compute `scale * x + bias`, or `scale * (x + bias)` if `bias_after_scale` is False.
 
-    `act` is the name of a function of one array: relu, sigmoid, tanh and others. Raises
-    `ArgumentError` for a name that is none.
+    `act` is the name of a function to apply: relu, sigmoid, tanh and others. Raises
+    `ArgumentError` for an unknown name.
+
+    >>> paddle.scale(paddle.to_tensor([1.0, 2.0]), 2.0, bias=-3.0, act="relu")
+    tensor([0., 1.], dtype=float32)
     """
     result = pg.scale(x, scale, bias, bias_after_scale)
     if act is None:
@@ -304,7 +400,11 @@ _ACTIVATIONS: dict[str, Callable[[Any], Variable]] = {
 def slice(
     input: ArrayLike, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
 ) -> Variable:
-    """`input` with the slice `starts[i]:ends[i]` taken along `axes[i]`, for all i."""
+    """Take the slice `starts[i]:ends[i]` along `axes[i]`, for all i.
+
+    >>> paddle.slice(paddle.arange(6), [0], [1], [4])
+    tensor([1, 2, 3], dtype=int64)
+    """
     return pg.strided_slice(input, axes, starts, ends)
 
 
@@ -312,9 +412,12 @@ def slice(
 def split(
     x: ArrayLike, num_or_sections: int | Sequence[int], axis: int = 0, name: Name = None
 ) -> list[Variable]:
-    """Parts of `x` along `axis`: as many equal ones, or of these extents; one -1 is the rest.
+    """Split `x` along `axis` into equal parts, or into parts of these sizes; one -1 is the rest.
 
     Raises `ShapeError` if the parts do not add up to the whole.
+
+    >>> paddle.split(paddle.arange(5), [2, -1])
+    [tensor([0, 1], dtype=int64), tensor([2, 3, 4], dtype=int64)]
     """
     if not isinstance(num_or_sections, Sequence):
         return pg.split(x, num_or_sections, axis)
@@ -329,7 +432,12 @@ def split(
 
 @paddles
 def stack(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
-    """Arrays of one shape along a new axis."""
+    """Stack arrays of one shape along a new axis.
+
+    >>> paddle.stack([paddle.zeros([2]), paddle.ones([2])])
+    tensor([[0., 0.],
+            [1., 1.]], dtype=float32)
+    """
     return pg.stack(x, axis)
 
 
@@ -342,7 +450,11 @@ def strided_slice(
     strides: Sequence[int],
     name: Name = None,
 ) -> Variable:
-    """`x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i."""
+    """Take the slice `starts[i]:ends[i]:strides[i]` along `axes[i]`, for all i.
+
+    >>> paddle.strided_slice(paddle.arange(6), [0], [1], [6], [2])
+    tensor([1, 3, 5], dtype=int64)
+    """
     return pg.strided_slice(x, axes, starts, ends, strides)
 
 
@@ -354,13 +466,21 @@ def sum(
     keepdim: bool = False,
     name: Name = None,
 ) -> Variable:
-    """Sum over `axis`, or over all axes."""
+    """Compute the sum over `axis`, or over all axes.
+
+    >>> paddle.sum(paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    tensor([4., 6.], dtype=float32)
+    """
     return pg.sum(x, axis, keepdim, dtype=dtype)
 
 
 @paddles
 def transpose(x: ArrayLike, perm: Sequence[int], name: Name = None) -> Variable:
-    """Axis `i` of the result is axis `perm[i]` of `x`."""
+    """Permute the axes: axis `i` of the result is axis `perm[i]` of `x`.
+
+    >>> paddle.transpose(paddle.ones([2, 3, 4]), [2, 0, 1]).shape
+    (4, 2, 3)
+    """
     return pg.transpose(x, perm)
 
 
@@ -373,9 +493,12 @@ def uniform(
     seed: int = 0,
     name: Name = None,
 ) -> Variable:
-    """Uniform numbers between `min` and `max`, other ones at each call and at each run.
+    """Return uniform numbers between `min` and `max`, new ones at each call and at each run.
 
-    With a `seed` other than 0 they are those of the seed, the same at each run.
+    With a `seed` other than 0 they depend on the seed only, and are the same at each run.
+
+    >>> paddle.uniform([2, 3], min=0.0).shape
+    (2, 3)
     """
     key = new_key() if seed == 0 else seed
     return as_paddles(pg.uniform(key, shape, min, max, dtype_or_default(dtype)))
@@ -388,10 +511,14 @@ def where(
     y: ArrayLike | None = None,
     name: Name = None,
 ) -> Variable:
-    """`x` where the condition holds, `y` elsewhere.
+    """Choose elements of `x` where the condition is true, and of `y` elsewhere.
 
-    Raises `ArgumentError` without both: how many places there are where it holds depends on
-    numbers, and shapes are fixed.
+    Raises `ArgumentError` without both: the number of positions where it is true depends on
+    elements, and shapes are fixed.
+
+    >>> x = paddle.to_tensor([-1.0, 2.0])
+    >>> paddle.where(x > 0.0, x, paddle.zeros([2]))
+    tensor([0., 2.], dtype=float32)
     """
     if x is None or y is None:
         raise ArgumentError(
@@ -403,13 +530,21 @@ def where(
 
 @paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
-    """Zeros, of the default dtype unless `dtype` is given."""
+    """Return an array of zeros, of the default dtype unless `dtype` is given.
+
+    >>> paddle.zeros([2])
+    tensor([0., 0.], dtype=float32)
+    """
     return as_paddles(pg.zeros(shape, dtype_or_default(dtype)))
 
 
 @paddles
 def zeros_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
-    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
+    """Return an array of zeros of the shape of `x`, and of its dtype unless `dtype` is given.
+
+    >>> paddle.zeros_like(paddle.arange(3))
+    tensor([0, 0, 0], dtype=int64)
+    """
     return pg.zeros_like(x, dtype)
 
 

@@ -37,17 +37,30 @@ class Creators(Generic[T]):
     def tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
-        """A tensor of the elements of `data`, which are copied."""
+        """Return a tensor with copies of the elements of `data`.
+
+        >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        tensor([[1., 2.],
+                [3., 4.]])
+        """
         return self._of(data, dtype, device, requires_grad)
 
     def as_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> T:
-        """`data` itself, if it is such a tensor already, or else one of its elements, copied."""
+        """Return `data` if it is such a tensor already, or else a tensor with a copy of it.
+
+        >>> torch.as_tensor([1.0, 2.0])
+        tensor([1., 2.])
+        """
         if isinstance(data, self._kind) and (dtype is None or data.dtype == as_dtype(dtype)):
             return data
         return self._of(data, dtype, device, False)
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> T:
-        """A tensor of the elements of an array, which are copied: it never changes with it."""
+        """Return a tensor with copies of the elements of an array: it does not share memory.
+
+        >>> torch.from_numpy(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=torch.float64)
+        """
         return self._of(array, None, None, False)
 
     def full(
@@ -59,7 +72,11 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """`fill_value` at every place."""
+        """Return a tensor with all elements equal to `fill_value`.
+
+        >>> torch.full((2,), 0.5)
+        tensor([0.5, 0.5])
+        """
         found = np.asarray(fill_value) if type(fill_value) is not float else None
         wanted = dtype_or_default(dtype) if found is None else dtype
         return self._of(np.full(_shape([size]), fill_value, wanted), None, device, requires_grad)
@@ -72,7 +89,12 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Zeros."""
+        """Return a tensor of zeros.
+
+        >>> torch.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]])
+        """
         array = np.zeros(_shape(sizes, size), dtype_or_default(dtype))
         return self._of(array, None, device, requires_grad)
 
@@ -84,7 +106,12 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Ones."""
+        """Return a tensor of ones.
+
+        >>> torch.ones(2, 3)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+        """
         array = np.ones(_shape(sizes, size), dtype_or_default(dtype))
         return self._of(array, None, device, requires_grad)
 
@@ -99,7 +126,11 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Uniform numbers between 0 and 1."""
+        """Return uniform numbers between 0 and 1.
+
+        >>> torch.rand(2, 3).shape
+        torch.Size([2, 3])
+        """
         array = self._draw().random(_shape(sizes, size))
         return self._of(array, dtype_or_default(dtype), device, requires_grad)
 
@@ -111,7 +142,11 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Normal numbers of mean 0 and variance 1."""
+        """Return normal numbers of mean 0 and variance 1.
+
+        >>> torch.randn(2, 3).shape
+        torch.Size([2, 3])
+        """
         array = self._draw().standard_normal(_shape(sizes, size))
         return self._of(array, dtype_or_default(dtype), device, requires_grad)
 
@@ -123,7 +158,14 @@ class Creators(Generic[T]):
         size: Any = (),
         dtype: Any = np.int64,
     ) -> T:
-        """Integers from `low` up to but without `high`: `randint(high, size)` has `low` 0."""
+        """Return integers from `low` up to but excluding `high`: `randint(high, size)` has `low` 0.
+
+        Raises `ArgumentError` for an empty range.
+
+        >>> x = torch.randint(3, (100,))
+        >>> int(torch.max(x))
+        2
+        """
         given = list(bounds)
         if given and not isinstance(given[-1], int):
             size = given.pop()
@@ -135,7 +177,11 @@ class Creators(Generic[T]):
         return self._of(self._draw().integers(first, high, size), dtype, None, False)
 
     def randperm(self, n: int) -> T:
-        """The integers below `n` in random order."""
+        """Return the integers below `n` in random order.
+
+        >>> sorted(torch.randperm(4).tolist())
+        [0, 1, 2, 3]
+        """
         return self._of(self._draw().permutation(n), np.int64, None, False)
 
     def arange(
@@ -148,7 +194,11 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Numbers from `start` (0 if there is no `end`) up to but without `end`, `step` apart."""
+        """Return numbers from `start` (0 without an `end`) up to but excluding `end`, `step` apart.
+
+        >>> torch.arange(1, 7, 2)
+        tensor([1, 3, 5])
+        """
         first, last = (0, start) if end is None else (start, end)
         array = np.arange(first, last, step)
         wanted = dtype_or_default(dtype) if dtype or array.dtype.kind == "f" else np.int64
@@ -164,7 +214,11 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """So many numbers from `start` to `end`, evenly spaced."""
+        """Return `steps` evenly spaced numbers from `start` to `end`.
+
+        >>> torch.linspace(0.0, 1.0, 5)
+        tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+        """
         array = np.linspace(start, end, steps)
         return self._of(array, dtype_or_default(dtype), device, requires_grad)
 
@@ -177,20 +231,33 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """Ones on the diagonal of `n` rows and `m` columns, zeros elsewhere."""
+        """Return a matrix with ones on the diagonal, of `n` rows and `m` columns.
+
+        >>> torch.eye(2)
+        tensor([[1., 0.],
+                [0., 1.]])
+        """
         return self._of(np.eye(n, m), dtype_or_default(dtype), device, requires_grad)
 
     def zeros_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
-        """Zeros of the shape of `input`, and of its dtype unless `dtype` is given."""
+        """Return zeros of the shape of `input`, and of its dtype unless `dtype` is given.
+
+        >>> torch.zeros_like(torch.arange(3))
+        tensor([0, 0, 0])
+        """
         array = np.zeros(input.type.shape, dtype or input.dtype)
         return self._of(array, None, device, requires_grad)
 
     def ones_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
-        """Ones of the shape of `input`, and of its dtype unless `dtype` is given."""
+        """Return ones of the shape of `input`, and of its dtype unless `dtype` is given.
+
+        >>> torch.ones_like(torch.arange(3))
+        tensor([1, 1, 1])
+        """
         array = np.ones(input.type.shape, dtype or input.dtype)
         return self._of(array, None, device, requires_grad)
 
@@ -205,21 +272,33 @@ class Creators(Generic[T]):
         device: Any = None,
         requires_grad: bool = False,
     ) -> T:
-        """`fill_value` at every place of the shape of `input`, in its dtype unless one is given."""
+        """Return a tensor like `input`, of its dtype unless one is given, filled with `fill_value`.
+
+        >>> torch.full_like(torch.ones(2), 0.5)
+        tensor([0.5, 0.5])
+        """
         array = np.full(input.type.shape, fill_value, dtype or input.dtype)
         return self._of(array, None, device, requires_grad)
 
     def rand_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
-        """Uniform numbers between 0 and 1 of the shape of `input`."""
+        """Return uniform numbers between 0 and 1 of the shape of `input`.
+
+        >>> torch.rand_like(torch.ones(2, 3)).shape
+        torch.Size([2, 3])
+        """
         array = self._draw().random(input.type.shape)
         return self._of(array, dtype or input.dtype, device, requires_grad)
 
     def randn_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
-        """Normal numbers of the shape of `input`."""
+        """Return normal numbers of the shape of `input`.
+
+        >>> torch.randn_like(torch.ones(2, 3)).shape
+        torch.Size([2, 3])
+        """
         array = self._draw().standard_normal(input.type.shape)
         return self._of(array, dtype or input.dtype, device, requires_grad)
 

@@ -27,7 +27,7 @@ _default_dtype: list[DType] = [FLOAT32]
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Where tensors are: the processor's memory."""
+    """Place of tensors: the processor's memory."""
 
     type: str = "cpu"
 
@@ -43,12 +43,21 @@ def checked_device(given: Any) -> None:
 
 
 def get_default_dtype() -> DType:
-    """The dtype of floats without one: float32 at first, apart from primgraph's own."""
+    """Return the dtype of floats without one, initially float32; primgraph's own is separate.
+
+    >>> torch.get_default_dtype()
+    dtype('float32')
+    """
     return _default_dtype[0]
 
 
 def set_default_dtype(d: Any) -> None:
-    """Set the dtype of floats without one. Raises `DTypeError` for what is no float dtype."""
+    """Set the dtype of floats without one. Raises `DTypeError` for a dtype that is not a float.
+
+    >>> torch.set_default_dtype(torch.float64)
+    >>> torch.ones(2).dtype
+    dtype('float64')
+    """
     found = as_dtype(d)
     if found.kind != "f":
         raise DTypeError(f"the default dtype is a float dtype, not {found}")

@@ -18,7 +18,11 @@ Positions: TypeAlias = int | Sequence[int]
 
 
 def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
-    """The function that gives the gradient of `func`, of one element."""
+    """Return the function that computes the gradient of `func`, whose result has one element.
+
+    >>> torch.func.grad(lambda x: torch.sum(x * x))(torch.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
     given = public.grad(func, argnums, has_aux)
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -29,7 +33,11 @@ def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Funct
 
 
 def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
-    """The function that gives the gradient of `func`, and what `func` gives."""
+    """Return the function that computes the gradient and the value of `func`.
+
+    >>> torch.func.grad_and_value(lambda x: torch.sum(x * x))(torch.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
     both = of_functions.value_and_grad(func, argnums, has_aux)
 
     def called(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -40,28 +48,53 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
 
 
 def jacrev(func: Function, argnums: Positions = 0, *, has_aux: bool = False) -> Function:
-    """The function that gives all derivatives of `func`, by reverse mode."""
+    """Return the function that computes the Jacobian of `func`, by reverse mode.
+
+    >>> torch.func.jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     return of_functions.jacrev(func, argnums, has_aux)
 
 
 def jacfwd(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
-    """The function that gives all derivatives of `func`, by forward mode."""
+    """Return the function that computes the Jacobian of `func`, by forward mode.
+
+    >>> torch.func.jacfwd(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     return of_functions.jacfwd(func, argnums, has_aux)
 
 
 def hessian(func: Function, argnums: Positions = 0) -> Function:
-    """The function that gives the second derivatives of `func`, of one element."""
+    """Return the function that computes the Hessian of `func`, whose result has one element.
+
+    >>> torch.func.hessian(lambda x: torch.sum(x**3))(torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     return of_functions.hessian_of(func, argnums, False)
 
 
 def jvp(func: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """`func(*primals)`, and the product of its Jacobian with `tangents`."""
+    """Return `func(*primals)` and the product of its Jacobian with `tangents`.
+
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.func.jvp(lambda x: x * x, (x,), (torch.ones(2),))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     value, product = public.jvp(func, primals, tangents)
     return value, product
 
 
 def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
-    """`func(*primals)`, and the function that gives a cotangent's products with its Jacobian."""
+    """Return `func(*primals)` and the function that multiplies a cotangent with its Jacobian.
+
+    >>> y, pullback = torch.func.vjp(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    >>> pullback(torch.ones(2))
+    (tensor([2., 4.]),)
+    """
 
     def back(cotangent: Any) -> tuple[Any, ...]:
         return tuple(turned(public.vjp(func, primals, turned(cotangent))[1]))
@@ -70,10 +103,13 @@ def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
 
 
 def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
-    """The function of many samples that does for each what `func` does for one.
+    """Return the function that applies `func` to each sample of a batch.
 
     `func` is traced, on variables of a program: it takes functions of this package, and methods
     that all arrays of primgraph have.
+
+    >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
+    tensor([2., 2., 2.])
     """
     return vectorized(func, in_dims, out_dims)
 

@@ -264,37 +264,67 @@ remainder = _binary(pg.remainder, "remainder")
 
 
 def complex(real: Any, imag: Any) -> Any:
-    """Complex numbers of their parts."""
+    """Return complex numbers with these real and imaginary parts.
+
+    >>> torch.complex(torch.tensor([1.0]), torch.tensor([2.0]))
+    tensor([1.+2.j], dtype=torch.complex64)
+    """
     return pg.complex(real, imag)
 
 
 def resolve_conj(input: Any) -> Any:
-    """Return `input`: what is conjugated here is computed, and not noted for later."""
+    """Return `input`: conjugates are computed at once here, and never deferred.
+
+    >>> torch.resolve_conj(torch.tensor([1.0]))
+    tensor([1.])
+    """
     return input
 
 
 def polar(abs: Any, angle: Any) -> Any:
-    """Complex numbers of their sizes and angles."""
+    """Return complex numbers with these absolute values and angles.
+
+    >>> torch.polar(torch.tensor([2.0]), torch.tensor([0.0]))
+    tensor([2.+0.j], dtype=torch.complex64)
+    """
     return pg.complex(pg.multiply(abs, pg.cos(angle)), pg.multiply(abs, pg.sin(angle)))
 
 
 def is_complex(input: Any) -> builtins.bool:
-    """Whether the elements are complex."""
+    """Return whether the elements are complex.
+
+    >>> torch.is_complex(torch.ones(2))
+    False
+    """
     return builtins.bool(input.dtype.kind == "c")
 
 
 def vdot(input: Any, other: Any) -> Any:
-    """The sum of products, conjugates of the first."""
+    """Compute the sum of products, with conjugates of the first operand.
+
+    >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
     return pg.dot(pg.conj(input), other)
 
 
 def view_as_real(input: Any) -> Any:
-    """Real and imaginary parts along a new last axis."""
+    """Return real and imaginary parts along a new last axis.
+
+    >>> torch.view_as_real(torch.tensor([1.0 + 2.0j])).tolist()
+    [[1.0, 2.0]]
+    """
     return share_computed(pg.stack([pg.real(input), pg.imag(input)], -1), input, view_as_real)
 
 
 def view_as_complex(input: Any) -> Any:
-    """Complex numbers of the parts along the last axis, which has two elements."""
+    """Return complex numbers from the parts along the last axis, of size two.
+
+    Raises `ShapeError` for another size.
+
+    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]])).tolist()
+    [(1+2j)]
+    """
     if not input.shape or input.shape[-1] != 2:
         raise ShapeError(f"view_as_complex takes pairs along the last axis, not {input.type}")
     found = pg.complex(input[..., 0], input[..., 1])
@@ -302,17 +332,29 @@ def view_as_complex(input: Any) -> Any:
 
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """`input + alpha * other`."""
+    """Compute `input + alpha * other`.
+
+    >>> torch.add(torch.ones(2), torch.tensor([1.0, 2.0]), alpha=10)
+    tensor([11., 21.])
+    """
     return pg.add(input, other if alpha == 1 else pg.multiply(other, alpha))
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """`input - alpha * other`."""
+    """Compute `input - alpha * other`.
+
+    >>> torch.sub(torch.ones(2), torch.tensor([1.0, 2.0]), alpha=10)
+    tensor([ -9., -19.])
+    """
     return pg.subtract(input, other if alpha == 1 else pg.multiply(other, alpha))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """`input / other`, rounded down with the mode "floor"."""
+    """Compute `input / other`, rounded down with `rounding_mode` "floor".
+
+    >>> torch.div(torch.tensor([7.0]), torch.tensor([2.0]), rounding_mode="floor")
+    tensor([3.])
+    """
     if rounding_mode == "floor":
         return pg.floor_divide(input, other)
     if rounding_mode is not None:
@@ -324,23 +366,41 @@ subtract, divide, true_divide = sub, div, div
 
 
 def pow(input: Any, exponent: Any) -> Any:
-    """`input` to the power of `exponent`."""
+    """Compute `input` to the power of `exponent`.
+
+    >>> torch.pow(torch.tensor([2.0, 3.0]), 2)
+    tensor([4., 9.])
+    """
     return pg.power(input, exponent)
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """Elements rounded, halves to even."""
+    """Round elements, halves to even.
+
+    >>> torch.round(torch.tensor([0.5, 1.5]))
+    tensor([0., 2.])
+    """
     return pg.round(input, decimals)
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Elements limited to an interval; the slope is 1 inside and at the bounds."""
+    """Limit elements to an interval; the derivative is 1 inside and at the bounds.
+
+    >>> torch.clamp(torch.tensor([-1.0, 0.5, 3.0]), 0.0, 1.0)
+    tensor([0. , 0.5, 1. ])
+    """
     return pg.clip(input, min, max)
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:
-    """`input` where the condition holds, `other` elsewhere; of two Python numbers, one of which is
-    a float, in the default dtype."""
+    """Choose elements of `input` where the condition is true, and of `other` elsewhere.
+
+    Two Python numbers, one of them a float, are of the default dtype.
+
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.where(x > 0, x, torch.zeros(2))
+    tensor([0., 2.])
+    """
     kinds = {type(input), type(other)}
     if builtins.float in kinds and kinds <= {builtins.float, builtins.int, builtins.bool}:
         input = np.asarray(input, framework.get_default_dtype())
@@ -349,7 +409,12 @@ def where(condition: Any, input: Any, other: Any) -> Any:
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """`value` where the mask holds, `input` elsewhere, in the dtype of `input`."""
+    """Replace elements of `input` by `value` where the mask is true, in the dtype of `input`.
+
+    >>> x = torch.tensor([-1.0, 2.0])
+    >>> torch.masked_fill(x, x < 0, 0.0)
+    tensor([0., 2.])
+    """
     return pg.where(mask, pg.astype(value, input.dtype), input)
 
 
@@ -364,17 +429,29 @@ class Extremes(NamedTuple):
 
 
 def sum(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Sum over `dim`, or of all elements."""
+    """Compute the sum over `dim`, or of all elements.
+
+    >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([4., 6.])
+    """
     return pg.sum(input, dim, keepdim, dtype=dtype)
 
 
 def mean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Mean over `dim`, or of all elements."""
+    """Compute the mean over `dim`, or of all elements.
+
+    >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([2., 3.])
+    """
     return pg.mean(input if dtype is None else pg.astype(input, dtype), dim, keepdim)
 
 
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Product over `dim`, or of all elements."""
+    """Compute the product over `dim`, or of all elements.
+
+    >>> torch.prod(torch.tensor([2.0, 3.0]))
+    tensor(6.)
+    """
     return pg.prod(input, dim, keepdim, dtype=dtype)
 
 
@@ -386,7 +463,11 @@ def var(
     *,
     correction: float | None = None,
 ) -> Any:
-    """Variance over `dim`: the squares are divided by their number less `correction`, or 1."""
+    """Compute the variance over `dim`, with divisor `n - correction`, which is 1 by default.
+
+    >>> torch.var(torch.tensor([1.0, 3.0]))
+    tensor(2.)
+    """
     return pg.var(input, dim, keepdim, ddof=int(unbiased) if correction is None else correction)
 
 
@@ -398,12 +479,21 @@ def std(
     *,
     correction: float | None = None,
 ) -> Any:
-    """Square root of `var`."""
+    """Compute the standard deviation over `dim`, the square root of `var`.
+
+    >>> torch.std(torch.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
     return pg.std(input, dim, keepdim, ddof=int(unbiased) if correction is None else correction)
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Largest of all elements; along `dim`, with where it is; or of two arrays."""
+    """Return the largest element; along `dim`, with its index; or of two arrays.
+
+    >>> values, indices = torch.max(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    >>> indices
+    tensor([1, 1])
+    """
     if dim is None:
         return pg.max(input)
     if isinstance(dim, Handle):
@@ -412,7 +502,12 @@ def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Smallest of all elements; along `dim`, with where it is; or of two arrays."""
+    """Return the smallest element; along `dim`, with its index; or of two arrays.
+
+    >>> values, indices = torch.min(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    >>> values
+    tensor([1., 3.])
+    """
     if dim is None:
         return pg.min(input)
     if isinstance(dim, Handle):
@@ -421,37 +516,65 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def amax(input: Any, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Largest element over `dim`."""
+    """Return the largest element over `dim`.
+
+    >>> torch.amax(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([5., 4.])
+    """
     return pg.max(input, dim, keepdim)
 
 
 def amin(input: Any, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Smallest element over `dim`."""
+    """Return the smallest element over `dim`.
+
+    >>> torch.amin(torch.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([1., 3.])
+    """
     return pg.min(input, dim, keepdim)
 
 
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the first largest element."""
+    """Return the index of the first largest element.
+
+    >>> torch.argmax(torch.tensor([1.0, 3.0, 3.0]))
+    tensor(1)
+    """
     return pg.argmax(input, dim, keepdim)
 
 
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Index of the first smallest element."""
+    """Return the index of the first smallest element.
+
+    >>> torch.argmin(torch.tensor([2.0, 1.0, 1.0]))
+    tensor(1)
+    """
     return pg.argmin(input, dim, keepdim)
 
 
 def all(input: Any, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Whether all elements over `dim` differ from zero."""
+    """Return whether all elements over `dim` differ from zero.
+
+    >>> torch.all(torch.tensor([True, False]))
+    tensor(False)
+    """
     return pg.all(input, dim, keepdim)
 
 
 def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Any:
-    """Whether an element over `dim` differs from zero."""
+    """Return whether an element over `dim` differs from zero.
+
+    >>> torch.any(torch.tensor([True, False]))
+    tensor(True)
+    """
     return pg.any(input, dim, keepdim)
 
 
 def norm(input: Any, p: Any = "fro", dim: Dims = None, keepdim: bool = False) -> Any:
-    """Norm over `dim`, or of all elements; "fro" and None mean the Euclidean one."""
+    """Compute the norm over `dim`, or of all elements; "fro" and None mean the Euclidean one.
+
+    >>> torch.norm(torch.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     order = None if p in ("fro", None, 2) else p
     several = isinstance(dim, list | tuple) and len(dim) > 1
     if several and order is not None and not isinstance(order, str):
@@ -464,22 +587,38 @@ def norm(input: Any, p: Any = "fro", dim: Dims = None, keepdim: bool = False) ->
 
 
 def cumsum(input: Any, dim: int) -> Any:
-    """Running sum along `dim`."""
+    """Compute the cumulative sum along `dim`.
+
+    >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 3., 6.])
+    """
     return pg.cumsum(input, dim)
 
 
 def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Any:
-    """`log(sum(exp(input)))` over `dim`."""
+    """Compute `log(sum(exp(input)))` over `dim`.
+
+    >>> torch.logsumexp(torch.zeros(2), dim=0)
+    tensor(0.6931)
+    """
     return pg.logsumexp(input, dim, keepdim)
 
 
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """`exp(input) / sum(exp(input))` along `dim`; of `input` in that dtype if one is given."""
+    """Compute `exp(input) / sum(exp(input))` along `dim`, of `input` in `dtype` if one is given.
+
+    >>> torch.softmax(torch.zeros(2), dim=0)
+    tensor([0.5, 0.5])
+    """
     return pg.softmax(input if dtype is None else pg.astype(input, dtype), dim)
 
 
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
-    """Logarithm of `softmax`."""
+    """Compute the logarithm of `softmax`.
+
+    >>> torch.log_softmax(torch.zeros(2), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
     return pg.log_softmax(input if dtype is None else pg.astype(input, dtype), dim)
 
 
@@ -487,12 +626,20 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products by the letters of axes; operands are given one by one or in a list."""
+    """Compute sums of products by letters of axes, of operands given one by one or in a list.
+
+    >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4)).shape
+    torch.Size([2, 4])
+    """
     return pg.einsum(equation, *_spread(operands))
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
-    """Product over the last axes of one and the first of the other, or those in `dims`."""
+    """Compute products over the last axes of `a` and the first of `b`, or over those in `dims`.
+
+    >>> torch.tensordot(torch.ones(2, 3), torch.ones(3, 4), dims=1).shape
+    torch.Size([2, 4])
+    """
     return pg.tensordot(a, b, dims)
 
 
@@ -507,7 +654,12 @@ def _spread(sizes: Sequence[Any], named: Any = None) -> Any:
 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The same elements in another shape, given as integers or as a sequence."""
+    """Return the same elements in another shape, given as integers or as a sequence.
+
+    >>> torch.reshape(torch.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
     return pg.reshape(input, _spread(sizes, shape))
 
 
@@ -515,7 +667,11 @@ view = reshape
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """The axes from `start_dim` to `end_dim` as one."""
+    """Merge the axes from `start_dim` to `end_dim` into one.
+
+    >>> torch.flatten(torch.ones(2, 3, 4), start_dim=1).shape
+    torch.Size([2, 12])
+    """
     shape = input.shape
     if not shape:
         return pg.reshape(input, (1,))
@@ -525,7 +681,11 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 def squeeze(input: Any, dim: Dims = None) -> Any:
-    """Without axes of extent one: all, or those in `dim` that have it."""
+    """Remove axes of size one: all, or those in `dim` that have it.
+
+    >>> torch.squeeze(torch.ones(2, 1, 3)).shape
+    torch.Size([2, 3])
+    """
     if dim is None:
         return pg.squeeze(input)
     listed = [dim] if isinstance(dim, int) else dim
@@ -534,12 +694,20 @@ def squeeze(input: Any, dim: Dims = None) -> Any:
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
-    """With a new axis of extent one at `dim`."""
+    """Insert a new axis of size one at `dim`.
+
+    >>> torch.unsqueeze(torch.ones(2, 3), 1).shape
+    torch.Size([2, 1, 3])
+    """
     return pg.expand_dims(input, dim)
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Two axes exchanged."""
+    """Exchange two axes.
+
+    >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
+    torch.Size([3, 2])
+    """
     return pg.swapaxes(input, dim0, dim1)
 
 
@@ -547,41 +715,73 @@ swapaxes = transpose
 
 
 def t(input: Any) -> Any:
-    """A matrix with its axes exchanged; a vector as it is. Raises `ShapeError` for more axes."""
+    """Transpose a matrix; a vector stays as it is. Raises `ShapeError` for more axes.
+
+    >>> torch.t(torch.ones(2, 3)).shape
+    torch.Size([3, 2])
+    """
     if input.ndim > 2:
         raise ShapeError(f"t takes a matrix, not an array of {input.ndim} axes")
     return pg.transpose(input)
 
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
-    """Axis `i` of the result is axis `dims[i]` of `input`."""
+    """Permute the axes: axis `i` of the result is axis `dims[i]` of `input`.
+
+    >>> torch.permute(torch.ones(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
     return pg.transpose(input, _spread(order, dims))
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Axes moved to other positions."""
+    """Move axes to other positions.
+
+    >>> torch.movedim(torch.ones(2, 3, 4), 0, -1).shape
+    torch.Size([3, 4, 2])
+    """
     return pg.moveaxis(input, source, destination)
 
 
 def broadcast_to(input: Any, size: Any) -> Any:
-    """Repeated along new leading axes and along axes of extent one."""
+    """Repeat along new leading axes and along axes of size one.
+
+    >>> torch.broadcast_to(torch.arange(2), (2, 2))
+    tensor([[0, 1],
+            [0, 1]])
+    """
     return pg.broadcast_to(input, size)
 
 
 def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Repeated along axes of extent one; -1 keeps an extent."""
+    """Repeat along axes of size one; -1 keeps a size.
+
+    >>> torch.expand(torch.ones(2, 1), -1, 3).shape
+    torch.Size([2, 3])
+    """
     wanted = list(_spread(sizes, size))
     kept = (1,) * (len(wanted) - input.ndim) + tuple(input.shape)
     return pg.broadcast_to(input, [k if n == -1 else n for n, k in zip(wanted, kept, strict=True)])
 
 
 def expand_as(input: Any, other: Any) -> Any:
-    """Repeated to the shape of `other`."""
+    """Repeat to the shape of `other`.
+
+    >>> torch.expand_as(torch.arange(2), torch.ones(2, 2))
+    tensor([[0, 1],
+            [0, 1]])
+    """
     return pg.broadcast_to(input, other.shape)
 
 
 def repeat(input: Any, *sizes: Any) -> Any:
-    """As many copies of the whole along each axis, which each have a number."""
+    """Repeat the array as a whole along each axis, with a count for each.
+
+    Raises `ShapeError` for fewer counts than axes.
+
+    >>> torch.repeat(torch.arange(2), 2)
+    tensor([0, 1, 0, 1])
+    """
     counts = tuple(_spread(sizes))
     if len(counts) < input.ndim:
         raise ShapeError(
@@ -592,17 +792,29 @@ def repeat(input: Any, *sizes: Any) -> Any:
 
 
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
-    """As many copies of the whole along the last axes."""
+    """Repeat the array as a whole along the last axes.
+
+    >>> torch.tile(torch.arange(2), (2,))
+    tensor([0, 1, 0, 1])
+    """
     return pg.tile(input, tuple(_spread(sizes, dims)))
 
 
 def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
-    """Elements in reverse order along `dims`."""
+    """Reverse the order of elements along `dims`.
+
+    >>> torch.flip(torch.arange(3), (0,))
+    tensor([2, 1, 0])
+    """
     return pg.flip(input, tuple(_spread(axes, dims)))
 
 
 def roll(input: Any, shifts: Any, dims: Dims = None) -> Any:
-    """Elements moved along `dims`, those that fall off put at the other end."""
+    """Shift elements in a circle along `dims`.
+
+    >>> torch.roll(torch.arange(4), 1)
+    tensor([3, 0, 1, 2])
+    """
     return pg.roll(input, shifts, dims)
 
 
@@ -612,29 +824,51 @@ def _require_matrix(name: str, input: Any) -> None:
 
 
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """Zeros above a diagonal. Raises `ShapeError` for a vector."""
+    """Return zeros above a diagonal. Raises `ShapeError` for a vector.
+
+    >>> torch.tril(torch.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
     _require_matrix("tril", input)
     return pg.tril(input, diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """Zeros below a diagonal. Raises `ShapeError` for a vector."""
+    """Return zeros below a diagonal. Raises `ShapeError` for a vector.
+
+    >>> torch.triu(torch.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
     _require_matrix("triu", input)
     return pg.triu(input, diagonal)
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of two axes, as the last axis."""
+    """Return the diagonal of two axes, as the last axis.
+
+    >>> torch.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
     return pg.diagonal(input, offset, dim1, dim2)
 
 
 def trace(input: Any) -> Any:
-    """Sum of the diagonal."""
+    """Compute the sum of the diagonal.
+
+    >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
+    """
     return pg.sum(pg.diagonal(input))
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Arrays one after the other along `dim`."""
+    """Join arrays along `dim`.
+
+    >>> torch.cat([torch.zeros(1), torch.ones(2)])
+    tensor([0., 1., 1.])
+    """
     return pg.concatenate(tensors, dim)
 
 
@@ -642,12 +876,23 @@ concat = concatenate = cat
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+    """Stack arrays of one shape along a new axis.
+
+    >>> torch.stack([torch.zeros(2), torch.ones(2)])
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
     return pg.stack(tensors, dim)
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Parts along `dim`, of one size, the last one of the rest, or of these sizes."""
+    """Split along `dim` into parts of one size, the last one of the rest, or of these sizes.
+
+    Raises `ShapeError` for sizes that do not add up to the whole.
+
+    >>> [part.tolist() for part in torch.split(torch.arange(5), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
     extent = tensor.shape[as_axis(dim, tensor.ndim)]
     if isinstance(split_size_or_sections, int):
         ends = list(range(split_size_or_sections, extent, split_size_or_sections))
@@ -662,14 +907,22 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """So many parts along `dim` of one size, the last one of the rest."""
+    """Split along `dim` into at most `chunks` parts of one size, the last one of the rest.
+
+    >>> [part.tolist() for part in torch.chunk(torch.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     if chunks < 1:
         raise ArgumentError(f"chunk makes one part or more, not {chunks}")
     return split(input, -(-input.shape[as_axis(dim, input.ndim)] // chunks), dim)
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """The slices along `dim`."""
+    """Return the slices along `dim`.
+
+    >>> [part.tolist() for part in torch.unbind(torch.tensor([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
     return tuple(pg.moveaxis(input, dim, 0))
 
 
@@ -677,13 +930,25 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
 
 
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """The slices at positions `index` along `dim`."""
+    """Take the slices at positions `index` along `dim`.
+
+    >>> torch.index_select(torch.tensor([5.0, 6.0, 7.0]), 0, torch.tensor([2, 0]))
+    tensor([7., 5.])
+    """
     return pg.take(input, index, dim)
 
 
 def gather(input: Any, dim: int, index: Any) -> Any:
-    """One element along `dim` for each of `index`, whose other extents are those of `input` at
-    most: what is beyond them is left out."""
+    """Take one element along `dim` for each of `index`.
+
+    Other sizes of `index` are at most those of `input`, whose remaining elements are left out.
+    Raises `ShapeError` for larger ones.
+
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> torch.gather(x, 1, torch.tensor([[1], [0]]))
+    tensor([[2],
+            [3]])
+    """
     axis = as_axis(dim, input.ndim)
     wanted = np.shape(index) if isinstance(index, list) else index.shape
     parts = [builtins.slice(n) for n in wanted]
@@ -702,19 +967,32 @@ def gather(input: Any, dim: int, index: Any) -> Any:
 
 
 def take_along_dim(input: Any, indices: Any, dim: int) -> Any:
-    """One element along `dim` for each of `indices`."""
+    """Take one element along `dim` for each of `indices`.
+
+    >>> x = torch.tensor([[1, 2], [3, 4]])
+    >>> torch.take_along_dim(x, torch.tensor([[1], [0]]), dim=1)
+    tensor([[2],
+            [3]])
+    """
     return pg.take_along_axis(input, indices, dim)
 
 
 def select(input: Any, dim: int, index: int) -> Any:
-    """The slice at one position along `dim`, without that axis."""
+    """Return the slice at one position along `dim`, without that axis.
+
+    >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 1, 0)
+    tensor([1, 3])
+    """
     return input[(*[builtins.slice(None)] * as_axis(dim, input.ndim), index)]
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
-    """So many slices from one position on along `dim`.
+    """Return `length` slices from position `start` along `dim`.
 
-    Raises `BoundsError` for slices that are not there.
+    Raises `BoundsError` for slices outside the array.
+
+    >>> torch.narrow(torch.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
     """
     axis = as_axis(dim, input.ndim)
     extent = input.shape[axis]
@@ -731,22 +1009,38 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
 
 
 def numel(input: Any) -> int:
-    """Number of elements."""
+    """Return the number of elements.
+
+    >>> torch.numel(torch.ones(2, 3))
+    6
+    """
     return int(input.type.size)
 
 
 def allclose(
     input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements agree to `atol + rtol * abs(other)`."""
+    """Return whether all elements agree to `atol + rtol * abs(other)`.
+
+    >>> torch.allclose(torch.ones(2), torch.ones(2) + 1e-6)
+    True
+    """
     return np.allclose(np.asarray(input), np.asarray(other), rtol, atol, equal_nan)
 
 
 def equal(input: Any, other: Any) -> bool:
-    """Whether shapes and all elements are the same."""
+    """Return whether shapes and all elements are the same.
+
+    >>> torch.equal(torch.ones(2), torch.ones(2))
+    True
+    """
     return np.array_equal(np.asarray(input), np.asarray(other))
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether it is a tensor."""
+    """Return whether `obj` is a tensor.
+
+    >>> torch.is_tensor(torch.ones(2))
+    True
+    """
     return isinstance(obj, Handle)

@@ -20,7 +20,15 @@ def SGD(
     weight_decay: float = 0.0,
     nesterov: bool = False,
 ) -> pg.Optimizer:
-    """`pg.optimizer.SGD`, or with a momentum `pg.optimizer.Momentum`."""
+    """Return a `pg.optimizer.SGD`, or with a momentum a `pg.optimizer.Momentum`.
+
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> optimizer = torch.optim.SGD([w], lr=0.1)
+    >>> torch.sum(w * w).backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.8, 0.8])
+    """
     if not momentum:
         return pg.SGD(lr, parameters=params, weight_decay=weight_decay)
     return pg.Momentum(lr, momentum, nesterov, parameters=params, weight_decay=weight_decay)
@@ -33,7 +41,15 @@ def Adam(
     eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> pg.Optimizer:
-    """Adam, with `eps` and step counts as torch has them."""
+    """Return an Adam optimizer with `eps` and step counts as torch has them.
+
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> optimizer = torch.optim.Adam([w], lr=0.1)
+    >>> torch.sum(w * w).backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.9, 0.9])
+    """
     return compat.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
 
 
@@ -44,7 +60,15 @@ def AdamW(
     eps: float = 1e-8,
     weight_decay: float = 0.01,
 ) -> pg.Optimizer:
-    """Adam with decay of the weights themselves."""
+    """Return an Adam optimizer with decay of the weights themselves.
+
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> optimizer = torch.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> torch.sum(w * w).backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.85, 0.85])
+    """
     return compat.AdamW(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
 
 

@@ -109,7 +109,7 @@ def grad(
     no_grad_vars: Tensors | None = None,
     only_inputs: bool = True,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`; `.grad` is untouched.
+    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`; keep `.grad`.
 
     A tuple with one entry of the input's type for each input; with `is_grads_batched`, seeds and
     gradients have one more leading axis. A seed may be left out for an output of one element. An
@@ -123,6 +123,10 @@ def grad(
     `ShapeError` for seeds, `BuildError` for what has been dropped before, `OptionError` for
     `materialize_grads` with `allow_unused=False`, for `only_inputs=False`, and where there are no
     inputs.
+
+    >>> x = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> pg.autograd.grad(pg.sum(x * x), x)
+    (tensor([2., 4.]),)
     """
     if not only_inputs:
         raise OptionError(

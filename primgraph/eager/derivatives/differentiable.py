@@ -28,7 +28,7 @@ _numbers = count()
 
 
 class TensorWarning(UserWarning):
-    """What a tensor is asked for has another effect than it would have elsewhere."""
+    """Warning that an operation on a tensor has another effect than elsewhere."""
 
 
 @final

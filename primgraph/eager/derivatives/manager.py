@@ -59,7 +59,7 @@ class _Attached:
 
 @final
 class GradManager:
-    """Records what is computed from the tensors attached to it, and puts gradients into `.grad`.
+    """Recorder of computations on the tensors attached to it, which puts gradients into `.grad`.
 
     Of managers within each other, the outer one sees what the inner one computes, its gradients
     too, and can be asked for their derivatives; the inner one takes what the outer one has

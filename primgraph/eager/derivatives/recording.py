@@ -50,7 +50,7 @@ def followed() -> Iterator[None]:
 
 
 def is_grad_enabled() -> bool:
-    """Whether derivatives go through what is computed now.
+    """Return whether derivatives go through what is computed now.
 
     >>> with pg.no_grad():
     ...     print(pg.is_grad_enabled())
@@ -124,7 +124,7 @@ def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[An
 
 @final
 class set_grad_enabled(_Switch):
-    """Whether derivatives go through what is computed from now on; as a context, within it.
+    """Switch of derivatives, from now on or as a context.
 
     Also a decorator. Contexts may stand in each other, and count for the thread, or the
     asynchronous task, that has entered them.
@@ -196,7 +196,7 @@ class no_grad(_Mode):
 
 @final
 class inference_mode(_Mode):
-    """The same as `no_grad`: tensors never change here, so that there is no more to save.
+    """Context and decorator like `no_grad`: tensors never change here, so it saves no more.
 
     >>> x = pg.tensor(2.0, requires_grad=True)
     >>> with pg.inference_mode():

@@ -110,46 +110,46 @@ add = _binary(
     of_bools=logic.logical_or,
 )  # fmt: skip
 subtract = _binary(
-    "subtract", np.subtract, p.sub, "Difference of two arrays.",
+    "subtract", np.subtract, p.sub, "Compute the difference of two arrays.",
     "7.0, 2.0 -> tensor(5.)",
 )  # fmt: skip
 multiply = _binary(
-    "multiply", np.multiply, p.mul, "Product of two arrays; of booleans, whether both are true.",
+    "multiply", np.multiply, p.mul, "Compute the product of two arrays; of booleans, the `and`.",
     "7.0, 2.0 -> tensor(14.)",
     of_bools=logic.logical_and,
 )  # fmt: skip
 divide = _binary(
-    "divide", np.divide, p.div, "Quotient of two arrays, always a float.",
+    "divide", np.divide, p.div, "Compute the quotient of two arrays, always a float.",
     "7.0, 2.0 -> tensor(3.5)",
 )  # fmt: skip
 floor_divide = _binary(
     "floor_divide", np.floor_divide, p.floor_divide,
-    "Quotient of two arrays, rounded down. Its derivative is zero.",
+    "Compute the quotient of two arrays, rounded down. Its derivative is zero.",
     "7.0, 2.0 -> tensor(3.)",
 )  # fmt: skip
 remainder = _binary(
     "remainder", np.remainder, p.remainder,
-    "What `floor_divide` leaves: `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
+    "Compute the remainder `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
     "7.0, 2.0 -> tensor(1.)",
 )  # fmt: skip
 maximum = _binary(
     "maximum", np.maximum, p.maximum,
-    "The larger of two elements; NaN if either is. At a tie each gets half of the derivative.",
+    "Return the larger of two elements; NaN if either is. At a tie each gets half the derivative.",
     "7.0, 2.0 -> tensor(7.)",
 )  # fmt: skip
 minimum = _binary(
     "minimum", np.minimum, p.minimum,
-    "The smaller of two elements; NaN if either is. At a tie each gets half of the derivative.",
+    "Return the smaller of two elements; NaN if either is. At a tie each gets half the derivative.",
     "7.0, 2.0 -> tensor(2.)",
 )  # fmt: skip
 arctan2 = _binary(
     "arctan2", np.arctan2, p.arctan2,
-    "Angle of the point (x2, x1) in radians, in the right quadrant.",
+    "Compute the angle of the point (x2, x1) in radians, in the right quadrant.",
     "0.0, 1.0 -> tensor(0.)",
 )  # fmt: skip
 logaddexp = _binary(
     "logaddexp", np.logaddexp, p.logaddexp,
-    "`log(exp(x1) + exp(x2))`, without overflow.",
+    "Compute `log(exp(x1) + exp(x2))`, without overflow.",
     "1000.0, 0.0 -> tensor(1000.)",
 )  # fmt: skip
 mod = remainder
@@ -157,7 +157,7 @@ mod = remainder
 
 @public
 def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1` to the power `x2`, element by element; 0 to the power 0 is 1.
+    """Return `x1` to the power `x2`, element by element; 0 to the power 0 is 1.
 
     A whole Python number as exponent has its own rule of differentiation, which is right at
     negative and zero `x1`. The number 0.5 as exponent is the square root, as for `**` of NumPy's
@@ -263,31 +263,33 @@ def _reciprocal_of_complex(z: Variable) -> Variable:
     return emit(parts.complex_, where(wide, one, other), negative(where(wide, other, one)))
 
 
-negative = _unary("negative", np.negative, p.neg, "`-x`.", "[-1.5, 2.0] -> tensor([ 1.5, -2. ])")
+negative = _unary(
+    "negative", np.negative, p.neg, "Compute `-x`.", "[-1.5, 2.0] -> tensor([ 1.5, -2. ])"
+)
 positive = _unary(
-    "positive", np.positive, None, "`+x`, that is, `x` itself.",
+    "positive", np.positive, None, "Compute `+x`, that is, `x` itself.",
     "[-1.5, 2.0] -> tensor([-1.5,  2. ])",
 )  # fmt: skip
 abs = _unary(
     "abs", np.absolute, p.abs_,
-    "Absolute value, with derivative 0 at 0; of complex numbers a real one.",
+    "Compute the absolute value, with derivative 0 at 0; of complex numbers a real one.",
     "[-1.5, 2.0] -> tensor([1.5, 2. ])",
     unchanged="b",
     of_complex=_modulus,
 )  # fmt: skip
 sign = _unary(
     "sign", np.sign, p.sign,
-    "-1, 0 or 1, and NaN for NaN, with derivative zero; of complex numbers `z / abs(z)`.",
+    "Return -1, 0 or 1, and NaN for NaN, with derivative zero; of complex numbers `z / abs(z)`.",
     "[-1.5, 2.0] -> tensor([-1.,  1.])",
     of_complex=_unit,
 )  # fmt: skip
 floor = _unary(
-    "floor", np.floor, p.floor, "The largest integer not above x. Its derivative is zero.",
+    "floor", np.floor, p.floor, "Return the largest integer not above x. Its derivative is zero.",
     "[-1.5, 2.0] -> tensor([-2.,  2.])",
     unchanged="iub",
 )  # fmt: skip
 ceil = _unary(
-    "ceil", np.ceil, p.ceil, "The smallest integer not below x. Its derivative is zero.",
+    "ceil", np.ceil, p.ceil, "Return the smallest integer not below x. Its derivative is zero.",
     "[-1.5, 2.0] -> tensor([-1.,  2.])",
     unchanged="iub",
 )  # fmt: skip
@@ -295,7 +297,7 @@ ceil = _unary(
 
 @public
 def round(x: ArrayLike, decimals: int = 0) -> Variable:
-    """`x` rounded to `decimals` places, halves to even, as `np.round` does.
+    """Return `x` rounded to `decimals` places, halves to even, as `np.round` does.
 
     Where the power of ten itself overflows and NumPy has NaN, numbers are rounded all the same:
     to `x` for many decimals, to 0 for tens beyond the largest number. Integers stay as they are.
@@ -333,7 +335,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
 
 @public
 def square(x: ArrayLike) -> Variable:
-    """`x * x`, element by element, in the dtype that `np.square` gives.
+    """Compute `x * x`, element by element, in the dtype that `np.square` gives.
 
     >>> pg.square([1.0, -3.0])
     tensor([1., 9.])
@@ -344,7 +346,7 @@ def square(x: ArrayLike) -> Variable:
 
 @public
 def reciprocal(x: ArrayLike) -> Variable:
-    """`1 / x`; of integers and booleans the integer part of it, which is 0 but for 1 and -1.
+    """Compute `1 / x`; of integers and booleans its integer part, which is 0 except for 1 and -1.
 
     What it is for the integer 0 depends on the machine, as in NumPy.
 
@@ -395,7 +397,7 @@ def clip(
     a_min: ArrayLike | None = None,
     a_max: ArrayLike | None = None,
 ) -> Variable:
-    """`x` limited to the interval from `min` to `max`; either may be None.
+    """Return `x` limited to the interval from `min` to `max`; either may be None.
 
     The derivative with respect to `x` is 1 inside and at the bounds, 0 outside, and NaN at NaN,
     which stays NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named
@@ -422,7 +424,7 @@ def scale(
     bias: ArrayLike = 0.0,
     bias_after_scale: bool = True,
 ) -> Variable:
-    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False.
+    """Compute `scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False.
 
     >>> pg.scale([1.0, 2.0], 3.0, 1.0)
     tensor([4., 7.])

@@ -64,41 +64,51 @@ def _function(
     return public(function)
 
 
-sqrt = _function("sqrt", p.sqrt, "Square root; NaN below zero.", "0.5 -> 0.7071")
-rsqrt = _function("rsqrt", p.rsqrt, "`1 / sqrt(x)`.", "0.5 -> 1.4142")
-exp = _function("exp", p.exp, "e to the power x.", "0.5 -> 1.6487")
-expm1 = _function("expm1", p.expm1, "`exp(x) - 1`, exact near zero.", "0.5 -> 0.6487")
-log = _function("log", p.log, "Natural logarithm; NaN below zero.", "0.5 -> -0.6931")
-log1p = _function("log1p", p.log1p, "`log(1 + x)`, exact near zero.", "0.5 -> 0.4055")
-sin = _function("sin", p.sin, "Sine of an angle in radians.", "0.5 -> 0.4794")
-cos = _function("cos", p.cos, "Cosine of an angle in radians.", "0.5 -> 0.8776")
-tan = _function("tan", p.tan, "Tangent of an angle in radians.", "0.5 -> 0.5463")
-sinh = _function("sinh", p.sinh, "Hyperbolic sine.", "0.5 -> 0.5211")
-cosh = _function("cosh", p.cosh, "Hyperbolic cosine.", "0.5 -> 1.1276")
-tanh = _function("tanh", p.tanh, "Hyperbolic tangent.", "0.5 -> 0.4621")
-arcsin = _function("arcsin", p.arcsin, "Angle in radians of which x is the sine.", "0.5 -> 0.5236")
+sqrt = _function("sqrt", p.sqrt, "Compute the square root; NaN below zero.", "0.5 -> 0.7071")
+rsqrt = _function("rsqrt", p.rsqrt, "Compute `1 / sqrt(x)`.", "0.5 -> 1.4142")
+exp = _function("exp", p.exp, "Compute e to the power x.", "0.5 -> 1.6487")
+expm1 = _function("expm1", p.expm1, "Compute `exp(x) - 1`, exact near zero.", "0.5 -> 0.6487")
+log = _function("log", p.log, "Compute the natural logarithm; NaN below zero.", "0.5 -> -0.6931")
+log1p = _function("log1p", p.log1p, "Compute `log(1 + x)`, exact near zero.", "0.5 -> 0.4055")
+sin = _function("sin", p.sin, "Compute the sine of an angle in radians.", "0.5 -> 0.4794")
+cos = _function("cos", p.cos, "Compute the cosine of an angle in radians.", "0.5 -> 0.8776")
+tan = _function("tan", p.tan, "Compute the tangent of an angle in radians.", "0.5 -> 0.5463")
+sinh = _function("sinh", p.sinh, "Compute the hyperbolic sine.", "0.5 -> 0.5211")
+cosh = _function("cosh", p.cosh, "Compute the hyperbolic cosine.", "0.5 -> 1.1276")
+tanh = _function("tanh", p.tanh, "Compute the hyperbolic tangent.", "0.5 -> 0.4621")
+arcsin = _function(
+    "arcsin", p.arcsin, "Compute the angle in radians of which x is the sine.", "0.5 -> 0.5236"
+)
 arccos = _function(
-    "arccos", p.arccos, "Angle in radians of which x is the cosine.",
+    "arccos", p.arccos, "Compute the angle in radians of which x is the cosine.",
     "0.5 -> 1.0472",
 )  # fmt: skip
 arctan = _function(
-    "arctan", p.arctan, "Angle in radians of which x is the tangent.",
+    "arctan", p.arctan, "Compute the angle in radians of which x is the tangent.",
     "0.5 -> 0.4636",
 )  # fmt: skip
-arcsinh = _function("arcsinh", p.arcsinh, "Inverse of the hyperbolic sine.", "0.5 -> 0.4812")
-arccosh = _function("arccosh", p.arccosh, "Inverse of the hyperbolic cosine.", "1.5 -> 0.9624")
-arctanh = _function("arctanh", p.arctanh, "Inverse of the hyperbolic tangent.", "0.5 -> 0.5493")
+arcsinh = _function(
+    "arcsinh", p.arcsinh, "Compute the inverse of the hyperbolic sine.", "0.5 -> 0.4812"
+)
+arccosh = _function(
+    "arccosh", p.arccosh, "Compute the inverse of the hyperbolic cosine.", "1.5 -> 0.9624"
+)
+arctanh = _function(
+    "arctanh", p.arctanh, "Compute the inverse of the hyperbolic tangent.", "0.5 -> 0.5493"
+)
 erf = _function(
-    "erf", p.erf, "Error function, `2/sqrt(pi)` times the integral of `exp(-t*t)`.",
+    "erf", p.erf, "Compute the error function, `2/sqrt(pi)` times the integral of `exp(-t*t)`.",
     "0.5 -> 0.5205",
 )  # fmt: skip
-erfc = _function("erfc", p.erfc, "`1 - erf(x)`, exact in the right tail.", "0.5 -> 0.4795")
-sigmoid = _function("sigmoid", p.sigmoid, "`1 / (1 + exp(-x))`, without overflow.", "0.5 -> 0.6225")
+erfc = _function("erfc", p.erfc, "Compute `1 - erf(x)`, exact in the right tail.", "0.5 -> 0.4795")
+sigmoid = _function(
+    "sigmoid", p.sigmoid, "Compute `1 / (1 + exp(-x))`, without overflow.", "0.5 -> 0.6225"
+)
 
 
 @public
 def exp2(x: ArrayLike) -> Variable:
-    """2 to the power x, element by element; integers and booleans become floats.
+    """Return 2 to the power x, element by element; integers and booleans become floats.
 
     Its derivative is `log(2) * exp2(x)`.
 
@@ -110,7 +120,7 @@ def exp2(x: ArrayLike) -> Variable:
 
 @public
 def log2(x: ArrayLike) -> Variable:
-    """Logarithm to base 2, as a quotient of logarithms: exact up to the last place or two.
+    """Compute the logarithm to base 2, a quotient of logarithms: exact to the last place or two.
 
     >>> pg.log2(8.0)
     tensor(3.)
@@ -120,7 +130,7 @@ def log2(x: ArrayLike) -> Variable:
 
 @public
 def log10(x: ArrayLike) -> Variable:
-    """Logarithm to base 10, as a quotient of logarithms: exact up to the last place or two.
+    """Compute the logarithm to base 10, a quotient of logarithms: exact to the last place or two.
 
     >>> pg.log10(100.0)
     tensor(2.)

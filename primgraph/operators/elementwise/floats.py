@@ -37,7 +37,7 @@ __all__ = [
 
 @public
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The float next to `x1` in the direction of `x2`, with its slope unless they are equal.
+    """Return the float next to `x1` in the direction of `x2`, with its slope unless they are equal.
 
     Raises `ShapeError` if the shapes do not broadcast.
 
@@ -53,7 +53,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def spacing(x: ArrayLike) -> Variable:
-    """The distance to the next float away from zero, with the sign of `x`; it has no slope.
+    """Return the distance to the next float away from zero, with the sign of `x`; it has no slope.
 
     >>> pg.spacing(1.0) == np.spacing(1.0)
     tensor(True, dtype=bool)
@@ -68,7 +68,7 @@ def spacing(x: ArrayLike) -> Variable:
 
 @public
 def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
-    """Numbers of a size from 0.5 up to 1, and integers as int32, with `x = m * 2**e`.
+    """Return numbers of a size from 0.5 up to 1, and integers as int32, with `x = m * 2**e`.
 
     Zeros, infinities and NaN stay as they are, with 0. The slope of the first is that of `x` times
     `2**-e`. Raises `DTypeError` for float16.

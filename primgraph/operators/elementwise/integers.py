@@ -43,7 +43,7 @@ def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
 
 @public
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The greatest common divisor of integers; that of 0 and another is the other one's size.
+    """Return the greatest common divisor of integers; with 0 it is the size of the other one.
 
     Raises `DTypeError` for other than integers.
 
@@ -55,7 +55,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The least common multiple of integers, 0 if one of them is; see `gcd`.
+    """Return the least common multiple of integers, 0 if one of them is; see `gcd`.
 
     >>> pg.lcm(4, 6)
     tensor(12, dtype=int64)
@@ -68,7 +68,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def bitwise_count(x: ArrayLike) -> Variable:
-    """How many bits of the magnitude of each integer are set, as uint8.
+    """Return how many bits of the magnitude of each integer are set, as uint8.
 
     Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for other than integers.
 
@@ -97,7 +97,7 @@ def sum_of_bits(width: int, step: int) -> int:
 
 @public
 def unravel_index(x: ArrayLike, shape: Any, order: str = "C") -> tuple[Variable, ...]:
-    """The place along each axis of an array of `shape` of elements that are numbered through.
+    """Return the index along each axis of an array of `shape` for flat indices.
 
     `order` is "C", with the last axis first, or "F". Raises `DTypeError` for other than integers,
     `ArgumentError` for numbers that are known and lie beyond.
@@ -128,7 +128,7 @@ def _require_order(name: str, order: str) -> None:
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike], dims: Any, mode: Any = "raise", order: str = "C"
 ) -> Variable:
-    """The numbers of elements of an array with extents `dims`, from their places along each axis.
+    """Return the flat indices of elements of an array with extents `dims`, from indices by axis.
 
     With `mode` "clip" places beyond are the last ones, with "wrap" they go round; any other place
     is taken to be one. Raises `ArgumentError` for another mode or order, and where there are not as

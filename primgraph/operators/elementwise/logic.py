@@ -130,7 +130,7 @@ def _compare_signs(
 
 
 equal = _comparison(
-    "equal", np.equal, logic.equal, python.eq, "Whether `x1 == x2`.",
+    "equal", np.equal, logic.equal, python.eq, "Return whether `x1 == x2`.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([False,  True, False], dtype=bool)",
 )  # fmt: skip
 not_equal = _comparison(
@@ -138,11 +138,11 @@ not_equal = _comparison(
     np.not_equal,
     logic.not_equal,
     python.ne,
-    "Whether `x1 != x2`; true for NaN.",
+    "Return whether `x1 != x2`; true for NaN.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([ True, False,  True], dtype=bool)",
 )
 greater = _comparison(
-    "greater", np.greater, logic.greater, python.gt, "Whether `x1 > x2`.",
+    "greater", np.greater, logic.greater, python.gt, "Return whether `x1 > x2`.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([False, False,  True], dtype=bool)",
 )  # fmt: skip
 greater_equal = _comparison(
@@ -150,11 +150,11 @@ greater_equal = _comparison(
     np.greater_equal,
     logic.greater_equal,
     python.ge,
-    "Whether `x1 >= x2`.",
+    "Return whether `x1 >= x2`.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([False,  True,  True], dtype=bool)",
 )
 less = _comparison(
-    "less", np.less, logic.less, python.lt, "Whether `x1 < x2`.",
+    "less", np.less, logic.less, python.lt, "Return whether `x1 < x2`.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([ True, False, False], dtype=bool)",
 )  # fmt: skip
 less_equal = _comparison(
@@ -162,7 +162,7 @@ less_equal = _comparison(
     np.less_equal,
     logic.less_equal,
     python.le,
-    "Whether `x1 <= x2`.",
+    "Return whether `x1 <= x2`.",
     "[1.0, 2.0, 3.0], 2.0 -> tensor([ True,  True, False], dtype=bool)",
 )
 
@@ -192,22 +192,22 @@ def _logical(
 
 
 logical_and = _logical(
-    "logical_and", logic.logical_and, "Whether both are true.",
+    "logical_and", logic.logical_and, "Return whether both are true.",
     "[True, False], [True, True] -> tensor([ True, False], dtype=bool)",
 )  # fmt: skip
 logical_or = _logical(
-    "logical_or", logic.logical_or, "Whether at least one is true.",
+    "logical_or", logic.logical_or, "Return whether at least one is true.",
     "[True, False], [True, True] -> tensor([ True,  True], dtype=bool)",
 )  # fmt: skip
 logical_xor = _logical(
-    "logical_xor", logic.logical_xor, "Whether exactly one is true.",
+    "logical_xor", logic.logical_xor, "Return whether exactly one is true.",
     "[True, False], [True, True] -> tensor([False,  True], dtype=bool)",
 )  # fmt: skip
 
 
 @public
 def logical_not(x: ArrayLike) -> Variable:
-    """Whether `x` is false; numbers count as true unless they are zero.
+    """Return whether `x` is false; numbers count as true unless they are zero.
 
     >>> pg.logical_not([True, False])
     tensor([False,  True], dtype=bool)
@@ -256,34 +256,34 @@ def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
 
 bitwise_and = _bitwise(
     "bitwise_and", np.bitwise_and, bits.bitwise_and, logic.logical_and,
-    "The bits that both have; of booleans, whether both are true.",
+    "Return the bits that both have; of booleans, whether both are true.",
     "12, 10 -> tensor(8, dtype=int64)",
 )  # fmt: skip
 bitwise_or = _bitwise(
     "bitwise_or", np.bitwise_or, bits.bitwise_or, logic.logical_or,
-    "The bits that at least one has; of booleans, whether one is true.",
+    "Return the bits that at least one has; of booleans, whether one is true.",
     "12, 10 -> tensor(14, dtype=int64)",
 )  # fmt: skip
 bitwise_xor = _bitwise(
     "bitwise_xor", np.bitwise_xor, bits.bitwise_xor, logic.logical_xor,
-    "The bits that exactly one has; of booleans, whether exactly one is true.",
+    "Return the bits that exactly one has; of booleans, whether exactly one is true.",
     "12, 10 -> tensor(6, dtype=int64)",
 )  # fmt: skip
 left_shift = _bitwise(
     "left_shift", np.left_shift, bits.left_shift, None,
-    "`x1 << x2`: the bits of `x1` moved up by `x2` places, zeros moved in.",
+    "Compute `x1 << x2`: the bits of `x1` moved up by `x2` places, zeros moved in.",
     "1, 3 -> tensor(8, dtype=int64)",
 )  # fmt: skip
 right_shift = _bitwise(
     "right_shift", np.right_shift, bits.right_shift, None,
-    "`x1 >> x2`: the bits of `x1` moved down by `x2` places, those of its sign moved in.",
+    "Compute `x1 >> x2`: the bits of `x1` moved down by `x2` places, those of its sign moved in.",
     "8, 3 -> tensor(1, dtype=int64)",
 )  # fmt: skip
 
 
 @public
 def invert(x: ArrayLike) -> Variable:
-    """`~x`: the other bits of integers, the contrary of booleans.
+    """Compute `~x`: the other bits of integers, the contrary of booleans.
 
     No derivative goes through. Raises `DTypeError` for floats.
 
@@ -296,7 +296,7 @@ def invert(x: ArrayLike) -> Variable:
 
 @public
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x` where `condition` is true, `y` elsewhere; all three are broadcast.
+    """Return `x` where `condition` is true, `y` elsewhere; all three are broadcast.
 
     `x` and `y` are promoted to one dtype. The element that is not chosen takes no part in the
     derivative. Raises `ShapeError` if the shapes do not broadcast.
@@ -325,7 +325,7 @@ def beside_nan(value: Variable, x: ArrayLike) -> Variable:
 
 @public
 def isnan(x: ArrayLike) -> Variable:
-    """Whether elements are not a number; false for integers and booleans.
+    """Return whether elements are not a number; false for integers and booleans.
 
     >>> pg.isnan([1.0, np.inf, np.nan])
     tensor([False, False,  True], dtype=bool)
@@ -336,7 +336,7 @@ def isnan(x: ArrayLike) -> Variable:
 
 @public
 def isinf(x: ArrayLike) -> Variable:
-    """Whether elements are plus or minus infinity; false for integers and booleans.
+    """Return whether elements are plus or minus infinity; false for integers and booleans.
 
     >>> pg.isinf([1.0, np.inf, np.nan])
     tensor([False,  True, False], dtype=bool)
@@ -351,7 +351,7 @@ def isinf(x: ArrayLike) -> Variable:
 
 @public
 def isfinite(x: ArrayLike) -> Variable:
-    """Whether elements are neither infinite nor NaN; true for integers and booleans.
+    """Return whether elements are neither infinite nor NaN; true for integers and booleans.
 
     >>> pg.isfinite([1.0, np.inf, np.nan])
     tensor([ True, False, False], dtype=bool)

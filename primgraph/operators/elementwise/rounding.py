@@ -104,7 +104,7 @@ def _size_of(x: Variable) -> Variable:
 
 @public
 def hypot(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`sqrt(x1**2 + x2**2)`, without overflow; slope 0 at the origin, as `norm` has.
+    """Compute `sqrt(x1**2 + x2**2)`, without overflow; slope 0 at the origin, as `norm` has.
 
     >>> pg.hypot(3.0, 4.0)
     tensor(5.)
@@ -115,7 +115,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def cbrt(x: ArrayLike) -> Variable:
-    """The real cube root. Its slope is infinite at 0.
+    """Return the real cube root. Its slope is infinite at 0.
 
     >>> pg.cbrt(27.0)
     tensor(3.)
@@ -133,7 +133,7 @@ def cbrt(x: ArrayLike) -> Variable:
 
 @public
 def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """What division towards zero leaves: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
+    """Compute the remainder `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
 
     >>> pg.fmod(-7.0, 3.0)
     tensor(-1.)
@@ -152,7 +152,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The larger of two elements; of a NaN and a number the number.
+    """Return the larger of two elements; of a NaN and a number the number.
 
     >>> pg.fmax([1.0, np.nan], [0.0, 2.0])
     tensor([1., 2.])
@@ -163,7 +163,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The smaller of two elements; of a NaN and a number the number.
+    """Return the smaller of two elements; of a NaN and a number the number.
 
     >>> pg.fmin([1.0, np.nan], [0.0, 2.0])
     tensor([0., 2.])
@@ -174,7 +174,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def heaviside(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """0 below zero, 1 above, and `x2` at zero; NaN for NaN.
+    """Return 0 below zero, 1 above, and `x2` at zero; NaN for NaN.
 
     >>> pg.heaviside([-1.0, 0.0, 1.0], 0.5)
     tensor([0. , 0.5, 1. ])
@@ -185,7 +185,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def signbit(x: ArrayLike) -> Variable:
-    """Whether elements are negative, -0.0 included; of a NaN it is false.
+    """Return whether elements are negative, -0.0 included; of a NaN it is false.
 
     >>> pg.signbit([-1.0, 1.0])
     tensor([ True, False], dtype=bool)
@@ -200,7 +200,7 @@ def signbit(x: ArrayLike) -> Variable:
 
 @public
 def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The size of `x1` with the sign of `x2`, whose -0.0 counts as negative.
+    """Return the size of `x1` with the sign of `x2`, whose -0.0 counts as negative.
 
     >>> pg.copysign([1.0, 2.0], [-1.0, 1.0])
     tensor([-1.,  2.])
@@ -212,7 +212,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trunc(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero; the derivative is zero. Integers stay as they are.
+    """Return elements rounded towards zero; the derivative is zero. Integers stay as they are.
 
     >>> pg.trunc([-1.7, 1.7])
     tensor([-1.,  1.])
@@ -232,7 +232,7 @@ def rint(x: ArrayLike) -> Variable:
 
 @public
 def fix(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero, as `trunc` rounds them.
+    """Return elements rounded towards zero, as `trunc` rounds them.
 
     >>> pg.fix([-1.7, 1.7])
     tensor([-1.,  1.])
@@ -242,7 +242,7 @@ def fix(x: ArrayLike) -> Variable:
 
 @public
 def fabs(x: ArrayLike) -> Variable:
-    """Absolute value as a float, with derivative 0 at 0.
+    """Compute the absolute value as a float, with derivative 0 at 0.
 
     >>> pg.fabs([-1.0, 2.0])
     tensor([1., 2.])
@@ -252,7 +252,7 @@ def fabs(x: ArrayLike) -> Variable:
 
 @public
 def deg2rad(x: ArrayLike) -> Variable:
-    """Degrees as radians.
+    """Convert degrees to radians.
 
     >>> pg.deg2rad(0.0)
     tensor(0.)
@@ -262,7 +262,7 @@ def deg2rad(x: ArrayLike) -> Variable:
 
 @public
 def rad2deg(x: ArrayLike) -> Variable:
-    """Radians as degrees.
+    """Convert radians to degrees.
 
     >>> pg.rad2deg(np.pi)
     tensor(180.)
@@ -272,7 +272,7 @@ def rad2deg(x: ArrayLike) -> Variable:
 
 @public
 def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`log2(2**x1 + 2**x2)`, without overflow.
+    """Compute `log2(2**x1 + 2**x2)`, without overflow.
 
     >>> pg.logaddexp2(3.0, 3.0)
     tensor(4.)
@@ -283,7 +283,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1` to the power `x2` in float64, negative whole exponents of integers included.
+    """Return `x1` to the power `x2` in float64, negative whole exponents of integers included.
 
     With complex operands it is in complex128.
 
@@ -298,7 +298,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
-    """Quotients rounded down, and what they leave: `floor_divide` and `remainder`.
+    """Compute quotients rounded down and remainders: `floor_divide` and `remainder`.
 
     >>> pg.divmod(7, 3)
     (tensor(2, dtype=int64), tensor(1, dtype=int64))
@@ -308,7 +308,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def modf(x: ArrayLike) -> tuple[Variable, Variable]:
-    """What is behind the point, and what is before it, both with the sign of `x`.
+    """Return the fractional and the integral part, both with the sign of `x`.
 
     >>> pg.modf(1.5)
     (tensor(0.5), tensor(1.))
@@ -321,7 +321,7 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1 * 2**x2`, with integers as `x2`, rounded once.
+    """Compute `x1 * 2**x2`, with integers as `x2`, rounded once.
 
     The factor is multiplied in three powers of two, of which none over- or underflows unless the
     result does.
@@ -359,7 +359,7 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Variable:
-    """`x` with numbers for what is no finite one: NaN as `nan`, infinities as the largest floats.
+    """Replace what is not finite in `x`: NaN by `nan`, infinities by the largest floats.
 
     No derivative goes through what was replaced. `copy` means nothing, as values never change.
 
@@ -382,7 +382,7 @@ def nan_to_num(
 
 @public
 def isposinf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and positive.
+    """Return whether elements are infinite and positive.
 
     >>> pg.isposinf([-np.inf, np.inf])
     tensor([False,  True], dtype=bool)
@@ -392,7 +392,7 @@ def isposinf(x: ArrayLike) -> Variable:
 
 @public
 def isneginf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and negative.
+    """Return whether elements are infinite and negative.
 
     >>> pg.isneginf([-np.inf, np.inf])
     tensor([ True, False], dtype=bool)
@@ -408,7 +408,7 @@ def isclose(
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Variable:
-    """Whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
+    """Return whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
     Two NaN are not, unless `equal_nan`.
 
@@ -433,7 +433,7 @@ def allclose(
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Variable:
-    """Whether all elements of two arrays are close to each other; see `isclose`.
+    """Return whether all elements of two arrays are close to each other; see `isclose`.
 
     >>> pg.allclose([1.0], [1.0 + 1e-9])
     tensor(True, dtype=bool)
@@ -443,7 +443,7 @@ def allclose(
 
 @public
 def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variable:
-    """Whether two arrays have one shape and equal elements, as a 0-d boolean.
+    """Return whether two arrays have one shape and equal elements, as a 0-d boolean.
 
     >>> pg.array_equal([1.0, 2.0], [1.0, 2.0])
     tensor(True, dtype=bool)
@@ -458,7 +458,7 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variab
 
 @public
 def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Whether two arrays are equal where one is broadcast to the other, as a 0-d boolean.
+    """Return whether two arrays are equal where one is broadcast to the other, as a 0-d boolean.
 
     >>> pg.array_equiv([1.0, 1.0], 1.0)
     tensor(True, dtype=bool)
@@ -471,7 +471,7 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def sinc(x: ArrayLike) -> Variable:
-    """`sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are right too.
+    """Compute `sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are right too.
 
     >>> pg.sinc(0.0)
     tensor(1.)

@@ -56,68 +56,134 @@ def _emit(name: str, *operands: ArrayLike, part: int = 0) -> Variable:
     return emit(by_scipy, *values, name=name, part=part)
 
 
-def _of_one(name: str, doc: str) -> Callable[[ArrayLike], Variable]:
+def _documented(doc: str, name: str, example: str) -> str:
+    """Return a docstring with an example "arguments -> result"."""
+    arguments, result = example.split(" -> ")
+    return f"""{doc}
+
+    >>> print(f"{{pg.special.{name}({arguments}):.4f}}")
+    {result}
+    """
+
+
+def _of_one(name: str, doc: str, example: str) -> Callable[[ArrayLike], Variable]:
     def function(x: ArrayLike) -> Variable:
         return _emit(name, x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    Computed by SciPy.\n    "
+    function.__doc__ = _documented(f"{doc}\n\n    Computed by SciPy.", name, example)
     return of_namespace(function)
 
 
-def _of_order(name: str, doc: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
+def _of_order(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
     def function(v: ArrayLike, x: ArrayLike) -> Variable:
         return _emit(name, v, x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{doc}
-
-    Computed by SciPy. Derivatives by `v` are refused with `NotDifferentiable`.
-    """
+    source = "Computed by SciPy. Derivatives by `v` are refused with `NotDifferentiable`."
+    function.__doc__ = _documented(f"{doc}\n\n    {source}", name, example)
     return of_namespace(function)
 
 
-dawsn = _of_one("dawsn", "Dawson's integral, `exp(-x*x)` times the integral of `exp(t*t)` to `x`.")
-ellipe = _of_one("ellipe", "The complete elliptic integral of the second kind, of parameter `x`.")
-ellipk = _of_one("ellipk", "The complete elliptic integral of the first kind, of parameter `x`.")
-erfi = _of_one("erfi", "`-1j * erf(1j * x)`, which is real.")
-exp1 = _of_one("exp1", "The integral of `exp(-t) / t` from `x` on.")
-expi = _of_one("expi", "The integral of `exp(t) / t` up to `x`, its principal value.")
-spence = _of_one("spence", "The integral of `log(t) / (1 - t)` from 1 to `x`; a dilogarithm.")
-i0 = _of_one("i0", "The modified Bessel function of the first kind, of order 0.")
-i0e = _of_one("i0e", "`exp(-abs(x)) * i0(x)`.")
-i1 = _of_one("i1", "The modified Bessel function of the first kind, of order 1.")
-i1e = _of_one("i1e", "`exp(-abs(x)) * i1(x)`.")
-j0 = _of_one("j0", "The Bessel function of the first kind, of order 0.")
-j1 = _of_one("j1", "The Bessel function of the first kind, of order 1.")
-k0 = _of_one("k0", "The modified Bessel function of the second kind, of order 0.")
-k0e = _of_one("k0e", "`exp(x) * k0(x)`.")
-k1 = _of_one("k1", "The modified Bessel function of the second kind, of order 1.")
-k1e = _of_one("k1e", "`exp(x) * k1(x)`.")
-y0 = _of_one("y0", "The Bessel function of the second kind, of order 0.")
-y1 = _of_one("y1", "The Bessel function of the second kind, of order 1.")
-iv = _of_order("iv", "The modified Bessel function of the first kind, of order `v`.")
-ive = _of_order("ive", "`exp(-abs(x)) * iv(v, x)`.")
-jv = _of_order("jv", "The Bessel function of the first kind, of order `v`.")
-kv = _of_order("kv", "The modified Bessel function of the second kind, of order `v`.")
-kve = _of_order("kve", "`exp(x) * kv(v, x)`.")
-yv = _of_order("yv", "The Bessel function of the second kind, of order `v`.")
+dawsn = _of_one(
+    "dawsn",
+    "Compute Dawson's integral, `exp(-x*x)` times the integral of `exp(t*t)` to `x`.",
+    "0.5 -> 0.4244",
+)
+ellipe = _of_one(
+    "ellipe",
+    "Compute the complete elliptic integral of the second kind, of parameter `x`.",
+    "0.5 -> 1.3506",
+)
+ellipk = _of_one(
+    "ellipk",
+    "Compute the complete elliptic integral of the first kind, of parameter `x`.",
+    "0.5 -> 1.8541",
+)
+erfi = _of_one("erfi", "Compute `-1j * erf(1j * x)`, which is real.", "0.5 -> 0.6150")
+exp1 = _of_one("exp1", "Compute the integral of `exp(-t) / t` from `x` on.", "0.5 -> 0.5598")
+expi = _of_one(
+    "expi",
+    "Compute the integral of `exp(t) / t` up to `x`, its principal value.",
+    "0.5 -> 0.4542",
+)
+spence = _of_one(
+    "spence",
+    "Compute the integral of `log(t) / (1 - t)` from 1 to `x`; a dilogarithm.",
+    "0.5 -> 0.5822",
+)
+i0 = _of_one(
+    "i0",
+    "Compute the modified Bessel function of the first kind, of order 0.",
+    "0.5 -> 1.0635",
+)
+i0e = _of_one("i0e", "Compute `exp(-abs(x)) * i0(x)`.", "0.5 -> 0.6450")
+i1 = _of_one(
+    "i1",
+    "Compute the modified Bessel function of the first kind, of order 1.",
+    "0.5 -> 0.2579",
+)
+i1e = _of_one("i1e", "Compute `exp(-abs(x)) * i1(x)`.", "0.5 -> 0.1564")
+j0 = _of_one("j0", "Compute the Bessel function of the first kind, of order 0.", "0.5 -> 0.9385")
+j1 = _of_one("j1", "Compute the Bessel function of the first kind, of order 1.", "0.5 -> 0.2423")
+k0 = _of_one(
+    "k0",
+    "Compute the modified Bessel function of the second kind, of order 0.",
+    "0.5 -> 0.9244",
+)
+k0e = _of_one("k0e", "Compute `exp(x) * k0(x)`.", "0.5 -> 1.5241")
+k1 = _of_one(
+    "k1",
+    "Compute the modified Bessel function of the second kind, of order 1.",
+    "0.5 -> 1.6564",
+)
+k1e = _of_one("k1e", "Compute `exp(x) * k1(x)`.", "0.5 -> 2.7310")
+y0 = _of_one("y0", "Compute the Bessel function of the second kind, of order 0.", "0.5 -> -0.4445")
+y1 = _of_one("y1", "Compute the Bessel function of the second kind, of order 1.", "0.5 -> -1.4715")
+iv = _of_order(
+    "iv",
+    "Compute the modified Bessel function of the first kind, of order `v`.",
+    "1.0, 0.5 -> 0.2579",
+)
+ive = _of_order("ive", "Compute `exp(-abs(x)) * iv(v, x)`.", "1.0, 0.5 -> 0.1564")
+jv = _of_order(
+    "jv",
+    "Compute the Bessel function of the first kind, of order `v`.",
+    "1.0, 0.5 -> 0.2423",
+)
+kv = _of_order(
+    "kv",
+    "Compute the modified Bessel function of the second kind, of order `v`.",
+    "1.0, 0.5 -> 1.6564",
+)
+kve = _of_order("kve", "Compute `exp(x) * kv(v, x)`.", "1.0, 0.5 -> 2.7310")
+yv = _of_order(
+    "yv",
+    "Compute the Bessel function of the second kind, of order `v`.",
+    "1.0, 0.5 -> -1.4715",
+)
 
 
 @of_namespace
 def expn(n: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `exp(-x * t) / t**n` from 1 on, for whole numbers `n` from 0 on.
+    """Compute the integral of `exp(-x * t) / t**n` from 1 on, for whole numbers `n` from 0 on.
 
     Computed by SciPy. Derivatives by `n` are refused with `NotDifferentiable`.
+
+    >>> print(f"{pg.special.expn(2, 0.5):.4f}")
+    0.3266
     """
     return _emit("expn", n, x)
 
 
 @of_namespace
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike) -> Variable:
-    """Gauss's hypergeometric function.
+    """Compute Gauss's hypergeometric function.
 
     Computed by SciPy. Derivatives by `a`, `b` and `c` are refused with `NotDifferentiable`.
+
+    >>> print(f"{pg.special.hyp2f1(1.0, 1.0, 2.0, 0.5):.4f}")
+    1.3863
     """
     return _emit("hyp2f1", a, b, c, z)
 
@@ -131,18 +197,24 @@ class SiciResult(NamedTuple):
 
 @of_namespace
 def sici(x: ArrayLike) -> SiciResult:
-    """The integral of `sin(t) / t` from 0 to `x`, and that of `cos(t) / t` from infinity.
+    """Compute the integral of `sin(t) / t` from 0 to `x`, and of `cos(t) / t` from infinity to `x`.
 
     Computed by SciPy.
+
+    >>> print(f"{pg.special.sici(1.0).si:.4f}")
+    0.9461
     """
     return SiciResult(_emit("sici", x), _emit("sici", x, part=1))
 
 
 @of_namespace
 def lambertw(z: ArrayLike, k: int = 0) -> Variable:
-    """The real `w` with `w * exp(w) = z`: not below -1 for `k` 0, and not above for `k` -1.
+    """Compute the real `w` with `w * exp(w) = z`: `w >= -1` for `k` 0, and `w <= -1` for `k` -1.
 
     Computed by SciPy; NaN where `w` is complex. Raises `ArgumentError` for other branches.
+
+    >>> print(f"{pg.special.lambertw(1.0):.4f}")
+    0.5671
     """
     branch = require_integer("lambertw", k)
     if branch not in (0, -1):
@@ -152,7 +224,7 @@ def lambertw(z: ArrayLike, k: int = 0) -> Variable:
 
 @of_namespace
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
-    """Hurwitz's zeta function, the sum of `(k + q)**-x` over `k` from 0 on; Riemann's for `q` 1.
+    """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over `k >= 0`; Riemann's for `q` 1.
 
     Computed by SciPy. Derivatives by `x` are refused with `NotDifferentiable`.
 

@@ -44,7 +44,7 @@ __all__ = [
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
 ) -> Variable:
-    """From the first condition that is true, the element of the choice beside it, else `default`.
+    """Choose the element beside the first true condition, or else `default`.
 
     All are broadcast. Raises `ArgumentError` for lists of different lengths or of none.
 
@@ -80,7 +80,7 @@ def _require_bool(name: str, condition: ArrayLike) -> Variable:
 
 @public
 def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> Variable:
-    """For each integer of `x`, the element in the place of `choices` that it names.
+    """Choose for each integer of `x` the element at its place of that entry of `choices`.
 
     All are broadcast. Integers that name no choice count as the nearest that does or, with mode
     "wrap", are counted in a circle. Raises `DTypeError` for other than integers.
@@ -111,7 +111,7 @@ def compress(
     condition: Any, x: ArrayLike, axis: int | None = None, *, size: int | None = None,
     fill_value: Any = 0,
 ) -> Variable:  # fmt: skip
-    """The parts of `x` along `axis`, or elements of the flattened array, at the true conditions.
+    """Return the parts of `x` along `axis`, or elements of the flattened array, where it is true.
 
     With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` without it
     for a condition that is a variable, as it would decide the shape, `ShapeError` for one that has
@@ -127,7 +127,7 @@ def compress(
 def extract(
     condition: Any, x: ArrayLike, *, size: int | None = None, fill_value: Any = 0
 ) -> Variable:
-    """The elements of `x` at the true conditions, in row-major order; see `compress`.
+    """Return the elements of `x` at the true conditions, in row-major order; see `compress`.
 
     >>> pg.extract([True, False, True], [1.0, 2.0, 3.0])
     tensor([1., 3.])
@@ -180,7 +180,7 @@ def isin(
     *,
     kind: str | None = None,
 ) -> Variable:
-    """Whether each element is among others, each of which it is compared with; or whether not.
+    """Return whether each element is among others, or with `invert` whether it is not.
 
     `assume_unique` and `kind` mean nothing here.
 

@@ -46,7 +46,7 @@ def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
 
 @of_namespace
 def gammasgn(x: ArrayLike) -> Variable:
-    """The sign of the gamma function, as a float; NaN at its poles below zero.
+    """Return the sign of the gamma function, as a float; NaN at its poles below zero.
 
     >>> print(f"{pg.special.gammasgn(-0.5):.4f}")
     -1.0000
@@ -59,7 +59,7 @@ def gammasgn(x: ArrayLike) -> Variable:
 
 @of_namespace
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
-    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for whole `m` from 0 on.
+    """Compute `gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial for whole `m` from 0.
 
     0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
 
@@ -77,7 +77,7 @@ def _sine(x: Variable) -> Variable:
 
 @of_namespace
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
-    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
+    """Compute `gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
 
     0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
 
@@ -99,7 +99,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def comb(N: ArrayLike, k: ArrayLike) -> Variable:
-    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
+    """Return how many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
 
     >>> print(f"{pg.special.comb(5, 2):.4f}")
     10.0000
@@ -111,7 +111,7 @@ def comb(N: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def factorial(n: ArrayLike) -> Variable:
-    """`gamma(n + 1)`, and 0 below zero.
+    """Compute `gamma(n + 1)`, and 0 below zero.
 
     >>> print(f"{pg.special.factorial(5):.4f}")
     120.0000
@@ -134,7 +134,7 @@ def _series(t: Variable) -> Variable:
 
 @of_namespace
 def exprel(x: ArrayLike) -> Variable:
-    """`(exp(x) - 1) / x`, and 1 at 0.
+    """Compute `(exp(x) - 1) / x`, and 1 at 0.
 
     >>> print(f"{pg.special.exprel(1.0):.4f}")
     1.7183
@@ -165,7 +165,7 @@ def _powers(
 
 @of_namespace
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
+    """Compute `(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
 
     >>> print(f"{pg.special.boxcox(4.0, 0.5):.4f}")
     2.0000
@@ -176,7 +176,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
 
 @of_namespace
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`boxcox(1 + x, lmbda)`, exact near 0.
+    """Compute `boxcox(1 + x, lmbda)`, exact near 0.
 
     >>> print(f"{pg.special.boxcox1p(3.0, 0.5):.4f}")
     2.0000
@@ -187,7 +187,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
 
 @of_namespace
 def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero.
+    """Compute `r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero.
 
     >>> print(f"{pg.special.huber(1.0, 3.0):.4f}")
     2.5000
@@ -201,7 +201,7 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
 
 @of_namespace
 def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
+    """Compute `delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
 
     >>> print(f"{pg.special.pseudo_huber(1.0, 3.0):.4f}")
     2.1623

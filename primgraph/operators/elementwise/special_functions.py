@@ -70,7 +70,7 @@ def _one(x: ArrayLike) -> Variable:
 
 @of_namespace
 def gammaln(x: ArrayLike) -> Variable:
-    """`log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
+    """Compute `log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
 
     >>> print(f"{pg.special.gammaln(5.0):.4f}")
     3.1781
@@ -80,7 +80,7 @@ def gammaln(x: ArrayLike) -> Variable:
 
 @of_namespace
 def gamma(x: ArrayLike) -> Variable:
-    """The gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero.
+    """Return the gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero.
 
     >>> print(f"{pg.special.gamma(5.0):.4f}")
     24.0000
@@ -90,7 +90,7 @@ def gamma(x: ArrayLike) -> Variable:
 
 @of_namespace
 def digamma(x: ArrayLike) -> Variable:
-    """The derivative of `gammaln`; NaN at its poles below zero.
+    """Return the derivative of `gammaln`; NaN at its poles below zero.
 
     >>> print(f"{pg.special.digamma(1.0):.4f}")
     -0.5772
@@ -100,7 +100,7 @@ def digamma(x: ArrayLike) -> Variable:
 
 @of_namespace
 def polygamma(n: int, x: ArrayLike) -> Variable:
-    """Derivative `n` of `digamma`, where `n` is fixed when the program is built.
+    """Compute the derivative `n` of `digamma`, where `n` is fixed when the program is built.
 
     Raises `ArgumentError` for what is no whole number from 0 on.
 
@@ -115,7 +115,7 @@ def polygamma(n: int, x: ArrayLike) -> Variable:
 
 @of_namespace
 def multigammaln(a: ArrayLike, d: int) -> Variable:
-    """The logarithm of the gamma function of `d` dimensions, for `a` above `(d - 1) / 2`.
+    """Return the logarithm of the gamma function of `d` dimensions, for `a` above `(d - 1) / 2`.
 
     Raises `ArgumentError` for a `d` that is no whole number from 1 on.
 
@@ -134,7 +134,7 @@ def multigammaln(a: ArrayLike, d: int) -> Variable:
 
 @of_namespace
 def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
-    """`gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
+    """Compute `gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
 
     >>> print(f"{pg.special.betaln(2.0, 3.0):.4f}")
     -2.4849
@@ -144,7 +144,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
 
 @of_namespace
 def beta(a: ArrayLike, b: ArrayLike) -> Variable:
-    """`gamma(a) * gamma(b) / gamma(a + b)`, without overflow on the way.
+    """Compute `gamma(a) * gamma(b) / gamma(a + b)`, without overflow on the way.
 
     >>> print(f"{pg.special.beta(2.0, 3.0):.4f}")
     0.0833
@@ -157,7 +157,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Variable:
 
 @of_namespace
 def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
+    """Return the integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
 
     >>> print(f"{pg.special.gammainc(2.0, 1.0):.4f}")
     0.2642
@@ -167,7 +167,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
-    """`1 - gammainc(a, x)`, with all digits where it is small.
+    """Compute `1 - gammainc(a, x)`, with all digits where it is small.
 
     >>> print(f"{pg.special.gammaincc(2.0, 1.0):.4f}")
     0.7358
@@ -177,7 +177,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
+    """Return the integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
 
     NaN for parameters that are not positive, and `x` that is not between 0 and 1.
 
@@ -189,7 +189,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
-    """`1 - betainc(a, b, x)`, with all digits where it is small.
+    """Compute `1 - betainc(a, b, x)`, with all digits where it is small.
 
     >>> print(f"{pg.special.betaincc(1.0, 1.0, 0.25):.4f}")
     0.7500
@@ -202,7 +202,7 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def erfinv(y: ArrayLike) -> Variable:
-    """The inverse of `erf`; infinite at -1 and 1, NaN beyond.
+    """Return the inverse of `erf`; infinite at -1 and 1, NaN beyond.
 
     >>> print(f"{pg.special.erfinv(0.5):.4f}")
     0.4769
@@ -212,7 +212,7 @@ def erfinv(y: ArrayLike) -> Variable:
 
 @of_namespace
 def erfcinv(y: ArrayLike) -> Variable:
-    """The inverse of `erfc`, with all digits of small numbers; NaN outside 0 to 2.
+    """Return the inverse of `erfc`, with all digits of small numbers; NaN outside 0 to 2.
 
     >>> print(f"{pg.special.erfcinv(0.5):.4f}")
     0.4769
@@ -222,7 +222,7 @@ def erfcinv(y: ArrayLike) -> Variable:
 
 @of_namespace
 def erfcx(x: ArrayLike) -> Variable:
-    """`exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
+    """Compute `exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
 
     >>> print(f"{pg.special.erfcx(1.0):.4f}")
     0.4276
@@ -232,7 +232,7 @@ def erfcx(x: ArrayLike) -> Variable:
 
 @of_namespace
 def ndtr(x: ArrayLike) -> Variable:
-    """The distribution function of the normal distribution, exact in the left tail.
+    """Return the distribution function of the normal distribution, exact in the left tail.
 
     >>> print(f"{pg.special.ndtr(1.0):.4f}")
     0.8413
@@ -242,7 +242,7 @@ def ndtr(x: ArrayLike) -> Variable:
 
 @of_namespace
 def ndtri(y: ArrayLike) -> Variable:
-    """The inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
+    """Return the inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
 
     >>> print(f"{pg.special.ndtri(0.975):.4f}")
     1.9600
@@ -252,7 +252,7 @@ def ndtri(y: ArrayLike) -> Variable:
 
 @of_namespace
 def log_ndtr(x: ArrayLike) -> Variable:
-    """The logarithm of `ndtr`, exact in both tails, where `ndtr` is 0 or 1 as well.
+    """Return the logarithm of `ndtr`, exact in both tails, where `ndtr` is 0 or 1 as well.
 
     >>> print(f"{pg.special.log_ndtr(0.0):.4f}")
     -0.6931
@@ -265,13 +265,17 @@ def log_ndtr(x: ArrayLike) -> Variable:
 
 @of_namespace
 def expit(x: ArrayLike) -> Variable:
-    """`1 / (1 + exp(-x))`, as `pg.sigmoid`."""
+    """Compute `1 / (1 + exp(-x))`, element by element, as `pg.sigmoid` does.
+
+    >>> print(f"{pg.special.expit(1.0):.4f}")
+    0.7311
+    """
     return sigmoid(_one(x))
 
 
 @of_namespace
 def log_expit(x: ArrayLike) -> Variable:
-    """The logarithm of `expit`, without overflow.
+    """Return the logarithm of `expit`, without overflow.
 
     >>> print(f"{pg.special.log_expit(0.0):.4f}")
     -0.6931
@@ -281,7 +285,7 @@ def log_expit(x: ArrayLike) -> Variable:
 
 @of_namespace
 def logit(p: ArrayLike) -> Variable:
-    """`log(p / (1 - p))`, the inverse of `expit`, exact near 1/2 as well; NaN outside 0 to 1.
+    """Compute `log(p / (1 - p))`, the inverse of `expit`, exact near 1/2; NaN outside 0 to 1.
 
     >>> print(f"{pg.special.logit(0.75):.4f}")
     1.0986
@@ -294,7 +298,7 @@ def logit(p: ArrayLike) -> Variable:
 
 @of_namespace
 def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
+    """Compute `x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
 
     >>> print(f"{pg.special.xlogy(2.0, 3.0):.4f}")
     2.1972
@@ -304,7 +308,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(1 + y)`, and 0 where `x` is 0.
+    """Compute `x * log(1 + y)`, and 0 where `x` is 0.
 
     >>> print(f"{pg.special.xlog1py(2.0, 1.0):.4f}")
     1.3863
@@ -314,7 +318,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def entr(x: ArrayLike) -> Variable:
-    """`-x * log(x)`, 0 at 0, and -inf below.
+    """Compute `-x * log(x)`, 0 at 0, and -inf below.
 
     >>> print(f"{pg.special.entr(0.5):.4f}")
     0.3466
@@ -336,7 +340,7 @@ def _entropy(name: str, x: ArrayLike, y: ArrayLike, rest: bool) -> Variable:
 
 @of_namespace
 def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(x / y)`, 0 where `x` is 0 and `y` is not below, else inf.
+    """Compute `x * log(x / y)`, 0 where `x` is 0 and `y` is not below, else inf.
 
     >>> print(f"{pg.special.rel_entr(1.0, 2.0):.4f}")
     -0.6931
@@ -346,7 +350,7 @@ def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def kl_div(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not below, else inf.
+    """Compute `x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not below, else inf.
 
     >>> print(f"{pg.special.kl_div(1.0, 2.0):.4f}")
     0.3069

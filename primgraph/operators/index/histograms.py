@@ -57,7 +57,7 @@ def bincount(
     *,
     length: int | None = None,
 ) -> Variable:
-    """How often each of 0, 1, 2, ... is among the integers of a vector, as int64.
+    """Count how often each of 0, 1, 2, ... is among the integers of a vector, as int64.
 
     With `weights` the sums of these, in float64, which have slopes. There are as many counts as
     the largest integer says, and at least `minlength`; with `length` as many as that, and larger
@@ -140,7 +140,7 @@ def _bins(x: Any, bins: Any, range: Any, weights: Any) -> Any:
 def histogram_bin_edges(
     x: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None
 ) -> Variable:
-    """The edges of the bins of `histogram`, one more than there are bins.
+    """Return the edges of the bins of `histogram`, one more than there are bins.
 
     >>> pg.histogram_bin_edges([0.0, 2.0], 2)
     tensor([0., 1., 2.])
@@ -186,7 +186,7 @@ def histogram(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable]:
-    """How many elements are in each bin, or the sums of their weights, and the edges of the bins.
+    """Return the number of elements in each bin, or sums of weights, and the edges of the bins.
 
     `bins` is their number, the edges in ascending order, or the name of a rule for elements that
     are known. A number of bins lies evenly within `range`, or between the extremes. A bin has its
@@ -209,7 +209,7 @@ def histogramdd(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, tuple[Variable, ...]]:
-    """How many points are in each of the boxes that bins along several axes make; their edges.
+    """Return the number of points in each box that bins along several axes make, and the edges.
 
     `sample` is a matrix with a point in each row, or has a vector for each axis. Bins, and what
     they range over, are for all axes or one each; see `histogram`. The counts are float64.
@@ -280,7 +280,7 @@ def histogram2d(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable, Variable]:
-    """How many of the points `x`, `y` are in each rectangle, and the edges; see `histogramdd`.
+    """Return the number of points `x`, `y` in each rectangle, and the edges; see `histogramdd`.
 
     >>> pg.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0]
     tensor([[1., 0.],

@@ -57,7 +57,7 @@ Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType
 
 @public
 def getitem(x: ArrayLike, index: Any) -> Variable:
-    """`x[index]` as NumPy has it, with everything but positions fixed when it is built.
+    """Return `x[index]` as NumPy has it, with everything but positions fixed when it is built.
 
     The index may hold integers, slices, `...`, None, arrays or lists of integers, integer
     variables, and boolean arrays that are constant. Raises `BoundsError` for constant
@@ -369,7 +369,7 @@ def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable
 
 @public
 def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
-    """The elements at `indices` along `axis`; without one, of the flattened array.
+    """Return the elements at `indices` along `axis`; without one, of the flattened array.
 
     The axes of `indices` stand in place of `axis`. Raises `BoundsError` for constant indices
     out of range and `DTypeError` for indices that are no integers.
@@ -386,7 +386,7 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
-    """The slices of `x` at positions `index` along `axis`; the same as `take` with an axis.
+    """Return the slices of `x` at positions `index` along `axis`; the same as `take` with an axis.
 
     >>> pg.gather([1.0, 2.0, 3.0], [2, 0])
     tensor([3., 1.])
@@ -398,7 +398,7 @@ def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
 
 @public
 def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> Variable:
-    """For each row along `axis` the elements at the positions in the same row of `indices`.
+    """Take, for each row along `axis`, the elements at the positions in that row of `indices`.
 
     The other extents are broadcast against each other. Raises `ShapeError` if `indices` has
     another number of axes than `x`, and the errors of `take`.
@@ -426,7 +426,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
 
 @public
 def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
-    """`x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
+    """Return `x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
 
     `updates` is broadcast to what `gather(x, index, axis)` has as shape. Raises `DTypeError` if
     the dtype of `x` cannot hold `updates`, and the errors of `gather`.
@@ -462,7 +462,7 @@ def strided_slice(
     ends: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Variable:
-    """`x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i.
+    """Return `x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i.
 
     Negative bounds count from the end, and bounds beyond the array are cut to it, as in
     Python. Raises `ShapeError` if the sequences have different lengths.
@@ -485,7 +485,7 @@ def strided_slice(
 
 @public
 def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
-    """What `x` would be after `x[index] = y`, for any index of `x[index]`.
+    """Return `x` as it would be after `x[index] = y`, for any index of `x[index]`.
 
     `y` is broadcast; of several elements that go to one place, the last one stays. The index may
     also be a boolean variable, with one number of `y` for all places along its axes. Raises

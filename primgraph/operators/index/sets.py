@@ -86,7 +86,7 @@ def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
 
 @public_by_elements
 def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """The positions in the flattened array of what is not zero, in ascending order, as int64.
+    """Return the positions of nonzero elements in the flattened array, in order, as int64.
 
     With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` for a
     variable without it.
@@ -108,7 +108,7 @@ def _flat_of_size(x: ArrayLike, size: int, fill_value: Any) -> Variable:
 
 @public_by_elements
 def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> tuple[Variable, ...]:
-    """The positions along each axis of what is not zero, in row-major order; see `flatnonzero`.
+    """Return the positions of nonzero elements along each axis, in order; see `flatnonzero`.
 
     `fill_value` is one for all axes, or has one each. Raises `ArgumentError` for no axes.
 
@@ -147,7 +147,7 @@ def _nonzero_of_size(x: ArrayLike, size: int, fill_value: Any) -> tuple[Variable
 
 @public_by_elements
 def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """The positions of what is not zero, a row each; see `nonzero`.
+    """Return the positions of what is not zero, a row each; see `nonzero`.
 
     >>> pg.argwhere([0.0, 5.0, 2.0])
     tensor([[1],
@@ -161,7 +161,7 @@ def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> V
 
 @public_by_elements
 def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
-    """Vectors along an axis each, by which `x[ix_(rows, columns)]` takes a grid of elements.
+    """Return vectors along an axis each, by which `x[ix_(rows, columns)]` takes a grid of elements.
 
     One of booleans stands for the positions that are true, which have to be known. Raises
     `ShapeError` for other than vectors.
@@ -191,7 +191,7 @@ def lift_list(given: Any) -> Any:
 
 @public_by_elements
 def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Variable:
-    """`x` without the zeros at the front and at the back along each axis, or along `axis`.
+    """Return `x` without the zeros at the front and at the back along each axis, or along `axis`.
 
     `trim` says which: "f", "b" or "fb". The elements have to be known. Raises `ArgumentError` for
     another `trim`.
@@ -257,7 +257,7 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of `x` once each, in ascending order; along `axis`, the parts.
+    """Return the elements of `x` once each, in ascending order; along `axis`, the parts.
 
     With them, if wanted, come the positions where each is first, which of them each element is,
     and how often each is there. All NaNs count as one if `equal_nan`. With `size` they are the
@@ -328,7 +328,7 @@ def _filled(x: Variable, places: Variable, is_there: Variable, fill_value: Any) 
 
 @public_by_elements
 def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Variable:
-    """The elements once each, every NaN by itself; see `unique`.
+    """Return the elements once each, every NaN by itself; see `unique`.
 
     >>> pg.unique_values([3, 1, 3])
     tensor([1, 3], dtype=int64)
@@ -339,7 +339,7 @@ def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: Any = No
 
 @public_by_elements
 def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The elements once each and how often each is there, every NaN by itself; see `unique`.
+    """Return the elements once each and how often each is there, every NaN by itself; see `unique`.
 
     >>> pg.unique_counts([3, 1, 3]).counts
     tensor([1, 2], dtype=int64)
@@ -352,7 +352,7 @@ def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = No
 def unique_inverse(
     x: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverse:
-    """The elements once each and which of them each element is; see `unique_values`.
+    """Return the elements once each and which of them each element is; see `unique_values`.
 
     >>> pg.unique_inverse([3, 1, 3]).inverse_indices
     tensor([1, 0, 1], dtype=int64)
@@ -363,7 +363,7 @@ def unique_inverse(
 
 @public_by_elements
 def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The elements once each with all that `unique` tells of them, every NaN by itself.
+    """Return the elements once each with all that `unique` tells of them, every NaN by itself.
 
     >>> pg.unique_all([3, 1, 3]).counts
     tensor([1, 2], dtype=int64)
@@ -437,7 +437,7 @@ _BELONGS: dict[str, Callable[..., Any]] = {
 def union1d(
     x1: ArrayLike, x2: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Variable:
-    """The elements of either array once each, in ascending order; see `unique`.
+    """Return the elements of either array once each, in ascending order; see `unique`.
 
     >>> pg.union1d([1, 2], [2, 3])
     tensor([1, 2, 3], dtype=int64)
@@ -464,7 +464,7 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements that both arrays have once each, in ascending order; see `unique`.
+    """Return the elements that both arrays have once each, in ascending order; see `unique`.
 
     With `return_indices` come the positions where each is first in either array, of elements that
     are known. `assume_unique` means nothing here.
@@ -489,7 +489,7 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Variable:
-    """The elements of the first array that the second lacks once each, in ascending order.
+    """Return the elements of the first array that the second lacks once each, in ascending order.
 
     If `assume_unique` those of the first one stay as they are; see `unique`.
 
@@ -512,7 +512,7 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Variable:
-    """The elements that one array alone has once each, in ascending order; see `unique`.
+    """Return the elements that one array alone has once each, in ascending order; see `unique`.
 
     NaN is among them once if either array has one.
 

@@ -60,7 +60,7 @@ def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
 def sort(
     x: ArrayLike, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
 ) -> Variable:
-    """The elements along `axis` in ascending order, NaNs last; of all without an axis.
+    """Sort the elements along `axis` in ascending order, NaNs last; all without an axis.
 
     `kind` and `stable` make no difference: equal elements stay in their order, and each has its
     own slope. Raises `ShapeError` for an axis that `x` lacks.
@@ -76,7 +76,7 @@ def sort(
 def argsort(
     x: ArrayLike, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
 ) -> Variable:
-    """Positions along `axis`, as int64, of the elements in ascending order; see `sort`.
+    """Return positions along `axis`, as int64, of the elements in ascending order; see `sort`.
 
     >>> pg.argsort([3.0, 1.0, 2.0])
     tensor([1, 2, 0], dtype=int64)
@@ -87,7 +87,7 @@ def argsort(
 
 @public
 def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Variable:
-    """The elements along `axis`, element `kth` where it is when all are sorted.
+    """Return the elements along `axis`, element `kth` where it is when all are sorted.
 
     Smaller ones are before it and larger ones behind, here in ascending order. Raises `ShapeError`
     for an axis that `x` lacks, `ArgumentError` for positions that are out of bounds.
@@ -102,7 +102,7 @@ def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> 
 
 @public
 def argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Variable:
-    """Positions along `axis` of what `partition` gives, as int64.
+    """Return positions along `axis` of what `partition` gives, as int64.
 
     >>> pg.argpartition([3.0, 1.0, 2.0], 1)[1]
     tensor(2, dtype=int64)
@@ -121,8 +121,7 @@ def _require_within(name: str, kth: Any, extent: int) -> None:
 
 @public
 def lexsort(keys: Sequence[ArrayLike] | ArrayLike, axis: int = -1) -> Variable:
-    """Positions along `axis` of elements in the order of several keys, of which the last counts
-    most.
+    """Return positions along `axis` of elements sorted by several keys, the last one first.
 
     Raises `ShapeError` for keys of different shapes, `ArgumentError` if there are none.
 
@@ -147,7 +146,7 @@ def lexsort(keys: Sequence[ArrayLike] | ArrayLike, axis: int = -1) -> Variable:
 def searchsorted(
     x: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None
 ) -> Variable:
-    """Where the elements of `v` belong in the ascending vector `x`, as int64.
+    """Return the positions at which elements of `v` belong in the ascending vector `x`, as int64.
 
     That is before elements that are equal, or behind them if `side` is "right". `sorter` has the
     positions that put `x` in ascending order. Raises `ShapeError` if `x` is no vector,
@@ -169,7 +168,7 @@ def searchsorted(
 
 @public
 def digitize(x: ArrayLike, bins: Any, right: bool = False) -> Variable:
-    """The number of the bin of each element, as int64, by the ascending or descending `bins`.
+    """Return the bin number of each element, as int64, by the ascending or descending `bins`.
 
     Bin `i` holds `bins[i - 1] <= x < bins[i]`; if `right` its upper bound, and not its lower one.
     Raises `ShapeError` for bins that are no vector, `ArgumentError` for numbers that are in no
@@ -215,7 +214,7 @@ def _top_k(x: ArrayLike, k: int, axis: int) -> tuple[Variable, Variable]:
 
 @public
 def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
-    """The `k` largest elements along `axis` in descending order, and their positions, as int64.
+    """Return the `k` largest elements along `axis` in descending order, and their int64 positions.
 
     Of equal elements the first comes first; NaNs are the largest. Raises `ShapeError` for an axis
     that `x` lacks, `ArgumentError` where there are less than `k`.
@@ -347,7 +346,7 @@ def _quantile(name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims
 def quantile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q`, numbers from 0 to 1, over `axis`, or of all; axes of `q` come first.
+    """Return the quantiles `q` from 0 to 1, over `axis`, or of all; axes of `q` come first.
 
     `method` is one of NumPy's thirteen; those that interpolate take variables as `q`, too. Where an
     element is NaN the result is. The slope is that of the elements between which a quantile lies.
@@ -364,7 +363,7 @@ def quantile(
 def percentile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q / 100`; see `quantile`.
+    """Return the quantiles `q / 100`; see `quantile`.
 
     >>> pg.percentile([1.0, 2.0, 3.0], 50.0)
     tensor(2.)
@@ -375,7 +374,7 @@ def percentile(
 
 @public
 def median(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The element in the middle, or the mean of the two there; see `quantile`.
+    """Return the element in the middle, or the mean of the two there; see `quantile`.
 
     >>> pg.median([3.0, 1.0, 2.0])
     tensor(2.)

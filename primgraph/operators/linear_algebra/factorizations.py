@@ -55,7 +55,11 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors as columns."""
+    """Eigenvalues, and eigenvectors as columns.
+
+    >>> pg.linalg.eig([[2.0, 0.0], [0.0, 1.0]]).eigenvalues.shape
+    (2,)
+    """
 
     eigenvalues: Variable
     eigenvectors: Variable
@@ -67,7 +71,7 @@ def _eig(a: ArrayLike) -> tuple[Variable, ...]:
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues, and eigenvectors of length 1 as columns.
+    """Return eigenvalues, and eigenvectors of length 1 as columns.
 
     They are in NumPy's order. The dtype of results does not depend on numbers: those of real
     matrices are real, and one with complex eigenvalues is a `LinAlgError` of the run;
@@ -83,7 +87,7 @@ def eig(a: ArrayLike) -> EigResult:
 
 @of_namespace
 def eigvals(a: ArrayLike) -> Variable:
-    """The eigenvalues of matrices, real ones of real matrices; see `eig`.
+    """Return the eigenvalues of matrices, real ones of real matrices; see `eig`.
 
     >>> pg.linalg.eigvals([[2.0, 0.0], [0.0, 3.0]])
     tensor([2., 3.])
@@ -93,7 +97,7 @@ def eigvals(a: ArrayLike) -> Variable:
 
 @of_namespace
 def expm(a: ArrayLike) -> Variable:
-    """The exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
+    """Return the exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
 
     Its derivative is that of blocks (Mathias, 1996), at every order. Raises `ShapeError` for
     matrices that are not square.
@@ -107,7 +111,7 @@ def expm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def sqrtm(a: ArrayLike) -> Variable:
-    """The principal square root of each matrix of a stack: that with eigenvalues of positive parts.
+    """Compute the principal square root of each matrix: its eigenvalues have positive real parts.
 
     A matrix with eigenvalues on the negative axis, or with 0 among them, has no such root: a
     `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
@@ -121,7 +125,7 @@ def sqrtm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def logm(a: ArrayLike) -> Variable:
-    """The principal logarithm of each matrix of a stack, of those that have a principal root.
+    """Compute the principal logarithm of each matrix of a stack that has a principal root.
 
     Raises `ShapeError` for matrices that are not square; see `sqrtm`.
 
@@ -137,7 +141,7 @@ def logm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[Variable, ...]:
-    """`p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
+    """Compute `p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
 
     With `permute_l` these are `p @ l` and `u`; with `p_indices` the first is the order of the rows
     of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for what has
@@ -165,7 +169,7 @@ def _equal_to_columns(order: Variable) -> Variable:
 
 @of_namespace
 def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
-    """Both triangles of `lu` in one matrix, without the ones, and the order of rows.
+    """Compute both triangles of `lu` in one matrix, without the ones, and the order of rows.
 
     It is for `lu_solve`. The order lists rows of `a`, and not exchanges, as SciPy does. Raises
     `ShapeError` for matrices that are not square.
@@ -181,7 +185,7 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
 
 @of_namespace
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
-    """`x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
+    """Return `x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
 
     With `trans` 2 it is the adjoint in the place of `a.T`. Raises `ShapeError` where shapes do not
     fit.
@@ -214,7 +218,7 @@ def _cho_factor(a: ArrayLike, lower: bool) -> Variable:
 
 
 def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
-    """The Cholesky factor for `cho_solve`: the upper triangle, or the lower one, and which it is.
+    """Return the Cholesky factor for `cho_solve`: a triangle, and whether it is the lower one.
 
     The other triangle is zero. Raises `ShapeError` for matrices that are not square; one that is
     not positive definite is a `LinAlgError` of the run.
@@ -227,7 +231,7 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
 
 @of_namespace
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
-    """`x` with `a @ x = b`, by what `cho_factor` gives of `a`.
+    """Return `x` with `a @ x = b`, by what `cho_factor` gives of `a`.
 
     Raises `ShapeError` where shapes do not fit.
 
@@ -245,7 +249,7 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
 
 @of_namespace
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
-    """The matrix with the first column `c`, the first row `r`, and equal elements along diagonals.
+    """Return the matrix of first column `c` and first row `r`, with constant diagonals.
 
     The first element of `r`, which is the conjugate of `c` unless given, does not count. Raises
     `ShapeError` for other than vectors.
@@ -266,7 +270,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
 
 @of_namespace
 def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
-    """`x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)` of a pair, by elimination.
+    """Return `x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)`, by elimination.
 
     Raises `ShapeError` where shapes do not fit.
 
@@ -279,7 +283,7 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
 
 @of_namespace
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Variable:
-    """`x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, the uppermost first.
+    """Return `x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, from the top.
 
     `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is
     `a[i, j]`. The matrix is solved as one of all elements, in cubic time. Raises `ShapeError` where
@@ -304,7 +308,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Varia
 
 @of_namespace
 def block_diag(*arrays: ArrayLike) -> Variable:
-    """The matrix with these matrices along its diagonal; vectors count as rows.
+    """Return the matrix with these matrices along its diagonal; vectors count as rows.
 
     Raises `ShapeError` for more than two axes, `ArgumentError` if there are none.
 
@@ -330,7 +334,7 @@ def block_diag(*arrays: ArrayLike) -> Variable:
 
 @of_namespace
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
-    """`x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
+    """Return `x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
 
     It takes as long as elimination for as many unknowns. Raises `ShapeError` where shapes do not
     fit; equations without one solution are a `LinAlgError` of the run.

@@ -33,7 +33,7 @@ __all__ = [
 
 @public
 def assume(x: ArrayLike, *facts: str) -> Variable:
-    """`x`, of whose square matrices you declare something, in the last two axes.
+    """Return `x`, of whose square matrices you declare something, in the last two axes.
 
     `facts` are "symmetric", "positive_definite" (symmetric with it), "lower_triangular",
     "upper_triangular" and "diagonal". What is computed of `x` goes by them: a positive definite
@@ -53,7 +53,7 @@ def assume(x: ArrayLike, *facts: str) -> Variable:
 
 @public
 def matrix_transpose(x: ArrayLike) -> Variable:
-    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
+    """Return each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
 
     >>> pg.matrix_transpose([[1.0, 2.0]])
     tensor([[1.],
@@ -67,7 +67,7 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 
 @public
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
-    """Sums of products along `axis`; the other axes are broadcast.
+    """Return sums of products along `axis`; the other axes are broadcast.
 
     Complex numbers of `x1` are conjugated, as NumPy conjugates them.
 
@@ -88,7 +88,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
 
 @public
 def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The product of each matrix with a vector; stacks are broadcast.
+    """Return the product of each matrix with a vector; stacks are broadcast.
 
     Raises `ShapeError` where shapes do not fit.
 
@@ -104,7 +104,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The product of a vector with each matrix; stacks are broadcast.
+    """Return the product of a vector with each matrix; stacks are broadcast.
 
     Complex numbers of the vector are conjugated, as NumPy conjugates them.
 
@@ -134,7 +134,7 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Variable:
-    """Vector products of vectors of three components, or of two, which lie in the plane.
+    """Compute vector products of vectors of three components, or of two, which lie in the plane.
 
     `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` stands for all
     three. Of two vectors in the plane the result is the third component alone. Other axes are
@@ -169,16 +169,19 @@ def cross(
 
 @of_namespace
 def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The diagonal of each matrix of a stack; `offset` counts to the right.
+    """Return the diagonal of each matrix in a stack; `offset` counts to the right.
 
-    Raises `ShapeError` for less than two axes.
+    Raises `ShapeError` for fewer than two axes.
+
+    >>> pg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 4.])
     """
     return joining.diagonal(x, offset, -2, -1)
 
 
 @of_namespace
 def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The sum of the diagonal of each matrix of a stack; see `diagonal`.
+    """Return the sum of the diagonal of each matrix of a stack; see `diagonal`.
 
     >>> pg.linalg.trace([[1.0, 2.0], [3.0, 4.0]])
     tensor(5.)
@@ -188,7 +191,7 @@ def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
 
 @of_namespace
 def matrix_power(a: ArrayLike, n: int) -> Variable:
-    """The product of `n` equal matrices; of the inverse, for a negative `n`.
+    """Return the product of `n` equal matrices; of the inverse, for a negative `n`.
 
     Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is no integer.
 
@@ -216,7 +219,7 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
 
 @of_namespace
 def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
-    """The product of two or more matrices, in the order that takes the fewest operations.
+    """Return the product of two or more matrices, in the order that takes the fewest operations.
 
     The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less
     than two, `ShapeError` where extents do not fit.

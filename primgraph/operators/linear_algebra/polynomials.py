@@ -46,7 +46,7 @@ def _coefficients(name: str, p: ArrayLike) -> Variable:
 
 @public
 def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
-    """The value at `x` of the polynomial with coefficients `p`, the highest power first.
+    """Return the value at `x` of the polynomial with coefficients `p`, the highest power first.
 
     Computed by Horner's rule. Raises `ShapeError` for coefficients that are no vector.
 
@@ -72,7 +72,7 @@ def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
 
 @public
 def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the sum of two polynomials.
+    """Return the coefficients of the sum of two polynomials.
 
     >>> pg.polyadd([1.0, 2.0], [3.0])
     tensor([1., 5.])
@@ -82,7 +82,7 @@ def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
 @public
 def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the difference of two polynomials.
+    """Return the coefficients of the difference of two polynomials.
 
     >>> pg.polysub([1.0, 2.0], [3.0])
     tensor([ 1., -1.])
@@ -106,7 +106,7 @@ def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
 @public
 def polyder(p: ArrayLike, m: int = 1) -> Variable:
-    """The coefficients of the derivative of order `m` of a polynomial.
+    """Return the coefficients of the derivative of order `m` of a polynomial.
 
     >>> pg.polyder([1.0, 2.0, 3.0])
     tensor([2., 2.])
@@ -124,7 +124,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Variable:
 
 @public
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
-    """The coefficients of the integral of a polynomial, `m` times over, with constants `k`.
+    """Return the coefficients of the integral of a polynomial, `m` times over, with constants `k`.
 
     These are 0 unless given, one for all or one for each time.
 
@@ -149,8 +149,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
 
 @public
 def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Variable, Variable]:
-    """Quotient and remainder of two polynomials; the remainder has as many coefficients as `u`
-    that stay, its leading zeros included, unlike NumPy's, as shapes are fixed.
+    """Compute the quotient and the remainder of two polynomials.
+
+    The remainder keeps its leading zeros, unlike NumPy's, as shapes are fixed.
 
     Raises `ShapeError` for a divisor without coefficients.
 
@@ -184,7 +185,7 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The coefficients of the polynomial of degree `deg` that fits best, the highest power first.
+    """Return the coefficients of the best polynomial of degree `deg`, the highest power first.
 
     The sum of squares of `w * (polyval(p, x) - y)` is least; `y` has one column for each
     polynomial, or is a vector. With `full` come sums of squares, rank, singular values and
@@ -229,7 +230,7 @@ def polyfit(
 
 @public_by_elements
 def roots(p: ArrayLike) -> Variable:
-    """The zeros of a polynomial that is known; leading zeros make them less, as in NumPy.
+    """Return the zeros of a polynomial that is known; leading zeros make them less, as in NumPy.
 
     There is no derivative: `ArgumentError` for a tensor that requires a gradient, and for a
     variable.

@@ -49,7 +49,7 @@ def product(x: Variable, y: Variable) -> Variable:
 
 @public
 def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Matrix product; leading axes are stacks of matrices and are broadcast.
+    """Compute the matrix product; leading axes are stacks of matrices and are broadcast.
 
     A vector on the left counts as one row, on the right as one column, and that axis is not in
     the result. Raises `ShapeError` for 0-d operands, for inner sizes that differ, and for
@@ -142,8 +142,9 @@ def _paired_axes(
 
 @public
 def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Product of vectors or matrices; of arrays, over the last axis of `x1` and the second last
-    of `x2`. With a 0-d operand it is the product element by element.
+    """Multiply vectors or matrices; arrays over the last axis of `x1` and the second last of `x2`.
+
+    With a 0-d operand it is the product element by element.
 
     Raises `ShapeError` if the inner sizes differ.
 
@@ -177,7 +178,7 @@ def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Products of each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
+    """Multiply each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
 
     Both are flattened first, and promoted as in `multiply`.
 
@@ -197,7 +198,7 @@ def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Vari
 
 @operator("x", "weight", "bias")
 def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Variable:
-    """`x @ weight + bias`, with `weight` of shape (inputs, outputs).
+    """Compute `x @ weight + bias`, with `weight` of shape (inputs, outputs).
 
     Raises `ShapeError` if the inner sizes differ or the bias does not broadcast.
 

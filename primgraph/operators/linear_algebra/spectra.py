@@ -51,14 +51,22 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues in ascending order, and eigenvectors as columns."""
+    """Eigenvalues in ascending order, and eigenvectors as columns.
+
+    >>> pg.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
+    tensor([1., 2.])
+    """
 
     eigenvalues: Variable
     eigenvectors: Variable
 
 
 class SVDResult(NamedTuple):
-    """`U * S @ Vh`, with singular values in descending order."""
+    """Factors of `U * S @ Vh`, with singular values in descending order.
+
+    >>> pg.linalg.svd([[3.0, 0.0], [0.0, 4.0]]).S
+    tensor([4., 3.])
+    """
 
     U: Variable
     S: Variable
@@ -66,14 +74,23 @@ class SVDResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """Orthogonal columns and an upper triangle."""
+    """Orthogonal columns and an upper triangle.
+
+    >>> pg.linalg.qr(np.ones((4, 2))).R.shape
+    (2, 2)
+    """
 
     Q: Variable
     R: Variable
 
 
 class LstsqResult(NamedTuple):
-    """Solution, sums of squared residuals, rank and singular values."""
+    """Solution, sums of squared residuals, rank and singular values.
+
+    >>> solution = pg.linalg.lstsq(np.eye(2), np.ones(2))
+    >>> solution._fields
+    ('x', 'residuals', 'rank', 'singular_values')
+    """
 
     x: Variable
     residuals: Variable
@@ -95,7 +112,7 @@ def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
 
 
 def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
-    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
+    """Return eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
 
     Complex ones are Hermitian, and their eigenvalues are real. As in NumPy one triangle is read;
     the gradient is symmetric, or Hermitian. Eigenvectors of eigenvalues that
@@ -110,7 +127,7 @@ def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
 
 @of_namespace
 def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
-    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`.
+    """Return the eigenvalues of symmetric matrices, in ascending order; see `eigh`.
 
     >>> pg.linalg.eigvalsh([[2.0, 0.0], [0.0, 3.0]])
     tensor([2., 3.])
@@ -127,7 +144,7 @@ def _svd(a: ArrayLike, full: bool) -> tuple[Variable, ...]:
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> SVDResult | Variable:
-    """`U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, of each matrix of a stack.
+    """Compute `U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, for each matrix.
 
     Singular values are in descending order. `U` and `Vh` are square, or have as many columns and
     rows as there are singular values if not `full_matrices`. Without `compute_uv` these are the
@@ -144,7 +161,7 @@ def svd(
 
 @of_namespace
 def svdvals(x: ArrayLike) -> Variable:
-    """The singular values of each matrix, in descending order.
+    """Return the singular values of each matrix, in descending order.
 
     >>> pg.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]).numpy().round(6)
     array([4., 3.])
@@ -159,7 +176,7 @@ def _qr(a: ArrayLike, complete: bool) -> tuple[Variable, ...]:
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
-    """`Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, of each matrix of a stack.
+    """Compute `Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, for each matrix.
 
     Of an m by n matrix `Q` has as many columns as the smaller of both, or m in mode "complete".
     Mode "r" gives `R` alone. Slopes need the first columns to be independent: a triangle that is
@@ -190,7 +207,7 @@ def pinv(
     *,
     rtol: float | None = None,
 ) -> Variable:
-    """The pseudo-inverse of each matrix of a stack.
+    """Return the pseudo-inverse of each matrix of a stack.
 
     Singular values up to `rcond` (or `rtol`) times the largest one count as zero; it is a number,
     1e-15 unless given. The derivative is that of matrices of constant rank (Golub and Pereyra).
@@ -232,7 +249,7 @@ def _squared_size(x: Variable) -> Variable:
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult:
-    """The shortest `x` that makes the sum of squares of `a @ x - b` least, for one matrix `a`.
+    """Return the shortest `x` that minimizes the sum of squares of `a @ x - b`, for a matrix `a`.
 
     With it come the sums of squares of the columns of `b`, the rank of `a`, and its singular
     values, of which those up to `rcond` times the largest one count as zero. As shapes are fixed,
@@ -260,7 +277,7 @@ def matrix_rank(
     *,
     rtol: float | None = None,
 ) -> Variable:
-    """How many singular values of each matrix are larger than `tol`, as int64.
+    """Return how many singular values of each matrix are larger than `tol`, as int64.
 
     Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
     larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.

@@ -119,7 +119,7 @@ def _by(op: _Solver, name: str, a: Variable, b: Variable) -> Variable:
 
 @of_namespace
 def solve(a: ArrayLike, b: ArrayLike) -> Variable:
-    """`x` with `a @ x = b`, for each matrix of a stack; `b` has one axis, or is a stack as well.
+    """Return `x` with `a @ x = b`, for each matrix of a stack; `b` has one axis, or is a stack.
 
     A vector `b` of shape (n,) gives solutions of shape (..., n), any other is a stack of matrices
     (..., n, k); stacks are broadcast. Derivatives are those of `inv(a) @ b`, by solving again.
@@ -154,7 +154,7 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
 ) -> Variable:
-    """`x` with `t @ x = b` for the upper triangle `t` of `a`, the lower one if `lower`.
+    """Return `x` with `t @ x = b` for the upper triangle `t` of `a`, the lower one if `lower`.
 
     As in scipy.linalg, `trans` 1 or "T" solves with the transpose, 2 or "C" with the adjoint, and
     with `unit_diagonal` the diagonal counts as ones. Elements outside the triangle are not read,
@@ -187,7 +187,7 @@ def solve_triangular(
 
 @of_namespace
 def inv(a: ArrayLike) -> Variable:
-    """The inverse of each matrix of a stack.
+    """Return the inverse of each matrix of a stack.
 
     Raises `ShapeError` for matrices that are not square; a singular one is a `LinAlgError` of the
     run. For `inv(a) @ b` there is `solve(a, b)`, which is faster and more accurate.
@@ -201,7 +201,7 @@ def inv(a: ArrayLike) -> Variable:
 
 @of_namespace
 def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
-    """The lower triangular `l` with `l @ l.T = a` and a positive diagonal; `l.T` if `upper`.
+    """Return the lower triangular `l` with `l @ l.T = a` and a positive diagonal; `l.T` if `upper`.
 
     Of complex matrices, which are Hermitian, `l.T` is the adjoint. As in NumPy the lower triangle
     of `a` is read, the upper one if `upper`. The derivative is that along symmetric or Hermitian
@@ -221,7 +221,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
 
 @of_namespace
 def det(a: ArrayLike) -> Variable:
-    """The determinant of each matrix of a stack; its slope is that by cofactors.
+    """Return the determinant of each matrix of a stack; its slope is that by cofactors.
 
     Singular matrices have a gradient, too; second derivatives need an inverse. Raises `ShapeError`
     for matrices that are not square.
@@ -233,7 +233,11 @@ def det(a: ArrayLike) -> Variable:
 
 
 class SlogdetResult(NamedTuple):
-    """Sign of a determinant, and logarithm of its absolute value."""
+    """Sign of a determinant, and logarithm of its absolute value.
+
+    >>> pg.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]).sign
+    tensor(-1.)
+    """
 
     sign: Variable
     logabsdet: Variable
@@ -245,7 +249,7 @@ def _slogdet(a: ArrayLike) -> tuple[Variable, ...]:
 
 
 def slogdet(a: ArrayLike) -> SlogdetResult:
-    """Sign and logarithm of the absolute value of the determinant, for each matrix of a stack.
+    """Compute the sign and the logarithm of the absolute value of the determinant of each matrix.
 
     The sign of a complex one has the length 1, and turns. Of singular matrices these are 0 and
     -inf, without a slope: that is a `LinAlgError` of the run.
@@ -259,7 +263,7 @@ def slogdet(a: ArrayLike) -> SlogdetResult:
 
 @of_namespace
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
-    """`x` with `tensordot(a, x, x.ndim) = b`; `axes` of `a` are moved to the right first.
+    """Return `x` with `tensordot(a, x, x.ndim) = b`; `axes` of `a` are moved to the right first.
 
     Raises `ShapeError` where `a` is not as many equations as unknowns.
 
@@ -281,7 +285,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 @of_namespace
 def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
-    """The inverse of `a` as a map of arrays, whose first `ind` axes are those of the result's end.
+    """Return the inverse of `a` as a map of arrays, whose first `ind` axes end up last.
 
     `tensordot(tensorinv(a), b, ind)` is `tensorsolve(a, b)`. Raises `ShapeError` where `a` is not
     as many equations as unknowns, `ArgumentError` if `ind` is not positive.

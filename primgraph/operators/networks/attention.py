@@ -42,7 +42,7 @@ __all__ = [
 
 @public
 def embedding(x: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Variable:
-    """The rows of `weight` at the positions `x`, which are integers of any shape.
+    """Return the rows of `weight` at the positions `x`, which are integers of any shape.
 
     The row `padding_idx`, counted from the end if it is negative, has no slope. Raises
     `DTypeError` for positions that are no integers, `ShapeError` for a weight that is no matrix,
@@ -79,8 +79,9 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     dropout_key: ArrayLike | None = None,
 ) -> Variable:
-    """`softmax(query @ key.T * scale + mask) @ value` (Vaswani et al., Attention is all you need,
-    2017), with the arguments that torch gives it.
+    """Compute `softmax(query @ key.T * scale + mask) @ value`, with the arguments of torch.
+
+    Vaswani et al., Attention is all you need, 2017.
 
     `query` is of shape (..., L, E), `key` (..., S, E) and `value` (..., S, V): the result is of
     shape (..., L, V). `scale` is the reciprocal root of E unless given. `attn_mask` broadcasts to

@@ -50,7 +50,7 @@ def _combined(name: str, losses: Variable, reduction: str) -> Variable:
 def cross_entropy(
     logits: ArrayLike, labels: ArrayLike, axis: int = -1, reduction: str = "mean"
 ) -> Variable:
-    """`-log_softmax(logits)` at the label, or weighted by the labels; the mean over samples.
+    """Compute the mean of `-log_softmax(logits)` at the label, or weighted by the labels.
 
     Integer labels have the shape of `logits` without `axis` and are positions along it; float
     labels have the shape of `logits` and are probabilities. `reduction` is mean, sum or none.
@@ -84,7 +84,7 @@ def cross_entropy(
 
 @operator("x", "target")
 def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """Squared difference of two arrays, which are broadcast; the mean over all elements.
+    """Compute the squared difference of two arrays, which are broadcast; by default its mean.
 
     `reduction` is mean, sum or none.
 
@@ -96,7 +96,7 @@ def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variab
 
 @operator("x", "target")
 def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """Absolute difference of two arrays, which are broadcast; the mean over all elements.
+    """Compute the absolute difference of two arrays, which are broadcast; by default its mean.
 
     `reduction` is mean, sum or none. The derivative is 0 where the arrays are equal.
 
@@ -110,7 +110,7 @@ def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variabl
 def huber_loss(
     x: ArrayLike, target: ArrayLike, delta: float = 1.0, reduction: str = "mean"
 ) -> Variable:
-    """`d**2 / 2` where `d = abs(x - target)` is at most `delta`, else `delta * (d - delta / 2)`.
+    """Compute `d**2 / 2` if `d = abs(x - target) <= delta`, else `delta * (d - delta / 2)`.
 
     The arrays are broadcast; `reduction` is mean, sum or none. After P. J. Huber, Robust
     estimation of a location parameter, 1964. Raises `ArgumentError` unless `delta` is positive.
@@ -131,7 +131,7 @@ def huber_loss(
 
 @operator("x", "target")
 def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """`-target * log(x) - (1 - target) * log(1 - x)` of probabilities; the mean over elements.
+    """Compute the mean of `-target * log(x) - (1 - target) * log(1 - x)` of probabilities.
 
     `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain and
     right prediction costs 0, a certain and wrong one infinity; from logits,
@@ -153,7 +153,7 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
 def binary_cross_entropy_with_logits(
     x: ArrayLike, target: ArrayLike, reduction: str = "mean"
 ) -> Variable:
-    """`binary_cross_entropy` of `sigmoid(x)`, exact to rounding however large `x` is.
+    """Return `binary_cross_entropy` of `sigmoid(x)`, exact to rounding however large `x` is.
 
     It is `target * softplus(-x) + (1 - target) * softplus(x)`, where nothing cancels. `target`,
     `reduction` and errors are those of `binary_cross_entropy`.

@@ -68,7 +68,7 @@ def layer_norm(
     axis: Axes = -1,
     eps: float = 1e-5,
 ) -> Variable:
-    """`(x - mean) / sqrt(var + eps) * weight + bias` over `axis` (Ba et al., 2016).
+    """Compute `(x - mean) / sqrt(var + eps) * weight + bias` over `axis` (Ba et al., 2016).
 
     `weight` and `bias` have the extents of `x` at these axes. float16 is normalised in float32.
     Raises `ShapeError` for other extents and for axes that `x` lacks.
@@ -96,7 +96,7 @@ def batch_norm(
     eps: float = 1e-5,
     training: bool = False,
 ) -> Variable:
-    """`(x - mean) / sqrt(var + eps) * weight + bias` for each channel (Ioffe and Szegedy, 2015).
+    """Compute `(x - mean) / sqrt(var + eps) * weight + bias` per channel (Ioffe and Szegedy, 2015).
 
     Channels lie along `axis`; statistics, weight and bias are vectors of as many elements.
     With `training`, and where none are given, statistics are those of `x` over all other axes,
@@ -136,8 +136,9 @@ def group_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Variable:
-    """`layer_norm` over each of `num_groups` groups of channels, axis 1, and all that is behind
-    them, then `weight` and `bias` of each channel (Wu and He, Group normalization, 2018).
+    """Apply `layer_norm` to each of `num_groups` groups of channels, axis 1, and all axes behind.
+
+    Then apply `weight` and `bias` of each channel (Wu and He, Group normalization, 2018).
 
     float16 is normalised in float32. Raises `ShapeError` for groups that do not divide the
     channels, and for weights of another size.
@@ -166,8 +167,9 @@ def instance_norm(
     bias: ArrayLike | None = None,
     eps: float = 1e-5,
 ) -> Variable:
-    """`batch_norm` of each sample by itself: over all axes behind samples and channels (Ulyanov,
-    Vedaldi and Lempitsky, Instance normalization, 2016).
+    """Apply `batch_norm` to each sample: over all axes behind samples and channels.
+
+    Ulyanov, Vedaldi and Lempitsky, Instance normalization, 2016.
 
     float16 is normalised in float32. Raises `ShapeError` where there are no such axes.
 
@@ -188,8 +190,9 @@ def instance_norm(
 def rms_norm(
     x: ArrayLike, weight: ArrayLike | None = None, axis: Axes = -1, eps: float | None = None
 ) -> Variable:
-    """`x / sqrt(mean(x**2) + eps) * weight` over `axis` (Zhang and Sennrich, Root mean square layer
-    normalization, 2019).
+    """Compute `x / sqrt(mean(x**2) + eps) * weight` over `axis`.
+
+    Zhang and Sennrich, Root mean square layer normalization, 2019.
 
     `weight` has the extents of `x` at these axes; `eps` is the distance from 1 to the next number
     of the dtype unless given. float16 is normalised in float32. Raises `ShapeError` for other

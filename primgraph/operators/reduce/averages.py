@@ -48,7 +48,7 @@ __all__ = [
 
 @public
 def ptp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The largest element over `axis`, or of all, less the smallest.
+    """Return the largest element over `axis`, or of all, less the smallest.
 
     Raises `ShapeError` for axes that `x` lacks and for no elements.
 
@@ -67,7 +67,7 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis`, or of all, in which elements count by `weights`.
+    """Return the mean over `axis`, or of all, in which elements count by `weights`.
 
     These have the shape of `x`, or of the axes as they are given. With `returned` the sum of the
     weights is the second of two results. Raises `ShapeError` for weights that do not fit.
@@ -117,7 +117,7 @@ def cov(
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
 ) -> Variable:
-    """The covariances of the rows of a matrix, or of its columns if not `rowvar`.
+    """Return the covariances of the rows of a matrix, or of its columns if not `rowvar`.
 
     A vector counts as one row; the rows of `y` come behind those of `x`. Sums of products are
     divided by `n - ddof`, where `ddof` is 1 or, with `bias`, 0. Observations count `fweights`
@@ -181,7 +181,7 @@ def _weights(
 
 @public
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Variable:
-    """The coefficients of correlation of the rows of a matrix, or of its columns; see `cov`.
+    """Return the coefficients of correlation of the rows of a matrix, or of its columns; see `cov`.
 
     >>> pg.corrcoef([[1.0, 3.0], [2.0, 6.0]]).numpy().round(4)
     array([[1., 1.],
@@ -210,7 +210,7 @@ def _with_nan(found: Variable, x: Variable, axis: Axes, keepdims: bool) -> Varia
 
 @public
 def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The largest element that is not NaN over `axis`, or of all; NaN where all are.
+    """Return the largest element that is not NaN over `axis`, or of all; NaN where all are.
 
     >>> pg.nanmax([1.0, np.nan])
     tensor(1.)
@@ -223,7 +223,7 @@ def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The smallest element that is not NaN over `axis`, or of all; NaN where all are.
+    """Return the smallest element that is not NaN over `axis`, or of all; NaN where all are.
 
     >>> pg.nanmin([1.0, np.nan])
     tensor(1.)
@@ -236,7 +236,7 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first largest element that is not NaN; 0 where all are.
+    """Return the index of the first largest element that is not NaN; 0 where all are.
 
     >>> pg.nanargmax([1.0, np.nan, 3.0])
     tensor(2, dtype=int64)
@@ -248,7 +248,7 @@ def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 @public
 def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first smallest element that is not NaN; 0 where all are.
+    """Return the index of the first smallest element that is not NaN; 0 where all are.
 
     >>> pg.nanargmin([1.0, np.nan, 3.0])
     tensor(0, dtype=int64)
@@ -265,7 +265,7 @@ def _counted(x: Variable, axis: Axes, keepdims: bool) -> Variable:
 
 @public
 def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The mean of the elements that are not NaN over `axis`, or of all; NaN where all are.
+    """Return the mean of the elements that are not NaN over `axis`, or of all; NaN where all are.
 
     float16 is summed in float32; integers give float64.
 
@@ -293,7 +293,7 @@ def _deviations(
 
 @public
 def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """The variance of the elements that are not NaN, with divisor `n - ddof`; see `var`.
+    """Return the variance of the elements that are not NaN, with divisor `n - ddof`; see `var`.
 
     NaN where no more than `ddof` are left.
 
@@ -306,7 +306,7 @@ def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: flo
 
 @public
 def nanstd(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """The standard deviation of the elements that are not NaN; see `nanvar` and `std`.
+    """Return the standard deviation of the elements that are not NaN; see `nanvar` and `std`.
 
     >>> pg.nanstd([1.0, np.nan, 3.0])
     tensor(1.)

@@ -37,7 +37,7 @@ def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
 
 @public
 def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running product along `axis`, or over the flattened array; dtypes are those of `prod`.
+    """Compute the running product along `axis`, or over the flattened array; dtypes as for `prod`.
 
     Element `i` is the product of the elements up to and with `i`; slopes are right at zeros, too.
     Raises `ShapeError` for an axis that `x` lacks.
@@ -55,7 +55,7 @@ def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Vari
 def cumulative_sum(
     x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Variable:
-    """Running sum along `axis`, which a vector need not name; from 0 on with `include_initial`.
+    """Compute the running sum along `axis`, which vectors may omit; `include_initial` adds 0.
 
     Raises `ArgumentError` for several axes of which none is named.
 
@@ -73,7 +73,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Variable:
-    """Running product along `axis`, which a vector need not name; from 1 on with `include_initial`.
+    """Compute the running product along `axis`, which vectors may omit; `include_initial` adds 1.
 
     Raises `ArgumentError` for several axes of which none is named.
 
@@ -102,7 +102,7 @@ def _from(start: Callable[..., Variable], x: Variable, axis: int) -> Variable:
 
 @public
 def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
-    """The largest element so far along `axis`, or over the flattened array.
+    """Return the largest element so far along `axis`, or over the flattened array.
 
     Its slope is that of the first element that has reached it. From a NaN on it is NaN. Raises
     `ShapeError` for an axis that `x` lacks.
@@ -116,7 +116,7 @@ def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
-    """The smallest element so far along `axis`; see `cummax`.
+    """Return the smallest element so far along `axis`; see `cummax`.
 
     >>> pg.cummin([3.0, 1.0, 2.0])
     tensor([3., 1., 1.])
@@ -127,7 +127,7 @@ def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
-    """`log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
+    """Compute `log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
 
     It is added up by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
     lacks, `UnknownSizeError` where the number of elements is not known.

@@ -75,7 +75,7 @@ def nansum(
 def nanprod(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Product over `axis`, or of all, in which NaN counts as 1; see `prod`.
+    """Compute the product over `axis`, or of all, in which NaN counts as 1; see `prod`.
 
     >>> pg.nanprod([2.0, np.nan, 3.0])
     tensor(6.)
@@ -85,7 +85,7 @@ def nanprod(
 
 @public
 def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running sum along `axis`, or over the flattened array, in which NaN counts as 0.
+    """Compute the running sum along `axis`, or over the flattened array; NaN counts as 0.
 
     >>> pg.nancumsum([1.0, np.nan, 3.0])
     tensor([1., 1., 4.])
@@ -135,7 +135,7 @@ def diff(
 def ediff1d(
     x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Variable:
-    """The differences of neighbours in the flattened array, with others before and behind.
+    """Return the differences of neighbours in the flattened array, with others before and behind.
 
     >>> pg.ediff1d([1.0, 3.0, 6.0])
     tensor([2., 3.])
@@ -151,7 +151,7 @@ def ediff1d(
 
 @public
 def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int = 1) -> Any:
-    """Slopes by central differences, of second order inside and of `edge_order` at the ends.
+    """Compute slopes by central differences, of second order inside, `edge_order` at the ends.
 
     Behind `x` come no distances, which are 1 then, one for all axes, or for each axis a distance
     or the coordinates. The result is one array for one axis, and a tuple for several. Formulas are
@@ -235,7 +235,7 @@ def _end_slope(x: Variable, axis: int, apart: Variable, order: int, last: bool) 
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Variable:
-    """The integral along `axis` by the trapezoidal rule, at coordinates `x` or `dx` apart.
+    """Integrate along `axis` by the trapezoidal rule, at coordinates `x` or `dx` apart.
 
     Raises `ShapeError` for coordinates that do not fit.
 
@@ -285,7 +285,7 @@ Mode = Literal["full", "same", "valid"]
 
 @public
 def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
-    """Sums of products of a vector with another that runs backwards along it.
+    """Return sums of products of a vector with another that runs backwards along it.
 
     `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid"
     for those where the vectors overlap wholly. Raises `ShapeError` for empty vectors.
@@ -310,7 +310,7 @@ def _all_sums(x: Variable, y: Variable) -> Variable:
 
 @public
 def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
-    """Sums of products of a vector with another that moves along it; modes are as of `convolve`.
+    """Compute sums of products of a vector with another that moves along it; modes as `convolve`.
 
     The other is conjugated where it is complex.
 
@@ -333,7 +333,7 @@ def interp(
     right: ArrayLike | None = None,
     period: float | None = None,
 ) -> Variable:
-    """The piecewise linear function through the points `(xp, fp)`, at `x`.
+    """Interpolate linearly between the points `(xp, fp)`, at `x`.
 
     `xp` rises; outside of it the function is `left` and `right`, which are the first and the last
     of `fp` unless given. At a point of `xp` it has the slope of the piece to the right, outside
@@ -373,7 +373,7 @@ def _reached(at: Variable, points: Variable) -> Variable:
 def unwrap(
     x: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> Variable:
-    """Angles along `axis`, moved by whole periods so that neighbours differ by half of one at most.
+    """Shift angles along `axis` by whole periods so that neighbours differ by at most half of one.
 
     Jumps of no more than `discont` stay. The derivative is 1, as the periods are constants.
 

@@ -42,7 +42,7 @@ __all__ = [
 
 @public
 def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running product along `axis`, or over the flattened array, in which NaN counts as 1.
+    """Compute the running product along `axis`, or over the flattened array; NaN counts as 1.
 
     >>> pg.nancumprod([1.0, np.nan, 3.0])
     tensor([1., 1., 3.])
@@ -137,7 +137,7 @@ def _nan_quantile(
 def nanquantile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q` of what is not NaN over `axis`, or of all; NaN where all are.
+    """Return the quantiles `q` of what is not NaN over `axis`, or of all; NaN where all are.
 
     Axes of `q`, numbers from 0 to 1, come first; `method` is one of NumPy's. Raises `ShapeError`
     for no elements, `ArgumentError` for another method. See `quantile`.
@@ -152,7 +152,7 @@ def nanquantile(
 def nanpercentile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q / 100` of what is not NaN; see `nanquantile`.
+    """Return the quantiles `q / 100` of what is not NaN; see `nanquantile`.
 
     >>> pg.nanpercentile([1.0, np.nan, 3.0], 50.0)
     tensor(2.)
@@ -163,7 +163,7 @@ def nanpercentile(
 
 @public
 def nanmedian(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The median of what is not NaN over `axis`, or of all; see `nanquantile`.
+    """Return the median of what is not NaN over `axis`, or of all; see `nanquantile`.
 
     >>> pg.nanmedian([1.0, np.nan, 3.0])
     tensor(2.)

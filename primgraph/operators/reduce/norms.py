@@ -104,7 +104,7 @@ def _over(x: Variable, order: Order, axes: tuple[int, ...]) -> Variable:
 
 @of_namespace
 def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Norm of vectors or of matrices, or of all elements, as numpy.linalg has it.
+    """Compute the norm of vectors or of matrices, or of all elements, as numpy.linalg has it.
 
     With one `axis` these are vectors: `ord` is any number, of which 2 is the Euclidean norm, inf
     and -inf the largest and smallest size, 0 the number of elements that are not 0. With two axes
@@ -135,7 +135,7 @@ def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
 
 @of_namespace
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Variable:
-    """The norm of the matrices in the last two axes; see `norm`.
+    """Return the norm of the matrices in the last two axes; see `norm`.
 
     >>> pg.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
     tensor(5.)
@@ -151,7 +151,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
 def vector_norm(
     x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
 ) -> Variable:
-    """The norm of all elements over the axes, as one vector; see `norm`.
+    """Return the norm of all elements over the axes, as one vector; see `norm`.
 
     >>> pg.linalg.vector_norm([3.0, 4.0])
     tensor(5.)
@@ -170,7 +170,7 @@ def vector_norm(
 
 @of_namespace
 def cond(x: ArrayLike, p: Order = None) -> Variable:
-    """The condition number of each matrix: in norm `p`, that of it times that of its inverse.
+    """Compute the condition number of each matrix: its norm `p` times that of its inverse.
 
     Without `p`, or with 2 or -2, it is a quotient of singular values. Where NumPy puts an infinity
     for a singular matrix there is one for these; in the other norms a singular matrix is a

@@ -80,7 +80,7 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
 
 @public
 def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
-    """Product over `axis`, or over all axes; its derivative is right at zeros too.
+    """Compute the product over `axis`, or over all axes; its derivative is right at zeros too.
 
     Booleans and integers are multiplied in 64 bits, as NumPy does, unless `dtype` is given; in
     dtype bool the product is whether all differ from zero. Raises `ShapeError` for axes that `x`
@@ -107,7 +107,7 @@ def _extremum(
 
 @public
 def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Largest element over `axis`, or of all; NaN if there is one.
+    """Return the largest element over `axis`, or of all; NaN if there is one.
 
     Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
 
@@ -119,7 +119,7 @@ def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Smallest element over `axis`, or of all; NaN if there is one.
+    """Return the smallest element over `axis`, or of all; NaN if there is one.
 
     Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
 
@@ -144,7 +144,7 @@ def _position(
 
 @public
 def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first largest element along `axis`, or in the flattened array.
+    """Return the index of the first largest element along `axis`, or in the flattened array.
 
     A NaN counts as largest. Raises `ShapeError` where there are no elements.
 
@@ -156,7 +156,7 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 
 @public
 def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first smallest element along `axis`, or in the flattened array.
+    """Return the index of the first smallest element along `axis`, or in the flattened array.
 
     A NaN counts as smallest. Raises `ShapeError` where there are no elements.
 
@@ -168,7 +168,7 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 
 @public
 def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running sum along `axis`, or over the flattened array; dtypes are those of `sum`.
+    """Compute the running sum along `axis`, or over the flattened array; dtypes are as for `sum`.
 
     Element `i` is the sum of the elements up to and with `i`; in dtype bool, whether one of them
     differs from zero. Raises `ShapeError` for an axis that `x` lacks.
@@ -188,7 +188,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
 
 @public
 def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """How many elements over `axis`, or of all, differ from zero, as int64.
+    """Count the elements over `axis`, or of all, that differ from zero, as int64.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
 
@@ -200,7 +200,7 @@ def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Va
 
 @public
 def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Whether an element over `axis`, or of all, differs from zero; false if there are none.
+    """Return whether an element over `axis`, or of all, differs from zero; false if there are none.
 
     The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
     that are named twice.
@@ -213,7 +213,7 @@ def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Whether all elements over `axis`, or all, differ from zero; true if there are none.
+    """Return whether all elements over `axis`, or all, differ from zero; true if there are none.
 
     The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
     that are named twice.

@@ -70,7 +70,7 @@ def _mean(x: Variable, axes: tuple[int, ...], keepdims: bool = False) -> Variabl
 
 @operator("x")
 def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Arithmetic mean over `axis`, or of all; of integers as float64.
+    """Compute the arithmetic mean over `axis`, or of all; of integers as float64.
 
     float16 is summed in float32. The mean of no elements is NaN. Raises `ShapeError` for axes
     that `x` lacks or that are named twice.
@@ -135,7 +135,7 @@ def var(
     ddof: float | None = None,
     correction: float | None = None,
 ) -> Variable:
-    """Mean squared distance from the mean over `axis`, or of all, with divisor `n - ddof`.
+    """Compute the mean squared distance from the mean over `axis`, or all, with divisor `n - ddof`.
 
     float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
     lacks or that are named twice. `correction` is
@@ -166,7 +166,7 @@ def std(
     ddof: float | None = None,
     correction: float | None = None,
 ) -> Variable:
-    """Standard deviation over `axis`, or of all: the square root of `var` with the same `ddof`.
+    """Compute the standard deviation over `axis`, or of all: the square root of `var`.
 
     Where all elements are equal it is 0, with the subgradient 0, as `norm` has. float16 is summed
     in float32; integers give float64. Raises `ShapeError` for axes that `x` lacks or that are
@@ -183,7 +183,7 @@ def std(
 def norm(
     x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False
 ) -> Variable:
-    """Norm of vectors or of matrices, or of all elements, as `pg.linalg.norm`.
+    """Compute the norm of vectors or of matrices, or of all elements, as `pg.linalg.norm`.
 
     Without `ord` it is the 2-norm of all elements over the axes, which for a matrix is that of
     Frobenius. With one axis `ord` is any number, with two it is a norm of matrices: "fro", "nuc",
@@ -260,7 +260,7 @@ def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Varia
 def logsumexp(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, b: ArrayLike | None = None
 ) -> Variable:
-    """`log(sum(b * exp(x)))` over `axis`, or over all, without overflow; `b` is 1 unless given.
+    """Compute `log(sum(b * exp(x)))` over `axis`, or all, without overflow; `b` is 1 by default.
 
     Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. `b` and `x`
     are broadcast; where `b` is 0, `x` takes no part, and where the sum is negative, the result

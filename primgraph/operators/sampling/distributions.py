@@ -41,7 +41,7 @@ __all__ = [
 def truncated_normal(
     key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Any = ()
 ) -> Variable:
-    """Normal numbers of mean 0 and variance 1 that lie between `lower` and `upper`.
+    """Return normal numbers of mean 0 and variance 1 that lie between `lower` and `upper`.
 
     By the inverse of the distribution function. Bounds are broadcast to `shape`; derivatives go to
     them. Equal keys give equal numbers.
@@ -62,7 +62,7 @@ def truncated_normal(
 
 @of_namespace
 def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
-    """Integers from 0 on, with probabilities that are the softmax of the last axis of `logits`.
+    """Return integers from 0 on, with probabilities `softmax(logits)` along the last axis.
 
     The result has the axes of `shape`, and then those of `logits` but for the last. By the largest
     of sums with Gumbel numbers; equal keys give equal integers.
@@ -79,7 +79,7 @@ def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
 
 @of_namespace
 def permutation(key: ArrayLike, x: Any) -> Variable:
-    """The integers below `x` in a random order, or the rows of an array in one.
+    """Return the integers below `x` in a random order, or the rows of an array in one.
 
     Equal keys give equal orders.
 
@@ -98,7 +98,7 @@ def permutation(key: ArrayLike, x: Any) -> Variable:
 def choice(
     key: ArrayLike, a: Any, shape: Any = (), replace: bool = True, p: ArrayLike | None = None
 ) -> Variable:
-    """Rows of `a`, or integers below it, chosen with probabilities `p`, equal ones by default.
+    """Return rows of `a`, or integers below it, chosen with probabilities `p`, by default equal.
 
     Without `replace` none is chosen twice. Derivatives go to the rows; equal keys choose alike.
     Raises `ArgumentError` where there are fewer than are to be chosen.
@@ -130,7 +130,7 @@ def choice(
 def multivariate_normal(
     key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: Any = ()
 ) -> Variable:
-    """Normal vectors of that mean and covariance; derivatives go to both.
+    """Return normal vectors of that mean and covariance; derivatives go to both.
 
     The result has the axes of `shape`, and then that of `mean`. By the Cholesky factor: a matrix
     that is not positive definite is a `LinAlgError` of the run. Equal keys give equal vectors.

@@ -81,7 +81,7 @@ def float_dtype(name: str, dtype: Any) -> DType:
 def uniform(
     key: ArrayLike, shape: Any = (), low: float = 0.0, high: float = 1.0, dtype: Any = None
 ) -> Variable:
-    """Uniform numbers between `low` and `high`; equal keys give equal numbers.
+    """Return uniform numbers between `low` and `high`; equal keys give equal numbers.
 
     `key` is an integer, or an array of them whose extents then lead those of the result. The
     result has the default dtype unless `dtype` is given. Raises `DTypeError` for a key that is
@@ -104,7 +104,7 @@ def uniform(
 
 @public
 def bernoulli(key: ArrayLike, shape: Any = (), p: float = 0.5) -> Variable:
-    """Booleans that are true with probability `p`; equal keys give equal ones.
+    """Return booleans that are true with probability `p`; equal keys give equal ones.
 
     `key` is an integer, or an array of them whose extents then lead those of the result. Raises
     `DTypeError` for a key that is no integer and `ArgumentError` for `p` outside 0 to 1.
@@ -129,7 +129,7 @@ def _probability(name: str, value: Any) -> float:
 
 @public
 def normal(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Normal numbers of mean 0 and variance 1; equal keys give equal numbers.
+    """Return normal numbers of mean 0 and variance 1; equal keys give equal numbers.
 
     By the method of Box and Muller (1958), in float64, from two uniform numbers each. `key`,
     `dtype` and errors are those of `uniform`.
@@ -154,7 +154,7 @@ def dropout(
     mode: str = "upscale_in_train",
     training: bool = True,
 ) -> Variable:
-    """`x` with each element set to zero with probability `rate` (Srivastava et al., 2014).
+    """Return `x` with each element set to zero with probability `rate` (Srivastava et al., 2014).
 
     In mode `upscale_in_train` the elements kept are divided by `1 - rate` in training; in mode
     `downscale_in_infer` all elements are multiplied by it outside training. `key` is one

@@ -77,7 +77,7 @@ def _spread(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
 
 @of_namespace
 def split(key: ArrayLike, num: int = 2) -> Variable:
-    """`num` keys made of one, for arrays that are to be independent, along a new last axis.
+    """Return `num` keys made of one, for arrays that are to be independent, along a new last axis.
 
     Raises `ArgumentError` for a number that is not positive.
 
@@ -92,7 +92,7 @@ def split(key: ArrayLike, num: int = 2) -> Variable:
 
 @of_namespace
 def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) -> Variable:
-    """Integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
+    """Return integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
 
     They are int64; of ranges beyond 2**53 not every one is drawn.
 
@@ -107,7 +107,7 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
 
 @of_namespace
 def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
-    """1 and -1, as int64, each with probability 1/2.
+    """Return 1 and -1, as int64, each with probability 1/2.
 
     >>> pg.abs(pg.random.rademacher(7, (3,)))
     tensor([1, 1, 1], dtype=int64)
@@ -117,7 +117,7 @@ def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
 
 @of_namespace
 def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the exponential distribution with mean 1, by the inverse of its function.
+    """Return numbers of the exponential distribution with mean 1, by the inverse of its function.
 
     >>> pg.random.exponential(7, (100,)).shape
     (100,)
@@ -127,7 +127,7 @@ def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the Laplace distribution with mean 0 and scale 1, by the inverse.
+    """Return numbers of the Laplace distribution with mean 0 and scale 1, by the inverse.
 
     >>> pg.random.laplace(7, (100,)).shape
     (100,)
@@ -139,7 +139,7 @@ def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Gumbel distribution of maxima, by the inverse.
+    """Return numbers of the standard Gumbel distribution of maxima, by the inverse.
 
     >>> pg.random.gumbel(7, (100,)).shape
     (100,)
@@ -149,7 +149,7 @@ def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the logistic distribution with mean 0 and scale 1, by the inverse.
+    """Return numbers of the logistic distribution with mean 0 and scale 1, by the inverse.
 
     >>> pg.random.logistic(7, (100,)).shape
     (100,)
@@ -160,7 +160,7 @@ def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Cauchy distribution, by the inverse.
+    """Return numbers of the standard Cauchy distribution, by the inverse.
 
     >>> pg.random.cauchy(7, (100,)).shape
     (100,)
@@ -171,7 +171,7 @@ def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Variable:
-    """The exponential of `sigma` times normal numbers; derivatives go to `sigma`.
+    """Return the exponential of `sigma` times normal numbers; derivatives go to `sigma`.
 
     >>> pg.random.lognormal(7, 0.5, (100,)).shape
     (100,)
@@ -202,7 +202,7 @@ def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
 
 @of_namespace
 def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the gamma distribution of shape `a` and scale 1, by NumPy's generator.
+    """Return numbers of the gamma distribution of shape `a` and scale 1, by NumPy's generator.
 
     `a` is broadcast to `shape`, and has the dtype of the result; where it is negative or infinite
     that is NaN. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
@@ -218,7 +218,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
-    """Logarithms of gamma numbers, also of such a small `a` that these would be 0.
+    """Return logarithms of gamma numbers, also of such a small `a` that the numbers would be 0.
 
     >>> pg.random.loggamma(7, 2.0, (100,)).shape
     (100,)
@@ -230,7 +230,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the beta distribution, as gamma numbers over their sum.
+    """Return numbers of the beta distribution, as gamma numbers over their sum.
 
     Parameters are broadcast to `shape`; derivatives go to both, through those of gamma numbers.
 
@@ -246,7 +246,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
 
 @of_namespace
 def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
-    """Vectors of the Dirichlet distribution along the last axis, as gamma numbers over their sum.
+    """Return vectors of the Dirichlet distribution along the last axis, by gamma numbers.
 
     `shape` is that of the other axes, to which those of `alpha` are broadcast. Derivatives go to
     `alpha`.
@@ -264,7 +264,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers.
+    """Return numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers.
 
     >>> pg.random.chisquare(7, 3.0, (100,)).shape
     (100,)
@@ -275,7 +275,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of Student's t distribution: normal ones over roots of chi-square ones.
+    """Return numbers of Student's t distribution: normal ones over roots of chi-square ones.
 
     `df` is broadcast to `shape`, and derivatives go to it.
 
@@ -293,7 +293,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the Poisson distribution with mean `lam`, as int64, by NumPy's generator.
+    """Return numbers of the Poisson distribution with mean `lam`, as int64, by NumPy's generator.
 
     `lam` is broadcast to `shape`. Integers have no derivatives. A mean that is negative or NaN is
     an error of the run.
@@ -309,7 +309,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Variable:
-    """How many of `n` trials, each of probability `p`, succeed: int64, by NumPy's generator.
+    """Return how many of `n` trials, each of probability `p`, succeed: int64, by NumPy's generator.
 
     `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
     probability, or a negative `n`, is an error of the run.

@@ -61,7 +61,7 @@ def dtype_or_default(dtype: Any) -> DType:
 
 @public
 def assign(x: ArrayLike) -> Variable:
-    """`x` itself, as a variable; arrays and numbers become constants of the program.
+    """Return `x` itself, as a variable; arrays and numbers become constants of the program.
 
     Nothing is copied, as values never change. Python floats take the default dtype. Raises
     `ArgumentError` for what is no array.
@@ -74,7 +74,7 @@ def assign(x: ArrayLike) -> Variable:
 
 @public
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """An array of that shape with all elements equal to `fill_value`, which may be a handle.
+    """Return an array of that shape with all elements equal to `fill_value`, which may be a handle.
 
     Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative
     extent and `DTypeError` for a number that the dtype cannot hold.
@@ -94,7 +94,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def zeros(shape: Any, dtype: Any = None) -> Variable:
-    """An array of zeros of that shape, in the default dtype unless `dtype` is given.
+    """Return an array of zeros of that shape, in the default dtype unless `dtype` is given.
 
     `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
 
@@ -107,7 +107,7 @@ def zeros(shape: Any, dtype: Any = None) -> Variable:
 
 @public
 def ones(shape: Any, dtype: Any = None) -> Variable:
-    """An array of ones of that shape, in the default dtype unless `dtype` is given.
+    """Return an array of ones of that shape, in the default dtype unless `dtype` is given.
 
     `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
 
@@ -120,7 +120,7 @@ def ones(shape: Any, dtype: Any = None) -> Variable:
 
 @public
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """An array of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return an array of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.full_like([1.0, 2.0], 3.0)
     tensor([3., 3.])
@@ -131,7 +131,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variabl
 
 @public
 def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return zeros of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.zeros_like([1.0, 2.0])
     tensor([0., 0.])
@@ -141,7 +141,7 @@ def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def size(x: ArrayLike, axis: int | None = None) -> Variable:
-    """Number of elements of `x`, or its extent along `axis`: a 0-d int64 constant.
+    """Return the number of elements of `x`, or its extent along `axis`: a 0-d int64 constant.
 
     Raises `ShapeError` for an axis that `x` lacks.
 
@@ -155,7 +155,7 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Ones of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return ones of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.ones_like([1.0, 2.0])
     tensor([1., 1.])
@@ -165,7 +165,7 @@ def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
-    """An array in which each element is its own index along `axis`.
+    """Return an array in which each element is its own index along `axis`.
 
     Raises `ShapeError` for an axis that the shape lacks and `DTypeError` for booleans.
 
@@ -180,7 +180,7 @@ def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
 
 @public
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Variable:
-    """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
+    """Return numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
 
     All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
     sizes and integers, which make an extent that is known when arrays are fed: as of a slice it is
@@ -237,7 +237,7 @@ def _require_numbers(name: str, *numbers: Any) -> None:
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, dtype: Any = None
 ) -> Variable:
-    """`num` numbers from `start` to `stop`, evenly spaced; without `endpoint`, `stop` is left out.
+    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` False leaves out.
 
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
     along a new first axis. An integer `dtype` rounds them down. `num` may be a size. Raises
@@ -296,7 +296,7 @@ def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
 
 @public
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable:
-    """Ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
+    """Return ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
 
     `M` is `N` and the dtype the default one unless given; positive `k` lie to the right.
 
@@ -311,7 +311,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
 
 @public
 def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
-    """A new last axis of extent `depth`, with a one at the index and zeros elsewhere.
+    """Return a new last axis of extent `depth`, with a one at the index and zeros elsewhere.
 
     An index outside `0 <= index < depth` gives zeros only. The result has the default dtype
     unless `dtype` is given. Raises `DTypeError` for indices that are no integers.
@@ -332,7 +332,7 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
 
 @public
 def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
-    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
+    """Return the same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
 
     Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
     `copy` is taken as NumPy has it and means nothing, as values never change.
@@ -348,7 +348,7 @@ cast = functions["cast"] = astype
 
 @public
 def stop_gradient(x: ArrayLike) -> Variable:
-    """`x` itself, as a constant for differentiation: no derivative goes through it.
+    """Return `x` itself, as a constant for differentiation: no derivative goes through it.
 
     What else is computed from `x` is not affected; setting `x.stop_gradient` holds it everywhere.
 

@@ -77,7 +77,7 @@ def _refuse(name: str, arrays: Any) -> list[Variable]:
 
 @public
 def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
-    """The arrays one after the other along `axis`; with None, all their elements in a row.
+    """Join arrays along `axis`; with None, all their elements in a row.
 
     They are promoted to one dtype. Raises `ShapeError` if other extents differ, or for 0-d
     arrays, and `ArgumentError` for an empty list.
@@ -115,7 +115,7 @@ concat = concatenate
 
 @public
 def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
-    """Arrays of one shape along a new axis.
+    """Stack arrays of one shape along a new axis.
 
     They are promoted to one dtype. Raises `ShapeError` if their shapes differ and
     `ArgumentError` for an empty list.
@@ -138,7 +138,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
 
 @public
 def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> Variable:
-    """`value` as a constant of the program; a handle stays what it is, a list of them is stacked.
+    """Return `value` as a constant of the program; a handle stays, a list of handles is stacked.
 
     Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
     `dtype` says otherwise. `copy` is taken as NumPy has it and means nothing, as values never
@@ -166,7 +166,7 @@ asarray = functions["asarray"] = array
 
 @public
 def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Variable]:
-    """Consecutive parts of `x` along `axis`, as a list.
+    """Split `x` along `axis` into consecutive parts, as a list.
 
     An integer is the number of equal parts; a sequence gives the indices at which to cut.
     Raises `ShapeError` if the parts would not be equal.
@@ -213,7 +213,7 @@ def _emitted(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
 
 @public
 def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """The diagonal of two axes, which becomes the last axis; `offset` counts to the right.
+    """Return the diagonal of two axes, which becomes the last axis; `offset` counts to the right.
 
     Raises `ShapeError` for less than two axes, or one named twice.
 
@@ -237,7 +237,7 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
 
 @public
 def flip(x: ArrayLike, axis: Axes = None) -> Variable:
-    """`x` with the order of elements along `axis`, or along all axes, turned round.
+    """Reverse the order of elements of `x` along `axis`, or along all axes.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
 
@@ -251,7 +251,7 @@ def flip(x: ArrayLike, axis: Axes = None) -> Variable:
 
 @public
 def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variable:
-    """`x` moved by `shift` places along `axis`, in a circle; without axis, in row-major order.
+    """Shift `x` by `shift` places along `axis`, in a circle; without axis, in row-major order.
 
     With several axes `shift` may be one number for all or one number each.
 
@@ -291,7 +291,7 @@ def _rolled(x: Variable, shift: int, axis: int) -> Variable:
 
 @public
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
-    """`x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
+    """Return `x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
 
     Missing numbers of repetitions count as 1 in front. Raises `ShapeError` for negative ones.
 
@@ -313,7 +313,7 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
 
 @public
 def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
-    """Each element repeated, along `axis` or, without one, in row-major order.
+    """Return each element repeated, along `axis` or, without one, in row-major order.
 
     `repeats` is one number for all elements, or one number each; numbers may be sizes. Raises
     `ShapeError` if there are not as many numbers as elements, or negative ones.
@@ -349,7 +349,7 @@ def _places(counts: Sequence[int]) -> Variable:
 def pad(
     x: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
 ) -> Variable:
-    """`x` in a frame: `pad_width` is one number, a pair, or a pair (before, behind) an axis.
+    """Pad `x` on all sides: `pad_width` is a number, a pair, or a pair (before, behind) per axis.
 
     The frame holds `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
     `wrap` it holds elements of `x` as `np.pad` arranges them. Raises `ShapeError` for widths

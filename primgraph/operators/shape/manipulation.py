@@ -86,7 +86,7 @@ def _each(shaped: Any, arrays: Sequence[ArrayLike]) -> Any:
 
 @public
 def atleast_1d(*arrays: ArrayLike) -> Any:
-    """The array with at least one axis; of several arrays a tuple.
+    """Return the array with at least one axis; of several arrays a tuple.
 
     >>> pg.atleast_1d(1.0)
     tensor([1.])
@@ -96,7 +96,7 @@ def atleast_1d(*arrays: ArrayLike) -> Any:
 
 @public
 def atleast_2d(*arrays: ArrayLike) -> Any:
-    """The array with at least two axes, new ones in front; of several arrays a tuple.
+    """Return the array with at least two axes, new ones in front; of several arrays a tuple.
 
     >>> pg.atleast_2d([1.0, 2.0])
     tensor([[1., 2.]])
@@ -106,7 +106,7 @@ def atleast_2d(*arrays: ArrayLike) -> Any:
 
 @public
 def atleast_3d(*arrays: ArrayLike) -> Any:
-    """The array with at least three axes; of several arrays a tuple.
+    """Return the array with at least three axes; of several arrays a tuple.
 
     A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of extent one.
 
@@ -118,7 +118,7 @@ def atleast_3d(*arrays: ArrayLike) -> Any:
 
 @public
 def hstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one after the other along the second axis, vectors along their only one.
+    """Return arrays one after the other along the second axis, vectors along their only one.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
 
@@ -131,7 +131,7 @@ def hstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def vstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one below the other along the first axis; vectors are rows.
+    """Return arrays one below the other along the first axis; vectors are rows.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
 
@@ -144,7 +144,7 @@ def vstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def dstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one behind the other along the third axis, which vectors and matrices get.
+    """Return arrays one behind the other along the third axis, which vectors and matrices get.
 
     Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
 
@@ -156,7 +156,7 @@ def dstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Vectors as the columns of a matrix, matrices beside them as they are.
+    """Return vectors as the columns of a matrix, matrices beside them as they are.
 
     Raises `ShapeError` if numbers of rows differ and `ArgumentError` for an empty list.
 
@@ -170,7 +170,7 @@ def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def block(arrays: Any) -> Variable:
-    """An array put together from nested lists of blocks; innermost lists lie along the last axis.
+    """Return an array of nested lists of blocks; innermost lists are joined along the last axis.
 
     Raises `ArgumentError` for lists that are nested to different depths or empty, and `ShapeError`
     for blocks that do not fit.
@@ -208,7 +208,7 @@ def _joined(arrays: Any, depth: int, ndim: int) -> Variable:
 
 @public
 def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
-    """The arrays, each repeated to the shape that all of them broadcast to.
+    """Return the arrays, each repeated to the shape that all of them broadcast to.
 
     Raises `ShapeError` if there is none.
 
@@ -221,7 +221,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
 
 @public
 def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable:
-    """`x` with `values` behind it along `axis`; without one, all elements of both in a row.
+    """Return `x` with `values` behind it along `axis`; without one, all elements of both in a row.
 
     Raises `ShapeError` if other extents differ.
 
@@ -233,7 +233,7 @@ def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable
 
 @public_with_fixed("obj")
 def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
-    """`x` without the parts `obj` along `axis`, or without these elements of the flattened array.
+    """Return `x` without the parts `obj` along `axis`, or without elements of the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant. Raises `BoundsError`
     for an index that there is not.
@@ -249,7 +249,7 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
 
 @public_with_fixed("obj")
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Variable:
-    """`x` with `values` before the places `obj` along `axis`, or in the flattened array.
+    """Return `x` with `values` before the places `obj` along `axis`, or in the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant; `values` are
     broadcast. The dtype is that of `x`. Raises `BoundsError` for a place that there is not.
@@ -298,7 +298,7 @@ def _taken(x: Variable, places: Any, axis: int) -> Variable:
 
 @public
 def fliplr(x: ArrayLike) -> Variable:
-    """`x` with the order along its second axis turned round; `ShapeError` for less than two.
+    """Return `x` with the order along its second axis turned round; `ShapeError` for less than two.
 
     >>> pg.fliplr([[1.0, 2.0]])
     tensor([[2., 1.]])
@@ -308,7 +308,7 @@ def fliplr(x: ArrayLike) -> Variable:
 
 @public
 def flipud(x: ArrayLike) -> Variable:
-    """`x` with the order along its first axis turned round; `ShapeError` for a 0-d array.
+    """Return `x` with the order along its first axis turned round; `ShapeError` for a 0-d array.
 
     >>> pg.flipud([[1.0], [2.0]])
     tensor([[2.],
@@ -326,7 +326,7 @@ def _with_axes(name: str, x: ArrayLike, count: int) -> Variable:
 
 @public
 def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
-    """`x` turned `k` times by a quarter, from the first of two axes towards the second.
+    """Return `x` turned `k` times by a quarter, from the first of two axes towards the second.
 
     Raises `ShapeError` for axes that `x` lacks and `ArgumentError` for other than two.
 
@@ -352,7 +352,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
 
 @public
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
-    """`x` with `axis` moved to before the place `start`; `moveaxis` says the same more simply.
+    """Move `axis` of `x` to before the place `start`; `moveaxis` says the same more simply.
 
     >>> pg.rollaxis(np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -369,7 +369,7 @@ def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
 
 @public
 def unstack(x: ArrayLike, *, axis: int = 0) -> tuple[Variable, ...]:
-    """The parts of `x` along `axis`, which they lack, as a tuple.
+    """Return the parts of `x` along `axis`, which they lack, as a tuple.
 
     Raises `ShapeError` for an axis that `x` lacks.
 
@@ -385,7 +385,7 @@ def unstack(x: ArrayLike, *, axis: int = 0) -> tuple[Variable, ...]:
 def array_split(
     x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> list[Variable]:
-    """Consecutive parts of `x` along `axis`; of a number of parts the first are longer by one.
+    """Split `x` along `axis` into consecutive parts, of which the first may be longer by one.
 
     A sequence gives the indices at which to cut. Raises `ShapeError` for an axis that `x` lacks.
 
@@ -410,7 +410,7 @@ def _split_along(name: str, x: ArrayLike, places: Any, axis: int, least: int) ->
 
 @public_with_fixed("indices_or_sections")
 def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the second axis; of a vector its only.
+    """Return equal parts of `x`, or those between indices, along the second axis, or the only one.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -422,7 +422,7 @@ def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public_with_fixed("indices_or_sections")
 def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the first axis of at least two.
+    """Return equal parts of `x`, or those between indices, along the first axis of at least two.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -434,7 +434,7 @@ def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public_with_fixed("indices_or_sections")
 def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the third axis.
+    """Return equal parts of `x`, or those between indices, along the third axis.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -446,7 +446,7 @@ def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public
 def resize(x: ArrayLike, new_shape: Any) -> Variable:
-    """The elements of `x` in row-major order, repeated as often as it takes, in another shape.
+    """Return the elements of `x` in row-major order, repeated as often as needed, in another shape.
 
     Zeros if `x` has none. Raises `ShapeError` for a negative extent.
 

@@ -55,7 +55,7 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 @public
 def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
-    """The same elements in row-major order in another shape, of which one extent may be -1.
+    """Return the same elements in row-major order in another shape, of which one extent may be -1.
 
     With `order="F"` in column-major order. "A" and "K" are "C": values have no order in memory.
     Raises `ShapeError` if the sizes differ, `ArgumentError` for another order.
@@ -92,7 +92,7 @@ def _turned(x: Variable) -> Variable:
 
 @public
 def flatten(x: ArrayLike, order: str = "C") -> Variable:
-    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`.
+    """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
 
     >>> pg.flatten([[1.0, 2.0], [3.0, 4.0]])
     tensor([1., 2., 3., 4.])
@@ -103,7 +103,7 @@ def flatten(x: ArrayLike, order: str = "C") -> Variable:
 
 @public
 def ravel(x: ArrayLike, order: str = "C") -> Variable:
-    """All elements along one axis, an array of shape `(x.size,)`; `order` is as in `reshape`.
+    """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
 
     >>> pg.ravel([[1.0, 2.0], [3.0, 4.0]])
     tensor([1., 2., 3., 4.])
@@ -113,7 +113,7 @@ def ravel(x: ArrayLike, order: str = "C") -> Variable:
 
 @public
 def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
-    """`x` repeated along new leading axes and along axes of extent one.
+    """Return `x` repeated along new leading axes and along axes of extent one.
 
     Raises `ShapeError` if NumPy's rule does not lead from the shape of `x` to `shape`.
 
@@ -130,7 +130,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
 
 @public
 def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
-    """Axis `i` of the result is axis `axes[i]` of `x`; without `axes` the order is reversed.
+    """Permute the axes: axis `i` of the result is axis `axes[i]` of `x`; reversed without `axes`.
 
     Raises `ShapeError` if `axes` is not a permutation of the axes.
 
@@ -156,7 +156,7 @@ permute = functions["permute"] = transpose
 
 @public
 def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
-    """`x` with the axes `axis1` and `axis2` exchanged; negative axes count from the back.
+    """Return `x` with the axes `axis1` and `axis2` exchanged; negative axes count from the back.
 
     Raises `ShapeError` for an axis that `x` lacks.
 
@@ -172,7 +172,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
 
 @public
 def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
-    """`x` with the axes `source` at the places `destination`; the others keep their order.
+    """Return `x` with the axes `source` at the places `destination`; the others keep their order.
 
     Raises `ShapeError` for axes that are named twice, or that are more on one side.
 
@@ -200,7 +200,7 @@ def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
 
 @public
 def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
-    """`x` without the axes of extent one, or without those that `axis` names.
+    """Return `x` without the axes of extent one, or without those that `axis` names.
 
     Raises `ShapeError` if a named axis has another extent.
 
@@ -221,7 +221,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
 
 @public
 def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
-    """`x` with new axes of extent one at the places `axis` of the result.
+    """Return `x` with new axes of extent one at the places `axis` of the result.
 
     Raises `ShapeError` for a place that the result lacks or that is named twice.
 
@@ -244,7 +244,7 @@ unsqueeze = functions["unsqueeze"] = expand_dims
 
 @public
 def tril(x: ArrayLike, k: int = 0) -> Variable:
-    """The last two axes with zeros above the diagonal `k`.
+    """Return the matrices in the last two axes with zeros above the diagonal `k`.
 
     A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
     array.
@@ -259,7 +259,7 @@ def tril(x: ArrayLike, k: int = 0) -> Variable:
 
 @public
 def triu(x: ArrayLike, k: int = 0) -> Variable:
-    """The last two axes with zeros below the diagonal `k`.
+    """Return the matrices in the last two axes with zeros below the diagonal `k`.
 
     A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
     array.

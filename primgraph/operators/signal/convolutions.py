@@ -197,7 +197,7 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Variable:
-    """Sums of products of windows along the last axis with a weight, as `torch` names them.
+    """Return sums of products of windows along the last axis with a weight, as `torch` names them.
 
     `x` is of shape (samples, channels, length), or (channels, length), `weight` of shape
     (outputs, channels / groups, size) and `bias` of shape (outputs,): the result is of shape
@@ -225,8 +225,10 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Variable:
-    """`conv1d` along two axes: of `x` (samples, channels, height, width) by a weight of shape
-    (outputs, channels / groups, rows, columns). Numbers are for both axes, or one for each.
+    """Compute `conv1d` along two axes.
+
+    `x` is (samples, channels, height, width), the weight (outputs, channels / groups, rows,
+    columns). Numbers are for both axes, or one for each.
 
     It is a product of the weight, as a matrix, with all windows (K. Chellapilla, S. Puri and
     P. Simard, High performance convolutional neural networks for document processing, 2006).
@@ -247,8 +249,10 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Variable:
-    """`conv1d` along three axes: of `x` (samples, channels, depth, height, width) by a weight of
-    shape (outputs, channels / groups, and three sizes).
+    """Compute `conv1d` along three axes.
+
+    `x` is (samples, channels, depth, height, width), the weight (outputs, channels / groups, and
+    three sizes).
 
     >>> pg.conv3d(np.ones((1, 1, 4, 4, 4)), np.ones((2, 1, 3, 3, 3))).shape
     (1, 2, 2, 2, 2)
@@ -267,7 +271,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Variable:
-    """The transpose of `conv1d` as a linear map: sums of overlapping windows.
+    """Return the transpose of `conv1d` as a linear map: sums of overlapping windows.
 
     `weight` is of shape (channels, outputs / groups, size). Of the sums `padding` elements are cut
     off at both ends, and `output_padding` more are there behind them, so that all lengths can be
@@ -296,7 +300,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Variable:
-    """`conv_transpose1d` along two axes.
+    """Return `conv_transpose1d` along two axes.
 
     >>> pg.conv_transpose2d(np.ones((1, 1, 4, 4)), np.ones((1, 2, 3, 3))).shape
     (1, 2, 6, 6)
@@ -317,7 +321,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Variable:
-    """`conv_transpose1d` along three axes.
+    """Return `conv_transpose1d` along three axes.
 
     >>> pg.conv_transpose3d(np.ones((1, 1, 4, 4, 4)), np.ones((1, 2, 3, 3, 3))).shape
     (1, 2, 6, 6, 6)

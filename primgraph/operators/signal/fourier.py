@@ -110,7 +110,7 @@ def _along(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: bool
 
 @of_namespace
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
+    """Compute the discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
 
     With `n` the array is cut, or followed by zeros, to so many elements. `norm` is "backward",
     without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is
@@ -125,7 +125,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
 
 @of_namespace
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there.
+    """Return the inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there.
 
     >>> pg.fft.ifft([2.0, 0.0]).numpy().real
     array([1., 1.])
@@ -165,7 +165,7 @@ def _several(name: str, a: ArrayLike, s: Any, axes: Any, norm: Norm, inverse: bo
 
 @of_namespace
 def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The transforms over several axes, all by default, or the last ones if `s` says how many.
+    """Compute the transform over several axes, all by default, or the last ones if `s` is given.
 
     `s` are the numbers of elements along them, to which the array is cut or lengthened. For all
     else see `fft`.
@@ -179,7 +179,7 @@ def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None
 
 @of_namespace
 def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `fftn`.
+    """Return the inverse of `fftn`.
 
     >>> pg.fft.ifftn(np.ones((2, 2))).numpy().real
     array([[1., 0.],
@@ -190,7 +190,7 @@ def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
 
 @of_namespace
 def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`fftn` over the last two axes.
+    """Return `fftn` over the last two axes.
 
     >>> pg.fft.fft2(np.ones((2, 2))).numpy().real
     array([[4., 0.],
@@ -201,7 +201,7 @@ def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = 
 
 @of_namespace
 def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `fft2`.
+    """Return the inverse of `fft2`.
 
     >>> pg.fft.ifft2(np.ones((2, 2))).numpy().real
     array([[1., 0.],
@@ -212,7 +212,7 @@ def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
 
 @of_namespace
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The frequencies from 0 to `n // 2` of real numbers along `axis`; the others are conjugates.
+    """Compute the frequencies 0 to `n // 2` of real numbers along `axis`; others are conjugates.
 
     For all else see `fft`. Raises `ArgumentError` for complex numbers.
 
@@ -242,7 +242,7 @@ def _narrow(found: Variable, a: ArrayLike) -> Variable:
 
 @of_namespace
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
+    """Return the inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
 
     An odd number has to be told. Imaginary parts of the first frequency, and for even `n` of the
     last, do not count.
@@ -257,7 +257,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
 
 @of_namespace
 def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """`rfft` along the last of the axes, then `fft` along the others; see `fftn`.
+    """Return `rfft` along the last of the axes, then `fft` along the others; see `fftn`.
 
     >>> pg.fft.rfftn(np.ones((2, 4))).shape
     (2, 3)
@@ -274,7 +274,7 @@ def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
 
 @of_namespace
 def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there.
+    """Return the inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there.
 
     >>> pg.fft.irfftn(np.ones((2, 3))).shape
     (2, 4)
@@ -291,7 +291,7 @@ def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = No
 
 @of_namespace
 def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`rfftn` over the last two axes.
+    """Return `rfftn` over the last two axes.
 
     >>> pg.fft.rfft2(np.ones((2, 4))).shape
     (2, 3)
@@ -301,7 +301,7 @@ def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
 
 @of_namespace
 def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `rfft2`.
+    """Return the inverse of `rfft2`.
 
     >>> pg.fft.irfft2(np.ones((2, 3))).shape
     (2, 4)
@@ -311,7 +311,7 @@ def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm 
 
 @of_namespace
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The transform of a signal of which the second half is the first, conjugated: it is real.
+    """Compute the transform of a Hermitian signal, given by its first half: it is real.
 
     `a` has the first `n // 2 + 1` numbers; `n` is `2 (m - 1)` of `m` unless given.
 
@@ -326,7 +326,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 @of_namespace
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `hfft`: the first `n // 2 + 1` numbers.
+    """Return the inverse of `hfft`: the first `n // 2 + 1` numbers.
 
     >>> pg.fft.ihfft(np.ones(4)).shape
     (3,)
@@ -358,7 +358,7 @@ def _rolled(name: str, x: ArrayLike, axes: Any, sign: int) -> Variable:
 
 @of_namespace
 def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The frequency 0 in the middle of the axes, all by default.
+    """Move the frequency 0 to the middle of the axes, all by default.
 
     >>> pg.fft.fftshift([0.0, 1.0, 2.0, 3.0])
     tensor([2., 3., 0., 1.])
@@ -368,7 +368,7 @@ def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
 
 @of_namespace
 def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The inverse of `fftshift`.
+    """Return the inverse of `fftshift`.
 
     >>> pg.fft.ifftshift([2.0, 3.0, 0.0, 1.0])
     tensor([0., 1., 2., 3.])
@@ -378,7 +378,7 @@ def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
 
 @of_namespace
 def fftfreq(n: int, d: float = 1.0) -> Variable:
-    """The frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -2, -1 over `n d`.
+    """Return the frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -1 over `n d`.
 
     `n` may be a size that is known when arrays are fed.
 
@@ -395,7 +395,7 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
 
 @of_namespace
 def rfftfreq(n: int, d: float = 1.0) -> Variable:
-    """The frequencies of `rfft`, of `n` elements at distances `d`.
+    """Return the frequencies of `rfft`, of `n` elements at distances `d`.
 
     >>> pg.fft.rfftfreq(4)
     tensor([0.  , 0.25, 0.5 ])

@@ -242,7 +242,7 @@ def max_pool1d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Variable:
-    """The largest element of each window along the last axis; parameters are those of `torch`.
+    """Return the largest element of each window along the last axis; parameters as in `torch`.
 
     `x` is of shape (samples, channels, length), or (channels, length). Windows of `kernel_size`
     elements, `dilation` apart, begin `stride` elements apart, a window apart if that is None.
@@ -267,7 +267,7 @@ def max_pool2d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Variable:
-    """`max_pool1d` along two axes; numbers are for all, or one for each.
+    """Return `max_pool1d` along two axes; numbers are for all, or one for each.
 
     >>> pg.max_pool2d(np.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
@@ -284,7 +284,7 @@ def max_pool3d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Variable:
-    """`max_pool1d` along three axes; numbers are for all, or one for each.
+    """Return `max_pool1d` along three axes; numbers are for all, or one for each.
 
     >>> pg.max_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
     (1, 1, 2, 2, 2)
@@ -302,7 +302,7 @@ def avg_pool1d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Variable:
-    """The mean of each window along the last axis; windows are as those of `max_pool1d`.
+    """Return the mean of each window along the last axis; windows are as those of `max_pool1d`.
 
     Zeros of the padding count as elements if `count_include_pad`; what `ceil_mode` adds never does.
     With `divisor_override` sums are divided by that number. float16 is summed in float32.
@@ -335,7 +335,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Variable:
-    """`avg_pool1d` along two axes; numbers are for all, or one for each.
+    """Return `avg_pool1d` along two axes; numbers are for all, or one for each.
 
     >>> pg.avg_pool2d(np.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
@@ -363,7 +363,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Variable:
-    """`avg_pool1d` along three axes; numbers are for all, or one for each.
+    """Return `avg_pool1d` along three axes; numbers are for all, or one for each.
 
     >>> pg.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
     (1, 1, 2, 2, 2)
@@ -383,7 +383,7 @@ def avg_pool3d(
 
 @operator("x")
 def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
-    """The largest element of each of `output_size` bins along the last axis, as in `torch`.
+    """Return the largest element of each of `output_size` bins along the last axis, as in `torch`.
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
     None stands for as many bins as elements. Raises `ArgumentError` for no bins.
@@ -396,7 +396,7 @@ def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
 @operator("x")
 def adaptive_max_pool2d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_max_pool1d` along two axes; None leaves an axis as it is.
+    """Return `adaptive_max_pool1d` along two axes; None leaves an axis as it is.
 
     >>> pg.adaptive_max_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
@@ -406,7 +406,7 @@ def adaptive_max_pool2d(x: ArrayLike, output_size: Any) -> Variable:
 
 @operator("x")
 def adaptive_max_pool3d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_max_pool1d` along three axes; None leaves an axis as it is.
+    """Return `adaptive_max_pool1d` along three axes; None leaves an axis as it is.
 
     >>> pg.adaptive_max_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)
@@ -416,7 +416,7 @@ def adaptive_max_pool3d(x: ArrayLike, output_size: Any) -> Variable:
 
 @operator("x")
 def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
-    """The mean of each of `output_size` bins along the last axis, as in `torch`.
+    """Return the mean of each of `output_size` bins along the last axis, as in `torch`.
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
     None stands for as many bins as elements. Raises `ArgumentError` for no bins.
@@ -429,7 +429,7 @@ def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
 @operator("x")
 def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_avg_pool1d` along two axes; None leaves an axis as it is.
+    """Return `adaptive_avg_pool1d` along two axes; None leaves an axis as it is.
 
     >>> pg.adaptive_avg_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
@@ -439,7 +439,7 @@ def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Variable:
 
 @operator("x")
 def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Variable:
-    """`adaptive_avg_pool1d` along three axes; None leaves an axis as it is.
+    """Return `adaptive_avg_pool1d` along three axes; None leaves an axis as it is.
 
     >>> pg.adaptive_avg_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)

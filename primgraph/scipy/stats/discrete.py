@@ -93,6 +93,10 @@ class Categorical:
 
     `p` are the probabilities, along the last axis; instead there may be `logits`, whose softmax
     they are. Other axes are broadcast against what it is asked at.
+
+    >>> from primgraph.scipy.stats import categorical
+    >>> print(f"{categorical.logpmf(pg.tensor(1), np.array([0.25, 0.75])):.4f}")
+    -0.2877
     """
 
     def logpmf(self, k: Any, p: Any = None, *, logits: Any = None) -> Any:

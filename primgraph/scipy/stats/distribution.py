@@ -94,6 +94,12 @@ class Distribution:
 
     `logdensity` is the logarithm of the density on the standard scale, without the `powers` that it
     has as factors.
+
+    >>> from primgraph.scipy.stats import gamma, norm
+    >>> print(f"{norm.logpdf(pg.tensor(0.0)):.4f}")
+    -0.9189
+    >>> print(f"{gamma.cdf(pg.tensor(1.0), 2.0, scale=0.5):.4f}")
+    0.5940
     """
 
     def __init__(

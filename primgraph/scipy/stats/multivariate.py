@@ -136,6 +136,10 @@ class MultivariateNormal(_OfVectors):
     variances, or one of all; with `allow_singular` its eigenvalues that are zero to rounding count
     as none, as in SciPy. The gradient by `cov` is symmetric. A matrix that is not positive definite
     is a `LinAlgError` of the run.
+
+    >>> from primgraph.scipy.stats import multivariate_normal
+    >>> print(f"{multivariate_normal.logpdf(pg.tensor([0.0, 0.0]), np.zeros(2), np.eye(2)):.4f}")
+    -1.8379
     """
 
     name = "multivariate_normal"
@@ -181,6 +185,10 @@ class Dirichlet(_OfVectors):
     """Positive numbers that sum to one, along the first axis of `x`: `logpdf(x, alpha)`.
 
     That they do is not checked where there are variables.
+
+    >>> from primgraph.scipy.stats import dirichlet
+    >>> print(f"{dirichlet.logpdf(pg.tensor([0.25, 0.75]), np.array([2.0, 1.0])):.4f}")
+    -0.6931
     """
 
     name = "dirichlet"

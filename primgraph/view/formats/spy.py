@@ -143,7 +143,7 @@ class Spy:
 def spy(
     matrix: Any, feed: Mapping[str, Any] | None = None, coloring: bool | Coloring = False
 ) -> Spy:
-    """Draw where `matrix` is not zero: an array, a mask, a pattern, a Jacobian or Hessian.
+    """Draw the nonzero elements of `matrix`: an array, a mask, a pattern, a Jacobian or Hessian.
 
         pg.spy(pg.sparse_jacobian(f, x), coloring=True).save("jacobian.svg")
 
@@ -157,6 +157,11 @@ def spy(
     Raises `ShapeError` for an array of other than two axes and for extents that are not known,
     `ArgumentError` for a variable, which has no elements yet, `FeedError` for a feed that does not
     fit.
+
+    >>> picture = pg.spy(np.tri(3))
+    >>> picture.count
+    6
+    >>> picture.save("matrix.svg")
     """
     if isinstance(matrix, Variable):
         raise ArgumentError(

@@ -22,9 +22,14 @@ __all__ = [*drop_in.__all__, "make_diagonal"]
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Matrices with the last axis of `D` in their diagonals: `axis1` is -1 and `axis2` is -2.
+    """Return matrices with diagonals along the last axis of `D`: `axis1` is -1, `axis2` is -2.
 
     Raises `ArgumentError` for other diagonals.
+
+    >>> from primgraph.compat.autograd.numpy import make_diagonal
+    >>> make_diagonal(np.array([1.0, 2.0]), axis1=-1, axis2=-2)
+    array([[1., 0.],
+           [0., 2.]])
     """
     if (offset, axis1, axis2) != (0, -1, -2):
         raise ArgumentError("make_diagonal makes the diagonals of the last two axes")
@@ -32,9 +37,13 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's, whose branches may be given by name.
+    """Call NumPy's `where`, whose branches may be given by name.
 
     One boolean chooses between numbers and lists as they are.
+
+    >>> from primgraph.compat.autograd.numpy import where
+    >>> where(np.array([True, False]), x=1.0, y=2.0)
+    array([1., 2.])
     """
     given = dict(zip(("x", "y"), args, strict=False)) | kwargs
     if not given:

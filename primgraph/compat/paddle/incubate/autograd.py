@@ -43,24 +43,48 @@ class PrimDisabledError(BuildError, RuntimeError):
 
 
 def enable_prim() -> None:
-    """Allow `forward_grad`. Everything else works the same with and without."""
+    """Allow `forward_grad`. Everything else works the same with and without.
+
+    >>> paddle.incubate.autograd.enable_prim()
+    >>> paddle.incubate.autograd.prim_enabled()
+    True
+    """
     _enabled[0] = True
 
 
 def disable_prim() -> None:
-    """Make `forward_grad` an error, as it is before `enable_prim`."""
+    """Make `forward_grad` an error, as it is before `enable_prim`.
+
+    >>> paddle.incubate.autograd.disable_prim()
+    >>> paddle.incubate.autograd.prim_enabled()
+    False
+    """
     _enabled[0] = False
 
 
 def prim_enabled() -> bool:
-    """Whether `enable_prim` was called last; False at first."""
+    """Return whether `enable_prim` was called last; False at first.
+
+    >>> paddle.incubate.autograd.disable_prim()
+    >>> paddle.incubate.autograd.prim_enabled()
+    False
+    """
     return _enabled[0]
 
 
 @as_paddle_raises
 @paddles
 def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Any:
-    """`pg.forward_grad`, where `enable_prim` was called."""
+    """Return the tangents of `pg.forward_grad`, after a call of `enable_prim`.
+
+    >>> paddle.incubate.autograd.enable_prim()
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     dy = paddle.incubate.autograd.forward_grad(x * x, x)
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [dy])
+    [array([2., 4.], dtype=float32)]
+    """
     if not prim_enabled():
         raise PrimDisabledError("forward_grad is not there before enable_prim() is called")
     return derivatives.forward_grad(outputs, inputs, grad_inputs)
@@ -69,53 +93,108 @@ def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = Non
 @as_paddle_raises
 @paddles
 def grad(outputs: Variables, inputs: Variables, grad_outputs: Seeds = None) -> Any:
-    """`pg.grad`: one result for one input, a list for a sequence, None for an unused input."""
+    """Return `pg.grad`: one result for one input, a list for a sequence, None for an unused input.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     dx = paddle.incubate.autograd.grad(paddle.sum(x * x), x)
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [dx])
+    [array([2., 4.], dtype=float32)]
+    """
     return derivatives.grad(outputs, inputs, grad_outputs)
 
 
 @as_paddle_raises
 @paddles
 def vjp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
-    """`pg.vjp`: what the function returns, and the product of `v` with its Jacobian."""
+    """Return the result of `func` and the product of `v` with its Jacobian, as `pg.vjp` does.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     y, product = paddle.incubate.autograd.vjp(lambda x: x * x, x)
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
+    [array([2., 4.], dtype=float32)]
+    """
     return functional.vjp(func, xs, v)
 
 
 @as_paddle_raises
 @paddles
 def jvp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
-    """`pg.jvp`: what the function returns, and the product of its Jacobian with `v`."""
+    """Return the result of `func` and the product of its Jacobian with `v`, as `pg.jvp` does.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     y, product = paddle.incubate.autograd.jvp(lambda x: x * x, x)
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
+    [array([2., 4.], dtype=float32)]
+    """
     return functional.jvp(func, xs, v)
 
 
 @as_paddle_raises
 @paddles
 def Jacobian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) -> _Jacobian:
-    """`pg.Jacobian`, evaluated where it is indexed."""
+    """Return the Jacobian of `func` as a `pg.Jacobian`, which is evaluated when it is indexed.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     rows = paddle.incubate.autograd.Jacobian(lambda x: x * x, x)[:]
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [rows])
+    [array([[2., 0.],
+           [0., 4.]], dtype=float32)]
+    """
     return _Jacobian(func, xs, is_batched)
 
 
 @as_paddle_raises
 @paddles
 def Hessian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) -> _Hessian:
-    """`pg.Hessian`, evaluated where it is indexed."""
+    """Return the Hessian of `func` as a `pg.Hessian`, which is evaluated when it is indexed.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     rows = paddle.incubate.autograd.Hessian(lambda x: paddle.sum(x**3), x)[:]
+    >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [rows])
+    [array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)]
+    """
     return _Hessian(func, xs, is_batched)
 
 
 @paddles
 def orig2prim(block: Program | None = None) -> Graph:
-    """The program, by default the one being built, as a graph of primitives.
+    """Return the program, by default the one being built, as a graph of primitives.
 
     The program itself stays as it is: derivatives lower what they need on their own.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     y = paddle.nn.functional.silu(paddle.static.data("x", [2]))
+    >>> [e.op.name for e in paddle.incubate.autograd.orig2prim(program).body]
+    ['sigmoid', 'mul']
     """
     return lower(_graph(block))
 
 
 @paddles
 def prim2orig(block: Program | None = None, blacklist: AbstractSet[str] | None = None) -> Graph:
-    """The program, by default the one being built, with operators in place of primitives.
+    """Return the program, by default the one being built, with operators in place of primitives.
 
     Operators named in `blacklist` stay primitives. The program itself stays as it is: primitives
     run as well as operators.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     x = paddle.static.data("x", [2])
+    ...     y = x * paddle.nn.functional.sigmoid(x)
+    >>> [e.op.name for e in paddle.incubate.autograd.prim2orig(program).body]
+    ['silu']
     """
     return raise_(_graph(block), deny=_names("blacklist", blacklist))
 
@@ -128,11 +207,18 @@ def to_prim(
     start_idx: int = -1,
     backward_length: int = -1,
 ) -> Graph:
-    """The program as a graph in which operators are primitives.
+    """Return the program as a graph in which operators are primitives.
 
     Those named in `blacklist` stay; with a `whitelist` only those in it are rewritten. The
     program itself stays as it is. Raises `ArgumentError`, a TypeError, for other than sets, and
     `OptionError`, a ValueError, for parts of a program.
+
+    >>> program = paddle.static.Program()
+    >>> with paddle.static.program_guard(program):
+    ...     y = paddle.nn.functional.silu(paddle.static.data("x", [2]))
+    >>> graph = paddle.incubate.autograd.to_prim(program, blacklist={"silu"})
+    >>> [e.op.name for e in graph.body]
+    ['silu']
     """
     part = {"start_idx": start_idx, "backward_length": backward_length}
     refused("to_prim", **{n: None if v == -1 else v for n, v in part.items()})

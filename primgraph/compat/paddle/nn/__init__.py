@@ -63,7 +63,11 @@ class Layer(pg.Layer):
 
 
 class Linear(Layer):
-    """`x @ weight + bias`; the weight is of shape (in_features, out_features)."""
+    """Layer `x @ weight + bias`; the weight is of shape (in_features, out_features).
+
+    >>> paddle.nn.Linear(3, 2)(paddle.ones([5, 3])).shape
+    (5, 2)
+    """
 
     def __init__(
         self,
@@ -83,7 +87,11 @@ class Linear(Layer):
 
 
 class Tanh(Layer):
-    """`functional.tanh`."""
+    """Layer that applies `functional.tanh`.
+
+    >>> paddle.nn.Tanh()(paddle.zeros([2]))
+    tensor([0., 0.], dtype=float32)
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
@@ -94,7 +102,11 @@ class Tanh(Layer):
 
 
 class Sigmoid(Layer):
-    """`functional.sigmoid`."""
+    """Layer that applies `functional.sigmoid`.
+
+    >>> paddle.nn.Sigmoid()(paddle.zeros([2]))
+    tensor([0.5, 0.5], dtype=float32)
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
@@ -105,7 +117,11 @@ class Sigmoid(Layer):
 
 
 class GELU(Layer):
-    """`functional.gelu`."""
+    """Layer that applies `functional.gelu`.
+
+    >>> paddle.nn.GELU()(paddle.zeros([2]))
+    tensor([0., 0.], dtype=float32)
+    """
 
     def __init__(self, approximate: bool = False, name: str | None = None) -> None:
         super().__init__()
@@ -117,7 +133,11 @@ class GELU(Layer):
 
 
 class Softplus(Layer):
-    """`functional.softplus`."""
+    """Layer that applies `functional.softplus`.
+
+    >>> paddle.nn.Softplus()(paddle.zeros([2])).shape
+    (2,)
+    """
 
     def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
         super().__init__()

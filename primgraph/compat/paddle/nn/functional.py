@@ -27,7 +27,11 @@ __all__ = [
 
 @paddles
 def gelu(x: ArrayLike, approximate: bool = False, name: str | None = None) -> Variable:
-    """`x` times the normal distribution function of `x`, or its approximation by tanh."""
+    """Compute `x` times the normal distribution function of `x`, or its approximation by tanh.
+
+    >>> paddle.nn.functional.gelu(paddle.to_tensor([-1.0, 1.0]))
+    tensor([-0.15865526,  0.8413447 ], dtype=float32)
+    """
     return pg.gelu(x, approximate)
 
 
@@ -35,7 +39,11 @@ def gelu(x: ArrayLike, approximate: bool = False, name: str | None = None) -> Va
 def linear(
     x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, name: str | None = None
 ) -> Variable:
-    """`x @ weight + bias`."""
+    """Compute `x @ weight + bias`.
+
+    >>> paddle.nn.functional.linear(paddle.ones([1, 2]), paddle.ones([2, 3]), paddle.ones([3]))
+    tensor([[3., 3., 3.]], dtype=float32)
+    """
     return pg.linear(x, weight, bias)
 
 
@@ -43,7 +51,11 @@ def linear(
 def log_softmax(
     x: ArrayLike, axis: int = -1, dtype: Any = None, name: str | None = None
 ) -> Variable:
-    """Logarithm of `softmax`; of `x` in that dtype if one is given."""
+    """Compute the logarithm of `softmax`, of `x` in `dtype` if one is given.
+
+    >>> paddle.nn.functional.log_softmax(paddle.to_tensor([0.0, 0.0]))
+    tensor([-0.6931472, -0.6931472], dtype=float32)
+    """
     return pg.log_softmax(x if dtype is None else pg.cast(x, dtype), axis)
 
 
@@ -51,25 +63,41 @@ def log_softmax(
 def mse_loss(
     input: ArrayLike, label: ArrayLike, reduction: str = "mean", name: str | None = None
 ) -> Variable:
-    """Squared difference of two arrays; the mean over all elements."""
+    """Compute the squared difference of two arrays, by default its mean over all elements.
+
+    >>> paddle.nn.functional.mse_loss(paddle.to_tensor([1.0, 2.0]), paddle.to_tensor([1.0, 4.0]))
+    tensor(2., dtype=float32)
+    """
     return pg.mse_loss(input, label, reduction)
 
 
 @paddles
 def relu(x: ArrayLike, name: str | None = None) -> Variable:
-    """`x` where it is positive, 0 elsewhere."""
+    """Return `x` where it is positive, and 0 elsewhere.
+
+    >>> paddle.nn.functional.relu(paddle.to_tensor([-1.0, 2.0]))
+    tensor([0., 2.], dtype=float32)
+    """
     return pg.relu(x)
 
 
 @paddles
 def silu(x: ArrayLike, name: str | None = None) -> Variable:
-    """`x * sigmoid(x)`."""
+    """Compute `x * sigmoid(x)`.
+
+    >>> paddle.nn.functional.silu(paddle.to_tensor([-1.0, 1.0]))
+    tensor([-0.2689414,  0.7310586], dtype=float32)
+    """
     return pg.silu(x)
 
 
 @paddles
 def softmax(x: ArrayLike, axis: int = -1, dtype: Any = None, name: str | None = None) -> Variable:
-    """`exp(x) / sum(exp(x))` over `axis`; of `x` in that dtype if one is given."""
+    """Compute `exp(x) / sum(exp(x))` over `axis`, of `x` in `dtype` if one is given.
+
+    >>> paddle.nn.functional.softmax(paddle.to_tensor([0.0, 0.0]))
+    tensor([0.5, 0.5], dtype=float32)
+    """
     return pg.softmax(x if dtype is None else pg.cast(x, dtype), axis)
 
 
@@ -77,7 +105,11 @@ def softmax(x: ArrayLike, axis: int = -1, dtype: Any = None, name: str | None = 
 def softplus(
     x: ArrayLike, beta: float = 1, threshold: float = 20, name: str | None = None
 ) -> Variable:
-    """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above the threshold."""
+    """Compute `log(1 + exp(beta * x)) / beta`, or `x` where `beta * x` is above the threshold.
+
+    >>> paddle.nn.functional.softplus(paddle.to_tensor([0.0, 30.0]))
+    tensor([ 0.6931472, 30.       ], dtype=float32)
+    """
     scaled = pg.multiply(x, beta)
     return pg.where(pg.greater(scaled, threshold), x, pg.divide(pg.softplus(scaled), beta))
 

@@ -76,25 +76,45 @@ def _kaiming(
 
 @paddles
 def Constant(value: float = 0.0) -> Initializer:
-    """All elements equal to `value`."""
+    """Return an initializer that sets all elements to `value`.
+
+    >>> half = paddle.nn.initializer.Constant(0.5)
+    >>> half((2,), np.dtype("float32"), np.random.default_rng(0))
+    array([0.5, 0.5], dtype=float32)
+    """
     return pg.Constant(value)
 
 
 @paddles
 def Assign(value: Any, name: str | None = None) -> Initializer:
-    """A given array."""
+    """Return an initializer that copies an array of the parameter's shape.
+
+    >>> given = paddle.nn.initializer.Assign([1.0, 2.0])
+    >>> given((2,), np.dtype("float32"), np.random.default_rng(0))
+    array([1., 2.], dtype=float32)
+    """
     return pg.Assign(value)
 
 
 @paddles
 def Normal(mean: float = 0.0, std: float = 1.0, name: str | None = None) -> Initializer:
-    """Normal numbers."""
+    """Return an initializer of normal numbers.
+
+    >>> normal = paddle.nn.initializer.Normal(std=0.01)
+    >>> normal((2, 3), np.dtype("float32"), np.random.default_rng(0)).shape
+    (2, 3)
+    """
     return pg.Normal(mean, std)
 
 
 @paddles
 def Uniform(low: float = -1.0, high: float = 1.0, name: str | None = None) -> Initializer:
-    """Uniform numbers."""
+    """Return an initializer of uniform numbers from `low` to `high`.
+
+    >>> uniform = paddle.nn.initializer.Uniform(0.0, 0.1)
+    >>> uniform((2, 3), np.dtype("float32"), np.random.default_rng(0)).shape
+    (2, 3)
+    """
     return pg.Uniform(low, high)
 
 
@@ -105,7 +125,13 @@ def XavierUniform(
     gain: float = 1.0,
     name: str | None = None,
 ) -> Initializer:
-    """Uniform numbers of variance `2 * gain**2 / (fan_in + fan_out)`."""
+    """Return an initializer of uniform numbers of variance `2 * gain**2 / (fan_in + fan_out)`.
+
+    >>> xavier = paddle.nn.initializer.XavierUniform()
+    >>> weight = xavier((3, 3), np.dtype("float32"), np.random.default_rng(0))
+    >>> bool(np.all(np.abs(weight) <= 1.0))
+    True
+    """
     return _xavier(fan_in, fan_out, gain, uniform=True)
 
 
@@ -116,7 +142,12 @@ def XavierNormal(
     gain: float = 1.0,
     name: str | None = None,
 ) -> Initializer:
-    """Normal numbers of variance `2 * gain**2 / (fan_in + fan_out)`."""
+    """Return an initializer of normal numbers of variance `2 * gain**2 / (fan_in + fan_out)`.
+
+    >>> xavier = paddle.nn.initializer.XavierNormal()
+    >>> xavier((2, 3), np.dtype("float32"), np.random.default_rng(0)).shape
+    (2, 3)
+    """
     return _xavier(fan_in, fan_out, gain, uniform=False)
 
 
@@ -124,7 +155,14 @@ def XavierNormal(
 def KaimingUniform(
     fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
 ) -> Initializer:
-    """Uniform numbers of variance `gain**2 / fan_in`."""
+    """Return an initializer of uniform numbers of variance `gain**2 / fan_in`.
+
+    Raises `OptionError` for a nonlinearity without a known gain.
+
+    >>> kaiming = paddle.nn.initializer.KaimingUniform(nonlinearity="tanh")
+    >>> kaiming((2, 3), np.dtype("float32"), np.random.default_rng(0)).shape
+    (2, 3)
+    """
     return _kaiming(fan_in, negative_slope, nonlinearity, uniform=True)
 
 
@@ -132,7 +170,14 @@ def KaimingUniform(
 def KaimingNormal(
     fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
 ) -> Initializer:
-    """Normal numbers of variance `gain**2 / fan_in`."""
+    """Return an initializer of normal numbers of variance `gain**2 / fan_in`.
+
+    Raises `OptionError` for a nonlinearity without a known gain.
+
+    >>> kaiming = paddle.nn.initializer.KaimingNormal()
+    >>> kaiming((2, 3), np.dtype("float32"), np.random.default_rng(0)).shape
+    (2, 3)
+    """
     return _kaiming(fan_in, negative_slope, nonlinearity, uniform=False)
 
 

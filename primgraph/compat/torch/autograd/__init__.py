@@ -52,13 +52,23 @@ def backward(
     """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of what it depends on.
 
     See `pg.autograd.backward`. `grad_variables` is the former name of `grad_tensors`.
+
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.backward(torch.sum(x * x))
+    >>> x.grad
+    tensor([2., 4.])
     """
     seeds = grad_variables if grad_tensors is None else grad_tensors
     core.backward(tensors, turned(seeds), retain_graph, create_graph, inputs)
 
 
 def is_grad_enabled() -> bool:
-    """Whether derivatives go through what is computed now."""
+    """Return whether derivatives go through operations from now on.
+
+    >>> with torch.no_grad():
+    ...     torch.is_grad_enabled()
+    False
+    """
     return is_on.get()
 
 
@@ -73,11 +83,15 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, as a tuple.
+    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, as a tuple.
 
     `.grad` is untouched. Those by complex inputs are `df/dx + i df/dy`. `only_inputs` has no
     effect, as in torch. In a function that is compiled nothing is dropped, and all can be
     differentiated again. See `pg.grad`.
+
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.grad(torch.sum(x * x), x)
+    (tensor([2., 4.]),)
     """
     if not only_inputs:
         warnings.warn("only_inputs has no effect: use backward for all leaves", stacklevel=2)

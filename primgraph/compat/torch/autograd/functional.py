@@ -23,10 +23,14 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivatives of `func(*inputs)` by `inputs`: axes of the result, then those of the input.
+    """Return the derivatives of `func(*inputs)` by `inputs`: axes of the result, then of the input.
 
     Tuples of results or inputs give tuples. Always in one vectorised pass; `strategy` is
     "reverse-mode" or "forward-mode".
+
+    >>> torch.autograd.functional.jacobian(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
     """
     if strict:
         pg.vjp(func, inputs, strict=True)
@@ -42,9 +46,13 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of `func(*inputs)`, one element, by `inputs`.
+    """Return the second derivatives of `func(*inputs)`, one element, by `inputs`.
 
     Always in one vectorised pass, forward over reverse mode.
+
+    >>> torch.autograd.functional.hessian(lambda x: torch.sum(x**3), torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
     """
     if strict:
         pg.vjp(func, inputs, strict=True)
@@ -54,7 +62,12 @@ def hessian(
 def vjp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, and the product of `v`, ones by default, with its Jacobian."""
+    """Return `func(*inputs)` and the product of `v`, ones by default, with its Jacobian.
+
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     value, product = pg.vjp(func, inputs, turned(v), strict=strict)
     return _pair((value, turned(product)), create_graph)
 
@@ -62,14 +75,24 @@ def vjp(
 def jvp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, and the product of its Jacobian with `v`, ones by default."""
+    """Return `func(*inputs)` and the product of its Jacobian with `v`, ones by default.
+
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.jvp(lambda x: x * x, x, torch.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     return _pair(pg.jvp(func, inputs, v, strict=strict), create_graph)
 
 
 def vhp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, one element, and the product of `v` with its Hessian."""
+    """Return `func(*inputs)`, one element, and the product of `v` with its Hessian.
+
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.vhp(lambda x: torch.sum(x**3), x, torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     value, product = pg.vhp(func, inputs, v, strict=strict)
     return _pair((value, turned(product)), create_graph)
 
@@ -77,7 +100,12 @@ def vhp(
 def hvp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """`func(*inputs)`, one element, and the product of its Hessian with `v`."""
+    """Return `func(*inputs)`, one element, and the product of its Hessian with `v`.
+
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.hvp(lambda x: torch.sum(x**3), x, torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     value, product = pg.hvp(func, inputs, v, strict=strict)
     return _pair((value, turned(product)), create_graph)
 

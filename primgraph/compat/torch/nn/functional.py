@@ -85,30 +85,55 @@ __all__ = [
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """`input @ weight.T + bias`: the weight is of shape (out_features, in_features)."""
+    """Compute `input @ weight.T + bias`: the weight has shape (out_features, in_features).
+
+    >>> F = torch.nn.functional
+    >>> F.linear(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3))
+    tensor([[3., 3., 3.]])
+    """
     return pg.linear(input, pg.transpose(weight), bias)
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
-    """`input` times the normal distribution function of it, or with "tanh" an approximation."""
+    """Compute `input` times its normal distribution function, or with "tanh" an approximation.
+
+    >>> F = torch.nn.functional
+    >>> F.gelu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.1587,  0.8413])
+    """
     if approximate not in ("none", "tanh"):
         raise ArgumentError(f"approximate is 'none' or 'tanh', not {approximate!r:.60}")
     return pg.gelu(input, approximate == "tanh")
 
 
 def silu(input: Any) -> Any:
-    """`input * sigmoid(input)`."""
+    """Compute `input * sigmoid(input)`.
+
+    >>> F = torch.nn.functional
+    >>> F.silu(torch.tensor([-1.0, 1.0]))
+    tensor([-0.2689,  0.7311])
+    """
     return pg.silu(input)
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """`log(1 + exp(beta * input)) / beta`, and `input` where `beta * input` is above threshold."""
+    """Compute `log(1 + exp(beta * input)) / beta`, or `input` for `beta * input` above threshold.
+
+    >>> F = torch.nn.functional
+    >>> F.softplus(torch.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.    ])
+    """
     scaled = pg.multiply(input, beta)
     return pg.where(pg.greater(scaled, threshold), input, pg.divide(pg.softplus(scaled), beta))
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
-    """Elements set to zero with probability `p`, the others divided by `1 - p`, in training."""
+    """Set elements to zero with probability `p`, and divide the others by `1 - p`, in training.
+
+    >>> F = torch.nn.functional
+    >>> F.dropout(torch.ones(2), training=False)
+    tensor([1., 1.])
+    """
     return pg.dropout(input, next_key(), p, training=training)
 
 
@@ -119,7 +144,14 @@ def layer_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> Any:
-    """Mean 0 and variance 1 over the last axes, as many as `normalized_shape` has; then affine."""
+    """Normalize to mean 0 and variance 1 over the last axes; then apply weight and bias.
+
+    The axes are as many as `normalized_shape` has sizes. Raises `ShapeError` for other sizes.
+
+    >>> F = torch.nn.functional
+    >>> F.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.,  1.]])
+    """
     count, wanted = len(normalized_shape), tuple(normalized_shape)
     if tuple(input.shape[-count:]) != wanted:
         raise ShapeError(
@@ -130,14 +162,25 @@ def layer_norm(
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """Integers as rows with a one at their position, by default as long as the largest needs."""
+    """Encode integers as rows with a one at their position, of `num_classes` or maximum + 1.
+
+    >>> F = torch.nn.functional
+    >>> F.one_hot(torch.tensor([2, 0]))
+    tensor([[0, 0, 1],
+            [1, 0, 0]])
+    """
     if num_classes == -1:
         num_classes = int(np.max(np.asarray(tensor))) + 1
     return pg.one_hot(tensor, num_classes, "int64")
 
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Any:
-    """More elements before and after: pairs of numbers, the first pair for the last axis."""
+    """Add elements before and after: pairs of counts, the first pair for the last axis.
+
+    >>> F = torch.nn.functional
+    >>> F.pad(torch.ones(2), (1, 2))
+    tensor([0., 1., 1., 0., 0.])
+    """
     if len(pad) % 2:
         raise ArgumentError(f"pad takes pairs of numbers, not {len(pad)} numbers")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [*zip(pad[::2], pad[1::2], strict=True)][::-1]
@@ -148,22 +191,42 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0
 
 
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """Squared difference; the mean over all elements, their sum, or none of both."""
+    """Compute the squared difference: its mean over all elements, its sum, or neither.
+
+    >>> F = torch.nn.functional
+    >>> F.mse_loss(torch.zeros(2), torch.full((2,), 3.0))
+    tensor(9.)
+    """
     return pg.mse_loss(input, target, reduction)
 
 
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """Absolute difference; the mean over all elements, their sum, or none of both."""
+    """Compute the absolute difference: its mean over all elements, its sum, or neither.
+
+    >>> F = torch.nn.functional
+    >>> F.l1_loss(torch.zeros(2), torch.full((2,), 3.0))
+    tensor(3.)
+    """
     return pg.l1_loss(input, target, reduction)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """Half the squared difference up to the distance `delta`, linear from there on."""
+    """Compute half the squared difference up to the distance `delta`, linear from there on.
+
+    >>> F = torch.nn.functional
+    >>> F.huber_loss(torch.zeros(2), torch.full((2,), 3.0))
+    tensor(2.5)
+    """
     return pg.huber_loss(input, target, delta, reduction)
 
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
-    """`huber_loss` with `delta=beta`, divided by `beta`; with beta 0 it is `l1_loss`."""
+    """Compute `huber_loss` with `delta=beta`, divided by `beta`; with beta 0 it is `l1_loss`.
+
+    >>> F = torch.nn.functional
+    >>> F.smooth_l1_loss(torch.zeros(2), torch.full((2,), 3.0))
+    tensor(2.5)
+    """
     if beta == 0:
         return pg.l1_loss(input, target, reduction)
     return pg.divide(pg.huber_loss(input, target, beta, reduction), beta)
@@ -172,7 +235,12 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 def binary_cross_entropy(
     input: Any, target: Any, weight: None = None, reduction: str = "mean"
 ) -> Any:
-    """Of probabilities against targets between 0 and 1."""
+    """Compute the cross entropy of probabilities and targets between 0 and 1.
+
+    >>> F = torch.nn.functional
+    >>> F.binary_cross_entropy(torch.full((2,), 0.5), torch.ones(2))
+    tensor(0.6931)
+    """
     _unweighted("binary_cross_entropy", weight)
     return pg.binary_cross_entropy(input, target, reduction)
 
@@ -180,19 +248,36 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: None = None, reduction: str = "mean"
 ) -> Any:
-    """Of logits against targets between 0 and 1."""
+    """Compute the cross entropy of logits and targets between 0 and 1.
+
+    >>> F = torch.nn.functional
+    >>> F.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2))
+    tensor(0.6931)
+    """
     _unweighted("binary_cross_entropy_with_logits", weight)
     return pg.binary_cross_entropy_with_logits(input, target, reduction)
 
 
 def cross_entropy(input: Any, target: Any, weight: None = None, reduction: str = "mean") -> Any:
-    """Of logits along axis 1, or the only axis, against positions or probabilities."""
+    """Compute the cross entropy of logits and class indices or probabilities.
+
+    Classes are along axis 1, or the only axis.
+
+    >>> F = torch.nn.functional
+    >>> F.cross_entropy(torch.zeros(1, 2), torch.tensor([1]))
+    tensor(0.6931)
+    """
     _unweighted("cross_entropy", weight)
     return pg.cross_entropy(input, target, min(1, input.ndim - 1), reduction)
 
 
 def nll_loss(input: Any, target: Any, weight: None = None, reduction: str = "mean") -> Any:
-    """The negative of the elements at positions `target` along axis 1, or the only axis."""
+    """Compute the negative of the elements at positions `target` along axis 1, or the only axis.
+
+    >>> F = torch.nn.functional
+    >>> F.nll_loss(torch.tensor([[-0.5, -2.0]]), torch.tensor([1]))
+    tensor(2.)
+    """
     _unweighted("nll_loss", weight)
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(

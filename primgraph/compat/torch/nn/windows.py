@@ -44,7 +44,12 @@ def conv1d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """Sums of products of windows along one axis with a weight."""
+    """Compute sums of products of windows along one axis with a weight.
+
+    >>> F = torch.nn.functional
+    >>> F.conv1d(torch.ones(1, 2, 5), torch.ones(3, 2, 3)).shape
+    torch.Size([1, 3, 3])
+    """
     return pg.conv1d(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -57,7 +62,12 @@ def conv2d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """Sums of products of windows along two axes with a weight."""
+    """Compute sums of products of windows along two axes with a weight.
+
+    >>> F = torch.nn.functional
+    >>> F.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3), padding=1).shape
+    torch.Size([1, 3, 5, 5])
+    """
     return pg.conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -70,7 +80,12 @@ def conv3d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """Sums of products of windows along three axes with a weight."""
+    """Compute sums of products of windows along three axes with a weight.
+
+    >>> F = torch.nn.functional
+    >>> F.conv3d(torch.ones(1, 1, 3, 3, 3), torch.ones(2, 1, 2, 2, 2)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
     return pg.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -84,7 +99,12 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Any:
-    """The transpose of `conv1d`."""
+    """Compute the transpose of `conv1d`.
+
+    >>> F = torch.nn.functional
+    >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 2, 3)).shape
+    torch.Size([1, 2, 5])
+    """
     return pg.conv_transpose1d(
         input, weight, bias, stride, padding, output_padding, groups, dilation
     )
@@ -100,7 +120,12 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Any:
-    """The transpose of `conv2d`."""
+    """Compute the transpose of `conv2d`.
+
+    >>> F = torch.nn.functional
+    >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 2, 3, 3)).shape
+    torch.Size([1, 2, 5, 5])
+    """
     return pg.conv_transpose2d(
         input, weight, bias, stride, padding, output_padding, groups, dilation
     )
@@ -116,7 +141,12 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> Any:
-    """The transpose of `conv3d`."""
+    """Compute the transpose of `conv3d`.
+
+    >>> F = torch.nn.functional
+    >>> F.conv_transpose3d(torch.ones(1, 2, 2, 2, 2), torch.ones(2, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 3, 3, 3])
+    """
     return pg.conv_transpose3d(
         input, weight, bias, stride, padding, output_padding, groups, dilation
     )
@@ -131,7 +161,12 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of each window; indices are not to be had."""
+    """Return the largest element of each window; `return_indices` is not supported.
+
+    >>> F = torch.nn.functional
+    >>> F.max_pool1d(torch.tensor([[1.0, 5.0, 3.0, 4.0]]), 2)
+    tensor([[5., 4.]])
+    """
     _no_indices("max_pool1d", return_indices)
     return pg.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -145,7 +180,12 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of each window; indices are not to be had."""
+    """Return the largest element of each window; `return_indices` is not supported.
+
+    >>> F = torch.nn.functional
+    >>> F.max_pool2d(torch.ones(1, 4, 4), 2).shape
+    torch.Size([1, 2, 2])
+    """
     _no_indices("max_pool2d", return_indices)
     return pg.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -159,7 +199,12 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of each window; indices are not to be had."""
+    """Return the largest element of each window; `return_indices` is not supported.
+
+    >>> F = torch.nn.functional
+    >>> F.max_pool3d(torch.ones(1, 4, 4, 4), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     _no_indices("max_pool3d", return_indices)
     return pg.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -172,7 +217,12 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """The mean of each window."""
+    """Compute the mean of each window.
+
+    >>> F = torch.nn.functional
+    >>> F.avg_pool1d(torch.tensor([[1.0, 5.0, 3.0, 4.0]]), 2)
+    tensor([[3. , 3.5]])
+    """
     return pg.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
@@ -185,7 +235,12 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
-    """The mean of each window."""
+    """Compute the mean of each window.
+
+    >>> F = torch.nn.functional
+    >>> F.avg_pool2d(torch.ones(1, 4, 4), 2).shape
+    torch.Size([1, 2, 2])
+    """
     return pg.avg_pool2d(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
@@ -200,41 +255,76 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: float | None = None,
 ) -> Any:
-    """The mean of each window."""
+    """Compute the mean of each window.
+
+    >>> F = torch.nn.functional
+    >>> F.avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     return pg.avg_pool3d(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """The mean of each of so many bins."""
+    """Compute the mean of each of `output_size` bins.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_avg_pool1d(torch.tensor([[1.0, 5.0, 3.0, 4.0]]), 2)
+    tensor([[3. , 3.5]])
+    """
     return pg.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """The mean of each of so many bins."""
+    """Compute the mean of each of `output_size` bins along each axis.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_avg_pool2d(torch.ones(1, 5, 5), 2).shape
+    torch.Size([1, 2, 2])
+    """
     return pg.adaptive_avg_pool2d(input, output_size)
 
 
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """The mean of each of so many bins."""
+    """Compute the mean of each of `output_size` bins along each axis.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_avg_pool3d(torch.ones(1, 5, 5, 5), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     return pg.adaptive_avg_pool3d(input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest element of each of so many bins."""
+    """Return the largest element of each of `output_size` bins.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_max_pool1d(torch.tensor([[1.0, 5.0, 3.0, 4.0]]), 2)
+    tensor([[5., 4.]])
+    """
     _no_indices("adaptive_max_pool1d", return_indices)
     return pg.adaptive_max_pool1d(input, output_size)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest element of each of so many bins."""
+    """Return the largest element of each of `output_size` bins along each axis.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_max_pool2d(torch.ones(1, 5, 5), 2).shape
+    torch.Size([1, 2, 2])
+    """
     _no_indices("adaptive_max_pool2d", return_indices)
     return pg.adaptive_max_pool2d(input, output_size)
 
 
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest element of each of so many bins."""
+    """Return the largest element of each of `output_size` bins along each axis.
+
+    >>> F = torch.nn.functional
+    >>> F.adaptive_max_pool3d(torch.ones(1, 5, 5, 5), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     _no_indices("adaptive_max_pool3d", return_indices)
     return pg.adaptive_max_pool3d(input, output_size)
 
@@ -247,14 +337,26 @@ def _no_indices(function: str, wanted: bool) -> None:
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
-    """Mean 0 and variance 1 over groups of channels; then affine."""
+    """Normalize to mean 0 and variance 1 over groups of channels; then apply weight and bias.
+
+    >>> F = torch.nn.functional
+    >>> F.group_norm(torch.tensor([[1.0, 3.0]]), 1)
+    tensor([[-1.,  1.]])
+    """
     return pg.group_norm(input, num_groups, weight, bias, eps)
 
 
 def rms_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
 ) -> Any:
-    """Mean square 1 over the last axes, as many as `normalized_shape` has; times the weight."""
+    """Normalize to mean square 1 over the last axes; then multiply by the weight.
+
+    The axes are as many as `normalized_shape` has sizes.
+
+    >>> F = torch.nn.functional
+    >>> F.rms_norm(torch.tensor([[2.0, 2.0]]), (2,))
+    tensor([[1., 1.]])
+    """
     count, wanted = len(normalized_shape), tuple(normalized_shape)
     if tuple(input.shape[-count:]) != wanted:
         raise ShapeError(
@@ -264,7 +366,13 @@ def rms_norm(
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """The rows of `weight` at positions `input`."""
+    """Return the rows of `weight` at positions `input`.
+
+    >>> F = torch.nn.functional
+    >>> F.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
     return pg.embedding(input, weight, padding_idx)
 
 
@@ -278,7 +386,12 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Means of the values, by how much their keys are like the query."""
+    """Compute means of the values, weighted by the similarity of their keys to the query.
+
+    >>> F = torch.nn.functional
+    >>> F.scaled_dot_product_attention(torch.ones(1, 2), torch.ones(3, 2), torch.ones(3, 4)).shape
+    torch.Size([1, 4])
+    """
     return pg.scaled_dot_product_attention(
         query,
         key,
