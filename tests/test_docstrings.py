@@ -22,11 +22,12 @@ import primgraph.compat.megengine.functional
 import primgraph.compat.paddle as paddle
 import primgraph.compat.torch as torch
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.native.spellings import SPELLINGS
+from primgraph.codegen.native.c.spellings import SPELLINGS
 from primgraph.extend import registered
 from primgraph.ir import primitive as registry
-from primgraph.operators import borrowed, late
-from primgraph.operators.implementing import implemented
+from primgraph.operators import lazy_loading
+from primgraph.operators.elementwise import scipy_calls
+from primgraph.operators.numpy_overrides import implemented
 from primgraph.program import program as programs
 
 # Names that examples use without importing them.
@@ -98,9 +99,9 @@ EXAMPLES = {
 def restored_tables() -> Iterator[None]:
     """Forget the primitives, operators and cards that an example declares."""
     registered()
-    late.all_functions()
+    lazy_loading.all_functions()
     tables: list[dict[Any, Any]] = [
-        registry._registry, CARDS, SPELLINGS, late.functions, implemented
+        registry._registry, CARDS, SPELLINGS, lazy_loading.functions, implemented
     ]  # fmt: skip
     before = [dict(table) for table in tables]
     try:
@@ -142,7 +143,7 @@ def test_the_example_of_a_docstring_prints_what_it_shows(name: str) -> None:
 
 def _needs_scipy(item: Callable[..., Any]) -> bool:
     """Whether the function calls SciPy, which may not be installed."""
-    return inspect.unwrap(item).__module__ == borrowed.__name__
+    return inspect.unwrap(item).__module__ == scipy_calls.__name__
 
 
 def test_functions_have_examples() -> None:
