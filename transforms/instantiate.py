@@ -1,4 +1,4 @@
-"""Gives sizes their numbers."""
+"""Substitution of numbers for symbolic sizes."""
 
 from __future__ import annotations
 

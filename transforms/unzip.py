@@ -1,4 +1,4 @@
-"""Splits a linearized graph into its primal part and its linear part."""
+"""Partial evaluation: split a linearized graph into its primal and its linear part."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
     """Split `f_jvp(x, dx) -> (y, dy)` into `f(x) -> (y, r)` and `f_lin(r, dx) -> dy`.
 
     `wrt` holds the positions of the inputs `dx`. The outputs that do not depend on them are `y`;
-    the residuals `r` are what the linear part needs of the primal part, in order of definition.
-    A loop that fills stacks for the linear part, as many rows as it makes trips, is in both.
+    the residuals `r` are the primal values that the linear part needs, in order of definition.
+    A loop that fills growing stacks for the linear part is in both parts.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:

@@ -1,4 +1,4 @@
-"""Rules of `simplify` that take common factors out of sums: true of real numbers only."""
+"""Rules of `simplify` that factor common factors out of sums, in exact arithmetic only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from primgraph.transforms.rules.terms import a, b, c, x, y, z
 FACTORS = Family()
 fast = rows(FACTORS, "fast")
 
-# One product less, if nothing else reads them.
+# Saves one product, if the products have a single use.
 
 fast(x * y + x * z, x * (y + z), floats(x), single(x * y), single(x * z))
 fast(x * y - x * z, x * (y - z), floats(x), single(x * y), single(x * z))
