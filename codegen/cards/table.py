@@ -1,4 +1,4 @@
-"""The cards of all primitives, and how primitives from outside get theirs.
+"""The table of all cards, and the registration of cards for user primitives.
 
 Without a card, generated code calls the primitive's own `impl`.
 """
@@ -69,27 +69,27 @@ CARDS: dict[Op, Card] = {
     **borrowed.CARDS,
     **windows.CARDS,
 }
-# Those that are not from outside.
+# The built-in primitives.
 OWN = frozenset(CARDS)
 
 
 @checked
 def spell(op: Primitive[Any], expression: str) -> None:
-    """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
+    """Register a NumPy expression for `op`, which generated code uses instead of `impl`.
 
-    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
-    is all that the expression may use beside them. It gives a new array of the declared type, or
-    raises an error. Kernels that use the primitive can then be saved as files.
+    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name. The
+    expression may use only `np` besides these. It must return a new array of the declared type, or
+    raise. Kernels that use the primitive can then be saved as files.
 
-    Raises `BuildError` for a primitive that has a card already or has several results, and for
-    text that is no expression.
+    Raises `BuildError` for a primitive that has a card already or has several results, and for text
+    that is not an expression.
     """
     give_card(op, spelled(op, expression))
 
 
 @checked
 def give_card(op: Primitive[Any], card: Card) -> None:
-    """Let the back end and the tools go by this card of `op`.
+    """Register the card of `op` for the back end and the tools.
 
     Raises `BuildError` for a primitive that has a card already or has several results.
     """
@@ -101,9 +101,9 @@ def give_card(op: Primitive[Any], card: Card) -> None:
 
 @checked
 def spelled(op: Primitive[Any], expression: str) -> Card:
-    """The card of a primitive of which nothing is known but a NumPy expression, as `spell` has it.
+    """Return a card for a primitive of which only a NumPy expression is known, as in `spell`.
 
-    `dataclasses.replace` makes one of it that says more. Raises `BuildError` for text that is no
+    `dataclasses.replace` adds further properties. Raises `BuildError` for text that is not an
     expression.
     """
     _require_expression(expression)
@@ -131,7 +131,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
 
 
 def marks_of(op: Op) -> Marks:
-    """Where a primitive leaves NaNs and infinities, by its card or by what it is."""
+    """Return how a primitive propagates NaNs and infinities, by its card or its properties."""
     card = CARDS.get(op)
     if card is not None:
         return card.marks
