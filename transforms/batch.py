@@ -21,7 +21,7 @@ def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> 
     samples share; by default all get it. Every output has the axis. Sample `i` of the outputs is
     `f` of sample `i` of the inputs.
 
-    Raises `MissingRuleError` where a primitive has no batching rule.
+    Raises `MissingRuleError` if a primitive has no batching rule.
     """
     chosen = (0,) * len(graph.inputs) if axes is None else tuple(axes)
     if len(chosen) != len(graph.inputs) or not set(chosen) <= {0, None}:

@@ -16,8 +16,8 @@ from primgraph.primitives.constants import full
 def bind(graph: Graph, scalars: Mapping[int, float]) -> Graph:
     """Replace the inputs at the positions in `scalars` by constants of that value.
 
-    The other inputs keep their order. Each constant has the type of the input it stands for, and
-    is the same value, so that the rest of the graph stays as it is.
+    The other inputs keep their order. Each constant has the type of its input and is the same
+    value, so that the rest of the graph is unchanged.
     """
     constants = []
     for position, scalar in sorted(scalars.items()):

@@ -50,17 +50,18 @@ def linearize(
 ) -> Graph:
     """Turn `f(x) -> y` into `f_jvp(x, dx) -> (y, dy)`, linear in `dx`.
 
-    `wrt` names what `dx` are the tangents of: positions of inputs, or values of the graph;
-    by default all float inputs. A value inside the graph gets its tangent in addition to what
-    reaches it from others. `dy` has one tangent for each float output, zeros where no tangent
-    reaches it. An equation whose operands carry no tangent is copied and costs nothing more.
-    New equations are marked as tangents, or with `role` "cotangent" as parts of reverse mode,
-    where the result is to be transposed. `given` tells the ranges of inputs of which more is
-    known, or less, than that they are finite. `closed` tells that `graph` is no body of another
-    graph, so that all ways from one of its values to another are in it.
+    `wrt` lists the values whose tangents are `dx`: positions of inputs, or values of the graph; by
+    default all float inputs. The tangent of a value inside the graph is added to the tangent that
+    it gets from its operands. `dy` has one tangent for each float output, zeros where no tangent
+    reaches it. An equation whose operands carry no tangent is copied.
 
-    Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
-    no jvp rule.
+    New equations are marked as tangents, or with `role` "cotangent" as parts of reverse mode, where
+    the result is to be transposed. `given` returns ranges of inputs, where these differ from
+    finite. `closed` means that `graph` is not the body of another graph, so that it contains all
+    paths between its values.
+
+    Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` if a primitive has no JVP
+    rule.
     """
     return linearized(graph, wrt, role=role, given=given, closed=closed)[0]
 

@@ -32,10 +32,10 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     """Turn `F(x, dx) -> dy`, linear in `dx`, into `F_t(x, ct_dy) -> ct_dx`.
 
     `wrt` holds the positions of the inputs `dx`. Equations that do not depend on them are copied
-    in order; the others are visited in reverse, and cotangents that meet at one value are added.
+    in order; the others are visited in reverse, and cotangents of one value are added.
     For all u and v: `<u, F(x, v)> == <F_t(x, u), v>`.
 
-    Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
+    Raises `MissingRuleError`, with the op and the user's source line, if the graph is not linear.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:

@@ -7,7 +7,7 @@ from typing import final
 
 from primgraph.codegen.emit.module import Function, Line, Module
 
-# Names that generated code does not use: its own end in a number, or are NumPy's.
+# Names that generated code does not use: its own end in a number, or are NumPy's names.
 _SECONDS, _CALLS, _CLOCK = "clock_seconds", "clock_calls", "clock_now"
 _BEFORE, _AFTER, _RESULT = "clock_before", "clock_after", "clock_result"
 

@@ -1,8 +1,8 @@
 """Symbolic tiling: regions of steps with symbolic sizes, chosen as for large sizes.
 
-Which steps run in blocks together, and the rows of a block, depend on the size of a row and on the
-steps, but hardly on the number of rows. Regions are therefore found with large numbers in place of
-sizes, and used if the number of rows is the same expression throughout.
+The steps that run in blocks together, and the rows of a block, depend on the steps and on the size
+of a row. They hardly depend on the number of rows. Regions are therefore found with large numbers
+in place of sizes, and used if the number of rows is the same expression throughout.
 """
 
 from __future__ import annotations

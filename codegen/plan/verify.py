@@ -49,7 +49,7 @@ def verify(plan: Plan) -> Plan:
 
     Each place that is read holds the value of the step's operand. Buffers of overlapping lifetime
     do not overlap in memory, and lie in their arena. Only donated arguments are written. A turn of
-    a loop writes its own rows only, reads no other rows that the loop writes, and reads from its
+    a loop writes its own rows only, and reads no other rows that the loop writes. It reads from its
     block's buffers only what it has written. Each result is in an array of its own at the end.
     """
     _Run(plan).run()

@@ -1,8 +1,8 @@
 """Cost model: the approximate run time of a step, by shapes and dtypes.
 
-The numbers on the cards are nanoseconds of NumPy 2.4.6 on one core of an AMD EPYC (Zen 5), the
-shortest of 60 calls on arrays of 16,384 elements, which are in the second-level cache. They decide
-whether threads pay, for which their order of magnitude matters.
+The numbers on the cards are nanoseconds of NumPy 2.4.6 on one core of an AMD EPYC (Zen 5). They are
+the shortest of 60 calls on arrays of 16,384 elements, which are in the second-level cache. They
+decide whether threads pay, for which their order of magnitude matters.
 """
 
 from __future__ import annotations

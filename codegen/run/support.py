@@ -1,8 +1,8 @@
 """Support functions that generated code calls where NumPy has no single function.
 
 Their text is copied into standalone files. So every function here uses only `np`, other functions
-of this file or of the modules that it collects, their constants, and the listed builtins, which are
-all that generated code has.
+of this file or of the modules that it collects, and their constants. Of Python's builtins they use
+only those listed here, which are all that generated code has.
 """
 
 from __future__ import annotations

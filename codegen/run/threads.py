@@ -33,9 +33,9 @@ _VARIABLE = "PRIMGRAPH_THREADS"
 def set_num_threads(count: int) -> None:
     """Let kernels that run from now on use up to `count` threads each, the caller's included.
 
-    At the start it is what the environment variable PRIMGRAPH_THREADS says, or else the number
-    of processors that the process may use. Only large kernels use more than one, and results do
-    not depend on it, in no bit. Raises `ArgumentError` for anything but a positive integer.
+    The default is the environment variable PRIMGRAPH_THREADS, or else the number of processors that
+    the process may use. Only large kernels use more than one thread. The number changes no bit of
+    the results. Raises `ArgumentError` for anything but a positive integer.
 
     >>> pg.set_num_threads(2)
     """
@@ -47,7 +47,7 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads a kernel uses at the most.
+    """Return the maximum number of threads of a kernel.
 
     Raises `OptionError` if PRIMGRAPH_THREADS is not a positive integer.
 

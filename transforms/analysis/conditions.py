@@ -290,7 +290,7 @@ def _before_reduction(
 def _before_softmax(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """Each element contributes to all others along the axes."""
+    """Return where an operand matters: along the axes, each element contributes to all others."""
     axes = eqn.kwargs["axes"]
     found = any_along(conditions, matters, axes)
     return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
@@ -373,7 +373,7 @@ def _before_split(
 def _before_gather(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """An element that is gathered several times matters if any of its copies does."""
+    """Return where an element matters: where any of its gathered copies does."""
     x, indices = eqn.inputs[0], eqn.inputs[1:]
     none = conditions.record(full, value=0, shape=x.shape, dtype=INT64)
     count = conditions.record(cast, matters, dtype=INT64)
@@ -394,7 +394,7 @@ def _before_scatter_add(
 def _before_scan(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """An element of a cumulative sum contributes to all later sums."""
+    """Return where an element matters: it contributes to all later cumulative sums."""
     count = conditions.record(cast, matters, dtype=INT64)
     axis, reverse = eqn.kwargs["axis"], eqn.kwargs["reverse"]
     total = conditions.record(cumsum, count, axis=axis, reverse=not reverse)
@@ -405,7 +405,7 @@ def _before_scan(
 def _before_matmul(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """Matter in whole rows of the left factor, or whole columns of the right factor."""
+    """Return where a factor matters: whole rows of the left, whole columns of the right."""
     rank = len(matters.shape)
     lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
     found = any_along(conditions, matters, (lost,))
