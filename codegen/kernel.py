@@ -49,9 +49,9 @@ def compile_graph(
     `style` selects the source that runs: "planned" is fast, "readable" is what a person would
     write. `donated` maps output positions to input positions of the same type. The array of that
     input is overwritten with the output, and returned for it. `limits` decides which steps run in
-    blocks, and their size; by default those that pay on this machine. `once` are the indices in the
-    body of equations that depend on no input: planned code computes them at its first call, and
-    keeps the results. `handed` are outputs that `fill` writes into given arrays. `loose` native
+    blocks, and the block size; by default both are chosen for speed on this machine. `once` are the
+    body indices of equations that depend on no input: planned code computes them at its first call,
+    and keeps the results. `handed` are outputs that `fill` writes into given arrays. `loose` native
     code has functions accurate to four units in the last place, and rounds in any way.
 
     Raises `CompileError` for an op that is not a primitive and for an unknown style.
@@ -169,7 +169,7 @@ class Kernel(Fixed, Drawn):
         out: Sequence[Array | None] | None = None,
         borrow: bool = False,
     ) -> list[Array]:
-        """Return all outputs for `arrays`, with those of `self.handed` written into `handed`.
+        """Return all outputs for `arrays`; write the outputs `self.handed` into `handed`.
 
         All arrays must have exactly the declared types and be in row-major order, which is not
         checked. The arrays `handed` must not be shared; their contents are undefined while the

@@ -36,7 +36,7 @@ class Code:
     """A compiled body; each concurrent run has its own workspace.
 
     `run(workspace, arrays, results)` writes its results into arrays. `trips(workspace, fixed,
-    rows)`, if any, does that for all iterations of a loop. `scalar(*arrays)`, if any, is faster,
+    rows)`, if any, runs all iterations of a loop. `scalar(*arrays)`, if any, is faster,
     and returns new results or None.
     """
 

@@ -102,7 +102,7 @@ class Runner:
         return [np.empty(t.shape, t.dtype) for t in types]
 
     def run_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
-        """Return the results, with those that are handed written into the arrays `handed`."""
+        """Return the results; write the handed ones into the arrays `handed`."""
         if self.recipe.is_generic:
             if self.handed and (found := self.scalar(self.code, arrays, handed)) is not None:
                 return [found] if self.recipe.is_alone else list(found)

@@ -2,8 +2,8 @@
 
 A tangent is represented by terms: coefficients for the elements of a box, and an affine map to the
 input elements that they multiply. Unit vectors are never formed. Equations that are linear in a
-tangent are applied to coefficients, which are those that a person would write. Where this does not
-apply, compressed Jacobian-vector products are used.
+tangent are applied to coefficients, as in a derivation by hand. Elsewhere compressed
+Jacobian-vector products are used.
 """
 
 from __future__ import annotations

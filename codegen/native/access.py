@@ -27,7 +27,7 @@ class Access:
     strides: tuple[int, ...]
 
     def is_whole(self, shape: Shape) -> bool:
-        """Return whether the elements are those of the root, in their order."""
+        """Return whether the access is contiguous from the first element of the root."""
         return self.offset == 0 and all(
             n == 1 or s == t for n, s, t in zip(shape, self.strides, row_major(shape), strict=True)
         )

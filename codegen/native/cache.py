@@ -49,7 +49,7 @@ class Stored(NamedTuple):
 
 
 def key_of(*parts: str) -> str:
-    """Return the hash of these parts, which may be paths that are not Unicode."""
+    """Return the hash of the parts, which may be paths that are not Unicode."""
     text = "\0".join(parts).encode(errors="surrogatepass")
     return hashlib.sha256(text).hexdigest()[:40]
 

@@ -40,7 +40,7 @@ class Overlaid:
 
 @final
 class Draft:
-    """The items so far, and what is known of each value, by its number.
+    """Items under construction, and the facts known of each value, by its number.
 
     A value is either a scalar equal for all elements, or has an access. The access is to memory
     only if the value is `stored`: within a nest values are variables of the loop, and few of them

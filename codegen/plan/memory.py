@@ -35,7 +35,7 @@ def call_bytes(plan: Plan) -> int:
 
 
 def _apart(plan: Plan, x: Instruction) -> int:
-    """Return the bytes of an instruction's temporaries: those of user calls and fallible ops."""
+    """Return the bytes of temporaries in a call, a loop body or a fallible op."""
     if isinstance(x, Compute):
         card = plan.cards[x.step.op]
         return x.step.results[0].nbytes if card.fallible and not card.in_place else 0

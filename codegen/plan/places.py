@@ -15,9 +15,9 @@ from primgraph.ir.views import Expand, Reshape
 class Life(Enum):
     """Lifetime of an array object, whose elements may change.
 
-    FIXED arrays never change. KEPT ones are made in the first call, those of a CALL in each call,
-    those of a TURN in each iteration of a loop. Those of a BLOCK are kept too, but per thread and
-    in two sizes: for a full block, and for the last one.
+    FIXED arrays never change. KEPT arrays are created in the first call, CALL arrays in each call,
+    TURN arrays in each iteration of a loop. BLOCK arrays are kept per thread and in two sizes: for
+    a full block, and for the last one.
     """
 
     FIXED = 0

@@ -183,8 +183,7 @@ class Plan:
     `constants` and kept `arrays` are in the order of first use, `buffers` in the order of
     allocation. `arena` is the size of the workspace in bytes; `least` is the peak of live bytes, a
     lower bound of it. `space` is the size of a second arena for buffers of blocks, one per thread.
-    `cards` are those of the back end. For a native kernel `native` lists what C does, and what
-    NumPy does.
+    `cards` are the back end's. For a native kernel, `native` lists what C and what NumPy computes.
     """
 
     schedule: Schedule

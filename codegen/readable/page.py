@@ -75,8 +75,8 @@ class Piece:
 class Shared:
     """State that the functions of a standalone file share: global names, and constants by value.
 
-    `parts` counts the functions that are parts of others; `classes` are those of results. `imports`
-    are further import lines; SciPy may be among them only if `scipy`.
+    `parts` counts the functions that are parts of others; `classes` name the classes of results.
+    `imports` are further import lines; SciPy may be among them only if `scipy`.
     """
 
     names: set[str]

@@ -39,7 +39,7 @@ def _parts(conditions: Record, op: Op, condition: Value) -> set[Value]:
 
 
 def implies(conditions: Record, held: Sequence[Value], wanted: Sequence[Sequence[Value]]) -> bool:
-    """Return whether the conjunction of `held` is proved to imply one of those in `wanted`."""
+    """Return whether the conjunction of `held` is proved to imply one in `wanted`."""
     return _Proof(conditions, wanted, 16 * DEEP).succeeds(held)
 
 
