@@ -1,4 +1,4 @@
-"""Rules of `simplify` that factor common factors out of sums, in exact arithmetic only."""
+"""Rules of `simplify` that factor common factors out of sums: exact for real numbers only."""
 
 from __future__ import annotations
 
