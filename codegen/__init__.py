@@ -1,4 +1,4 @@
-"""Code generation: a graph of primitives becomes NumPy source, and the source a kernel."""
+"""Code generation: compile a graph of primitives to NumPy source or C, and to a kernel."""
 
 if __name__ != "primgraph.codegen":
     raise ImportError("import primgraph.codegen, not codegen")

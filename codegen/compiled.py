@@ -1,4 +1,4 @@
-"""Compiled code and its workspaces; the code of equal graphs is made but once."""
+"""Compiled code and its workspaces; the code of equal graphs is shared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from primgraph.primitives.control import scan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# Held by who writes code that others may ask for, too.
+# Held while code that may be shared is generated.
 _writing = make_lock()
 
 _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
@@ -49,22 +49,23 @@ _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 
 @final
 class Compiled:
-    """Code that computes a graph, and the workspaces that have been made for it so far.
+    """The code of a graph, and the workspaces that have been made for it.
 
-    `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
-    of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
-    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for; of
-    native code it takes, behind the inputs, the arrays that are handed for results.
-    `fit(*arrays)` knows arrays that can be taken as they are.
+    `run(workspace, arrays)` returns the results, in a list unless the options say otherwise. Lines
+    of the code belong to steps, one per entry of `equations`, which are in the body of `graph`.
+    `scalar(*arrays)`, if any, is faster, and returns None for unsupported arguments; native code
+    takes buffers for results after the inputs. `fit(*arrays)` returns whether arrays can be used
+    without conversion.
 
-    `bodies` are the code of branches and of trips of loops. What runs `in_trips` makes all trips
-    of a loop. `numbers` is the code of a branch whose results are not handed to it.
+    `bodies` is the code of branches and loop bodies. With `in_trips`, `run` runs all iterations of
+    a loop. `numbers` is the code of a branch whose results are returned, not written to given
+    arrays.
 
-    Where a part is computed but once, `once` is the code that does it, and `kept` its results
-    when there are some; `run` and `scalar` take them after the other arrays.
+    `once` is the code of the part that is computed only once, and `kept` its results; `run` and
+    `scalar` take them after the other arrays.
 
-    Where `scalar` is native code, all else is there for what does not fit that, and is written when
-    it is asked for first.
+    If `scalar` is native code, the rest is a fallback for other arguments, and generated when it is
+    first needed.
     """
 
     __slots__ = (
@@ -107,7 +108,7 @@ class Compiled:
         self._write = write
 
     def written(self, steps: Schedule, module: Module) -> Compiled:
-        """The same, with its text."""
+        """Set the text of the code, and return the code."""
         self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
         self.run = self.loaded.function(module.entry)
@@ -121,7 +122,7 @@ class Compiled:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """A part of what is not written yet."""
+            """Generate the code that is still missing, at the first access."""
             with _writing:
                 if self._write is not None:
                     self._write(self)
@@ -129,23 +130,23 @@ class Compiled:
             return object.__getattribute__(self, name)
 
     def new_workspace(self) -> tuple[Context, Any]:
-        """A workspace that nobody uses, and the context to run in, to be put into `pool` later."""
+        """Return an unused workspace, and the context to run in, to be added to `pool` later."""
         return _quiet_context(), self.start()
 
     def failing(self, error: Exception) -> tuple[int, int]:
-        """The line that raised `error`, and which equation of the graph that is; -1 for none."""
+        """Return the line that raised `error`, and the index of its equation; -1 for none."""
         line, i = self.loaded.failing(error)
         return line, self.positions()[i] if i >= 0 else -1
 
     def lines(self) -> list[tuple[str, int]]:
-        """The text line by line, each with the place of its equation in the graph; -1 for none."""
-        # The last place is that of no step.
+        """Return the lines of the text, each with the index of its equation; -1 for none."""
+        # The last index is for lines without a step.
         place = [*self.positions(), -1]
         rows = zip(self.loaded.source.splitlines(), self.loaded.steps[1:], strict=True)
         return [(text, place[i]) for text, i in rows]
 
     def positions(self) -> list[int]:
-        """The place of the equation of each step in the body of the graph."""
+        """Return the index in the graph's body of the equation of each step."""
         place = {id(eqn): i for i, eqn in enumerate(self.graph.body)}
         return [place[id(eqn)] for eqn in self.equations]
 
@@ -157,9 +158,9 @@ def compiled_readable(
     *,
     native: bool = False,
 ) -> Compiled:
-    """Readable code, which shows the names and lines of the user's.
+    """Compile readable code, which shows the user's names and source lines.
 
-    With `native` it has C beside it, for what comes as it should: that of a graph with sizes.
+    With `native` it also has C code, for a graph with symbolic sizes.
     """
     scalar = _native(graph, options, default_limits()) if native else None
     if scalar is not None:
@@ -200,12 +201,12 @@ def compiled_planned(
     *,
     native: bool = False,
 ) -> Compiled:
-    """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
+    """Compile planned code for `graph`; equal graphs share it as long as a kernel uses it.
 
-    `once` are the places of the equations that are computed at the first call only. Equal graphs
-    may come from other lines of the user's, and have other names; there is nothing of that in
-    planned code. What calls functions of the user's is not shared, nor what has clocks in it,
-    which are put into the list. With `native` it has C beside it, for what comes as it should.
+    `once` are the indices of equations that are computed only at the first call. Equal graphs may
+    come from other source lines and have other names; planned code has neither. Code that calls
+    user functions is not shared. Nor is code with clocks, which are appended to `clocks`. With
+    `native` it also has C code.
     """
     key = (graph, tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
@@ -231,7 +232,7 @@ def _compiled_part(
     clocks: list[Clocks] | None = None,
     native: bool = False,
 ) -> Compiled:
-    """Planned code for a part of `graph`, to which its lines belong."""
+    """Compile planned code for a part of `graph`, to which its lines belong."""
     scalar = _native(part, options, limits) if native and clocks is None else None
     if scalar is not None and not debugging.get():
         made = Compiled(graph, lambda code: _write_planned(code, part, options, limits))
@@ -253,7 +254,7 @@ def _write_planned(
     *,
     native: bool = True,
 ) -> None:
-    """Write the planned code for `part`, with that for single numbers unless there is C."""
+    """Generate the planned code for `part`, with scalar code unless there is native code."""
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, printed(plan)
     computes = not options.donated and not options.given
@@ -275,7 +276,7 @@ def _write_planned(
 
 
 def _has_users(graph: Graph) -> bool:
-    """Whether functions of the user's are called."""
+    """Return whether user functions are called."""
     return any(
         any(map(_has_users, e.bodies)) if e.op.has_bodies else CARDS.get(e.op) is None
         for e in graph.body
@@ -283,7 +284,7 @@ def _has_users(graph: Graph) -> bool:
 
 
 def given_bodies(module: Module, limits: Limits) -> list[Compiled]:
-    """Give `module` what runs its branches and loops, and return the code of their bodies."""
+    """Add to `module` the runners of its branches and loops; return the code of their bodies."""
     bodies: list[Compiled] = []
     spare: list[Spare] = []
     for name, step in module.loops.items():
@@ -294,14 +295,14 @@ def given_bodies(module: Module, limits: Limits) -> list[Compiled]:
 @final
 @dataclass(frozen=True, slots=True)
 class _Bodies:
-    """Compiles branches and what is done in trips, which are added to `made`."""
+    """Compiler of branches and loop bodies, which are appended to `made`."""
 
     limits: Limits
     made: list[Compiled]
 
     def code(self, body: Graph) -> Code:
         found = self._compiled(body, None)
-        # Kept as long as the first one: a body further out asks for both again.
+        # Kept alive with the first one: an outer body needs both again.
         found.numbers = compiled_planned(body, (), Options(), self.limits)
         return Code(found.run, found.start, found.numbers.scalar)
 
@@ -326,7 +327,7 @@ class _Bodies:
 
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
-    """What the planned code for `graph` does, instruction by instruction."""
+    """Return the plan of the planned code for `graph`."""
     steps = schedule(graph)
     found = landings(steps)
     if found is not None:
@@ -339,7 +340,7 @@ def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
 
 
 def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
-    """The same, with the plans of branches and of trips."""
+    """Return the plan, with the plans of branches and loop bodies."""
     found: dict[Any, Plan] = {}
     plan = plan_for(graph, options, limits)
     for step in plan.schedule.steps:
@@ -353,18 +354,18 @@ def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
 
 
 def _nothing() -> None:
-    """The workspace of the readable style."""
+    """Return None: the readable style has no workspace."""
 
 
 def _unknown(*arrays: Any) -> bool:
-    """Whether arrays can be taken as they are, where nobody looked."""
+    """Return False: nothing is known about the arrays."""
     return False
 
 
 def _quiet_context() -> Context:
-    """A context in which NumPy keeps silent about floating point, whatever the caller's does.
+    """Return a context in which NumPy ignores floating-point errors, whatever the caller's does.
 
-    Entering it costs a small part of what `np.errstate` does, and changes nothing outside.
+    Entering it costs a small fraction of `np.errstate`, and changes nothing outside.
     """
     context = Context()
     context.run(np.seterr, all="ignore")
@@ -372,14 +373,14 @@ def _quiet_context() -> Context:
 
 
 def _called(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
-    """What a function that takes and returns containers gives, as a list."""
+    """Call a function that takes and returns containers; return its leaves as a list."""
     leaves = iter(arrays)
     given = [put_together(tree, leaves) for _, tree in form.arguments]
     return leaves_of(form.results, function(*given), "result")
 
 
 def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
-    """Call a readable function, and make of its results arrays that nothing else refers to."""
+    """Wrap a readable function: convert its results to arrays that share no memory."""
     function, form = code.run, code.graph.form
     nested = is_nested(form)
     form = None if form is None else form.spelled

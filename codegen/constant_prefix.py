@@ -1,4 +1,4 @@
-"""What a kernel computes but once: the part of a graph that depends on none of its inputs."""
+"""The constant prefix of a kernel: the part of a graph that depends on no input."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from primgraph.ir.slices import backward_slice
 def parted(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
     """Split `f(x) -> y` into `early() -> r` and `late(x, r) -> y`.
 
-    `once` are the places in the body of the equations that `late` has no more; none of them
-    depends on an input. What both need, such as constants, both have. All equations stay the
-    objects that they are.
+    `once` are the indices of the equations to move to `early`; none of them depends on an input.
+    Equations that both parts need, such as constants, are in both. All equations keep their
+    identity.
     """
     taken = [graph.body[i] for i in once]
     gone = set(taken)

@@ -1,4 +1,4 @@
-"""Kernels: graphs made executable."""
+"""Kernels: executable graphs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
 
-# How names of files of C, of its headers, and of those of C++ end.
+# Suffixes of C files, of headers, and of C++ files.
 _OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
 
@@ -60,17 +60,17 @@ def compile_graph(
     >>> compile_graph(pg.trace(pg.sin, pg.spec(2)))(np.zeros(2))
     array([0., 0.])
     """
-    # Native code is for all sizes, too.
+    # Native code supports all sizes, too.
     if style not in ("readable", "native"):
         require_known("a kernel", graph)
     return _made(without_formal(graph), style, donated, limits, once, handed, loose)
 
 
 class _Call(NamedTuple):
-    """What a call goes by: types and names of inputs, whether these have containers, and more.
+    """Call information of a kernel: types and names of inputs, whether they are nested, and more.
 
-    `scalar` computes single numbers, where there is code for that, and returns what a kernel
-    does; `pack` makes that of a list of results.
+    `scalar` is a fast path for matching arguments, if any, and returns what the kernel does; `pack`
+    converts a list of results to the return value.
     """
 
     inputs: tuple[tuple[TensorType, str], ...]
@@ -82,12 +82,12 @@ class _Call(NamedTuple):
 @final
 @checked_methods("fill")
 class Kernel(Fixed, Drawn):
-    """An executable made from a graph: call it with an array for each input.
+    """An executable graph: call it with an array for each input.
 
-    Arrays are given in order, or by the names of the inputs. It returns a list of arrays, one an
-    output, of exactly the declared shapes and dtypes; the kernel of a traced function takes and
-    returns what the function did. They are the caller's: writable, and sharing memory with
-    nothing, not with each other either. Feeds are never written, but for donated ones. Many
+    Arrays are given in order, or by the names of the inputs. It returns a list of arrays, one per
+    output, of exactly the declared shapes and dtypes. The kernel of a traced function takes and
+    returns what the function did. Results belong to the caller: they are writable, and share memory
+    with nothing, including each other. Arguments are never written, except donated ones. Many
     threads may call one kernel at the same time.
 
     >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
@@ -132,19 +132,19 @@ class Kernel(Fixed, Drawn):
         _become(self, recipe, recipe.compiled(style))
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
-        """The outputs for `feeds`, which are given in the order of the graph's inputs.
+        """Return the outputs for `feeds`, which are given in the order of the graph's inputs.
 
-        Those that are `named` are given by the names of the inputs, for a traced function those
-        of its parameters; inputs named `out` or `borrow` go by position.
+        Inputs may also be given by name; for a traced function by the names of its parameters.
+        Inputs named `out` or `borrow` must be given by position.
 
-        With `out`, results are written into the arrays that it has, where it has not None: of
-        exactly the declared types, in row-major order, and sharing memory with nothing else. It
-        is a list with one for each result; for a traced function also what the function returns,
-        with arrays in it. With `borrow` results are arrays that the next such call in the same
-        thread overwrites, unless it is given them, which saves making large ones again and again.
+        With `out`, results are written into its arrays, where it is not None. They must have
+        exactly the declared types, be in row-major order, and share memory with nothing else. `out`
+        is a list with an entry per result; for a traced function also what the function returns,
+        with arrays as leaves. With `borrow`, results are arrays that the next such call in the same
+        thread overwrites, unless it is given them; this avoids allocating large arrays repeatedly.
 
-        Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
-        and `RunError`, with the equation and the user's line, where the computation fails.
+        Raises `FeedError` for feeds that do not match, `ArgumentError` for an `out` that does not,
+        and `RunError`, with the equation and the user's source line, if the computation fails.
         """
         inputs, nested, scalar, pack = self._call
         plain = not named and len(feeds) == len(inputs)
@@ -163,7 +163,7 @@ class Kernel(Fixed, Drawn):
         elif self.handed:
             results = runner.run_handed(arrays, runner.made())
         elif alone and scalar is not None and arrays is feeds:
-            # Single numbers have been tried.
+            # The scalar path has been tried.
             results = runner.compute(self._code, arrays)
         else:
             results = runner.run(self._code, arrays)
@@ -177,18 +177,19 @@ class Kernel(Fixed, Drawn):
         out: Sequence[Array | None] | None = None,
         borrow: bool = False,
     ) -> list[Array]:
-        """All outputs for `arrays`, those of `self.handed` written into the arrays `handed`.
+        """Return all outputs for `arrays`; write the outputs `self.handed` into `handed`.
 
-        All are of exactly the declared types, in row-major order, which is not checked, and what
-        is handed is nobody else's; while the kernel runs, and if it fails, it holds anything.
-        `out` and `borrow` are as in a call, with None in `out` for outputs that are handed.
+        All arrays must have exactly the declared types and be in row-major order, which is not
+        checked. The arrays `handed` must not be shared; their contents are undefined while the
+        kernel runs, and if it fails. `out` and `borrow` are as in a call, with None in `out` for
+        outputs that are handed.
         """
         if out is not None or borrow:
             return self._runner.run_into(arrays, out, borrow, handed)
         return self._runner.run_handed(arrays, handed)
 
     def running_style(self, feeds: Sequence[Any]) -> str:
-        """The code that these feeds run: "planned", "readable", "scalar" or "native"."""
+        """Return the code that these feeds run: "planned", "readable", "scalar" or "native"."""
         if self._runner.scalar(self._code, feeds) is not None:
             return "native" if self._code.is_native else "scalar"
         if self.style == "native":
@@ -196,7 +197,7 @@ class Kernel(Fixed, Drawn):
         return self.style
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
-        """This kernel with a clock around each step, these, and the steps' places in the graph."""
+        """Return a copy with a clock per step, its clocks, and the steps' indices in the graph."""
         clocks: list[Clocks] = []
         code = self._recipe.compiled(self.style, clocks=clocks)
         other = object.__new__(Kernel)
@@ -205,38 +206,38 @@ class Kernel(Fixed, Drawn):
 
     @property
     def flat(self) -> Kernel:
-        """The same kernel, but one that takes its arrays in order, and returns a list of them."""
+        """Return the same kernel for arrays in order, with results in a list."""
         recipe = self._recipe
         return self if self.graph.form is None else _made(*recipe.without_form().parts)
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text.
+        """Return the plan of the planned style: its memory and blocks; it prints as a listing.
 
-        Of a native kernel it tells first what C does, and which steps NumPy is left with.
+        For a native kernel the listing begins with what C does, and which steps NumPy runs.
         """
         return self._recipe.plan(is_native=self._code.is_native)
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:
-        """The plan of what is computed but once, and the bytes of its results, if there is any."""
+        """Return the plan of the part that is computed once, and its result size; or None."""
         return self._recipe.plan_of_once
 
     @property
     def source(self) -> str:
-        """The readable NumPy source, which is what runs in that style."""
+        """Return the readable NumPy source, which is what runs in that style."""
         return self._runner.code_of("readable").loaded.source
 
     @property
     def planned_source(self) -> str:
-        """The NumPy source with buffers, which is what runs in the style "planned"."""
+        """Return the NumPy source with buffers, which is what runs in the style "planned"."""
         return self._runner.code_of("planned").loaded.source
 
     def lines(self, style: str = "planned") -> list[tuple[str, int]]:
-        """The source of that style line by line, each with the equation that it computes.
+        """Return the lines of the source in that style, each with the index of its equation.
 
-        Equations are positions in the body of `graph`; -1 stands beside lines that belong to none.
-        Raises `CompileError` for a style that does not exist.
+        Indices are positions in the body of `graph`, -1 for lines without an equation. Raises
+        `CompileError` for an unknown style.
         """
         require_style(style)
         return self._runner.code_of(style).lines()
@@ -249,26 +250,25 @@ class Kernel(Fixed, Drawn):
         scipy: bool = False,
         blas: bool = False,
     ) -> None:
-        """Write a Python file that needs NumPy only, with a function for this and `others`.
+        """Write a Python file that needs only NumPy, with a function for this and each of `others`.
 
-        To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
-        a header that says how its functions are called; sizes come first among arguments. With
-        `blas` large products of matrices are calls of BLAS, by the names that `cblas.h` has.
+        For a path that ends in .c it writes C11 that needs only the C library, with a header beside
+        it; symbolic sizes are the first arguments. With `blas`, large matrix products call BLAS, by
+        the names in `cblas.h`. For a path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf
+        it writes a picture of this kernel, as for graphs and programs.
 
-        The functions have the names of the graphs. Each returns one array, or a tuple of them,
-        for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
-        path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
-        written instead, as for graphs and programs.
+        The functions have the names of the graphs. Each returns one array, or a tuple of arrays,
+        for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape.
 
         With `scipy` the file may import SciPy, for functions that NumPy does not have: `erf` and
         `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
-        take those of Python's `math` in any case.
+        always use Python's `math` for them.
 
-        Raises `CompileError` if a graph has a primitive without a spelling, for two graphs of one
-        name, and in C for numbers that are complex or have 16 bits, and for names that mean
-        something in C; `ArgumentError` for what is no kernel, for `others`
-        in a picture, for other endings than these, and, unless `force` is true, for a
-        file that is there and was not written by primgraph.
+        Raises `CompileError` if a graph has a primitive without a NumPy expression, and for two
+        graphs of one name; in C also for complex or 16-bit numbers, and for names that are reserved
+        in C. Raises `ArgumentError` for an argument that is not a kernel, for `others` in a
+        picture, and for other suffixes. It also raises it, unless `force` is true, for an existing
+        file that primgraph did not write.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:
@@ -286,7 +286,7 @@ class Kernel(Fixed, Drawn):
 
 
 def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
-    """A kernel, whose calls go to native code at once where it has that."""
+    """Return a kernel, whose calls run native code directly if it has any."""
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
         return Kernel(graph, style, *parts)
@@ -299,14 +299,14 @@ def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
 
 
 def _native(name: str) -> Any:
-    """What native calls are made of, which is imported where there are any."""
+    """Return a name of the module of native calls, imported lazily."""
     return getattr(importlib.import_module("primgraph.codegen.native.native"), name)
 
 
 def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
-    """`feeds`, one for each input, as `kernel.fill` takes them; themselves if they are so already.
+    """Return `feeds`, one per input, as `kernel.fill` takes them; converted only if needed.
 
-    Raises `FeedError` for one that does not fit.
+    Raises `FeedError` for one that does not match.
     """
     if kernel._code.fit(*feeds):
         return feeds
@@ -314,22 +314,22 @@ def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
 
 
 def direct(kernel: Kernel) -> Callable[..., Any] | None:
-    """What gives the results for arrays that come as they should, and None for others.
+    """Return the fast path for arrays that match exactly, which returns None for others.
 
-    Native code looks at all that it has to know of them.
+    Native code checks its arguments completely.
     """
     return kernel._call.scalar
 
 
 def is_for_all_sizes(kernel: Kernel) -> bool:
-    """Whether it is native code for all sizes, with no loop in it that NumPy does."""
+    """Return whether the kernel is native code for all sizes, without loops that NumPy runs."""
     scalar = kernel._code.scalar
     native = kernel._code.is_native
     return native and bool(kernel.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
 
 
 def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> None:
-    """Require kernels, and none where one alone is drawn."""
+    """Raise unless `others` are kernels, and for a picture unless there are none."""
     strange = [other for other in others if not isinstance(other, Kernel)]
     if strange:
         raise ArgumentError(
@@ -343,7 +343,7 @@ def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> Non
 def _save_code(
     path: str | os.PathLike[str], kernels: list[Kernel], *, force: bool, scipy: bool, blas: bool
 ) -> None:
-    """Write a file of C or of Python, as its name ends."""
+    """Write a C or Python file, according to its suffix."""
     told, graphs = f"{os.fspath(path)!r:.200}", [kernel.graph for kernel in kernels]
     if Path(path).suffix.lower() in _OF_C:
         if scipy:
@@ -367,13 +367,13 @@ def _save_code(
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
-    """Make `kernel`, which is new, the one that computes as `recipe` says, by this code."""
+    """Initialise `kernel` from a recipe and its code."""
     graph, form = recipe.graph, recipe.graph.form
     names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
     nested = form is not None and not form.is_plain
-    # Code may return one array itself, which takes no time; all else is made of a list.
+    # Code may return a single array itself, without a list.
     pack = None if form is None or recipe.is_alone else packer(form.results)
-    # What is overwritten is looked at in every call.
+    # Overwritten arguments are checked in every call.
     looked_at = nested or code.once or recipe.donated
     scalar = None if looked_at else _packed_scalar(code, pack)
     fields = {
@@ -394,7 +394,7 @@ def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
 def _packed_scalar(
     code: Compiled, pack: Callable[[list[Array]], Any] | None
 ) -> Callable[..., Any] | None:
-    """What computes single numbers, if there is code for it, and returns what a kernel does."""
+    """Return the scalar path of `code`, if any, with results packed as a kernel returns them."""
     scalar = code.scalar
     if scalar is None or pack is None:
         return scalar

@@ -1,4 +1,4 @@
-"""Compilation of generated modules, and the way back from a line to a step."""
+"""Loading of generated modules, and the map from lines to steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _number = itertools.count()
 class Loaded:
     """A compiled module: its functions by name, its text, and the step of each line.
 
-    Lines in branches and loops have the equation of the body in `within`.
+    `within` has the equations of lines in branches and loops.
     """
 
     __slots__ = ("__weakref__", "file", "namespace", "source", "steps", "within")
@@ -40,10 +40,10 @@ class Loaded:
             **{name: getattr(support, name) for name in support.NAMES},
             **module.table,
         }
-        # Tracebacks print the lines of a kernel as those of any file.
+        # Tracebacks can print the lines of a kernel like those of a file.
         linecache.cache[self.file] = (len(source), None, rows, self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
-        # NumPy, which is all that most modules open with, is in the namespace already.
+        # Most modules only import NumPy, which is in the namespace already.
         if len(module.opening) > 1 or module.helpers:
             opening = "".join(rows[: starts[0]])
             exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
@@ -59,10 +59,10 @@ class Loaded:
             self._define(function.name, "".join(rows[start:end]), start)
 
     def _define(self, name: str, text: str, start: int) -> None:
-        """Compile one function, and number its lines from where it stands in the file.
+        """Compile one function, with its line numbers in the file.
 
-        One by one, functions compile in linear time; all at once, CPython's parser and collector
-        would hold the whole file's syntax tree.
+        Functions are compiled one by one, in linear time. All at once, CPython's parser and garbage
+        collector would hold the syntax tree of the whole file.
         """
         try:
             code = compile(text, self.file, "exec", dont_inherit=True)
@@ -79,9 +79,9 @@ class Loaded:
         return found
 
     def failing(self, error: BaseException) -> tuple[int, int]:
-        """The line of this module that raised `error`, and its step; -1 where there is none.
+        """Return the line of this module that raised `error`, and its step; -1 if there is none.
 
-        Functions that a step calls may stand in the module, too, and are nobody's step.
+        Helper functions in the module belong to no step.
         """
         line, step, trace = -1, -1, error.__traceback__
         while trace is not None:

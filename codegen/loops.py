@@ -1,4 +1,4 @@
-"""Branches and loops in planned code: their bodies are compiled once, and run again and again."""
+"""Runtime of branches and loops in planned code; their bodies are compiled once."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from primgraph.primitives.control import branch_taken, checkpoint, cond, parted,
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Arrays: TypeAlias = Sequence[Array]
-# Runs a branch or a loop on arrays, and leaves its results in others.
+# Runs a branch or a loop on arrays, and writes its results to others.
 Runner: TypeAlias = Callable[[Arrays, Arrays], None]
 
 
-# The workspace of a code that may run again.
+# A code, and a workspace of it that is not in use.
 Spare: TypeAlias = "tuple[Code, Any]"
-# Makes trips on lists of Python's numbers, as `scalar_trips` writes it.
+# Runs iterations on lists of Python numbers, as `scalar_trips` generates it.
 Numbers: TypeAlias = Callable[[Any, Any, Any], Any]
-# Trips whose rows are lists of numbers at one time.
+# Number of iterations whose rows are converted to lists of numbers at a time.
 _SOME = 1024
 
 
 @final
 class Code:
-    """A compiled body. Of those that run at one time, each has a workspace of its own.
+    """A compiled body; each concurrent run has its own workspace.
 
-    `run(workspace, arrays, results)` writes its results into arrays; `trips(workspace, fixed,
-    rows)`, where there is one, does that in each trip of a loop. `scalar(*arrays)`, where there
-    is one, makes new results faster, or gives None.
+    `run(workspace, arrays, results)` writes its results into arrays. `trips(workspace, fixed,
+    rows)`, if any, runs all iterations of a loop. `scalar(*arrays)`, if any, is faster,
+    and returns new results or None.
     """
 
     __slots__ = ("_free", "_start", "run", "scalar", "trips")
@@ -56,7 +56,7 @@ class Code:
         self._free: list[Any] = []
 
     def workspace(self) -> Any:
-        """A workspace that nobody uses, to be given back."""
+        """Return an unused workspace, to be given back."""
         try:
             return self._free.pop()
         except IndexError:
@@ -66,13 +66,13 @@ class Code:
         self._free.append(workspace)
 
     def once(self, arrays: Arrays, results: Arrays) -> None:
-        """One run."""
+        """Run once."""
         workspace = self.workspace()
         self.trip(workspace, arrays, results)
         self.give_back(workspace)
 
     def alone(self, spare: list[Spare], arrays: Arrays, results: Arrays) -> None:
-        """One run, before which the workspace of another code is dropped: `spare` has one."""
+        """Run once, and drop the workspace of the other code that `spare` holds."""
         try:
             code, workspace = spare.pop()
         except IndexError:
@@ -84,7 +84,7 @@ class Code:
         spare[:] = [(self, workspace)]
 
     def trip(self, workspace: Any, arrays: Arrays, results: Arrays) -> None:
-        """A run in a workspace."""
+        """Run in a given workspace."""
         found = None if self.scalar is None else self.scalar(*arrays)
         if found is None:
             assert self.run is not None
@@ -95,24 +95,24 @@ class Code:
 
 
 class Compiler(Protocol):
-    """What compiles bodies: each when it is first needed."""
+    """Interface of the compiler of bodies, called when a body is first needed."""
 
     def code(self, body: Graph) -> Code:
-        """Code for a branch, or for a test."""
+        """Return the code of a branch or of a test."""
 
     def trips(self, body: Graph, consts: int, carries: int) -> Code:
-        """Code for what is done in each trip of a loop."""
+        """Return the code of a loop body."""
 
     def numbers(
         self, body: Graph, consts: int, carries: int, test: Graph | None = None
     ) -> Numbers | None:
-        """Code for the trips of a loop of a few numbers; None where it would not be faster."""
+        """Return the scalar code of a loop body; None if it would not be faster."""
 
 
 def runner_of(step: Step, compiler: Compiler, spare: list[Spare]) -> Runner:
-    """What runs the branches or the loop of `step`, whose bodies are to be compiled.
+    """Return the runner of the branches or the loop of `step`, whose bodies it compiles.
 
-    Checkpoints share what is `spare`, the workspace of the one that has run last.
+    Checkpoints share `spare`, the workspace of the last one that ran.
     """
     if step.op is checkpoint:
         return partial(compiler.code(step.params["body"]).alone, spare)
@@ -131,7 +131,7 @@ def _branches(codes: Sequence[Code]) -> Runner:
 
 @final
 class _Scan:
-    """The trips of a scan: on Python's numbers where there is code for that, else on arrays."""
+    """Runner of a scan: on Python numbers if there is scalar code, else on arrays."""
 
     def __init__(self, compiler: Compiler, step: Step) -> None:
         p = step.params
@@ -170,9 +170,9 @@ class _Scan:
     def _numbered(
         self, numbers: Numbers, fixed: Arrays, state: Arrays, xs: Arrays, ys: Arrays, count: int
     ) -> tuple[int, list[Array]]:
-        """Trips on numbers: how many, and what is carried after these.
+        """Run iterations on numbers; return their count and the carries after them.
 
-        Where results would be special values these trips are left to be made on arrays.
+        It stops before iterations whose results would be special values.
         """
         plain, carried = _lists(fixed), _lists(state)
         for start in range(0, count, _SOME):
@@ -188,7 +188,7 @@ class _Scan:
     def _rest(
         self, fixed: Arrays, state: Arrays, xs: Arrays, ys: Arrays, ends: Arrays, count: int
     ) -> None:
-        """Trips on arrays, one at least. Carries go to and fro between two arrays each."""
+        """Run at least one iteration on arrays. Each carry alternates between two arrays."""
         code = self.code
         if code is None:
             code = self.code = self._compiled()
@@ -213,7 +213,7 @@ class _Scan:
 
 @final
 class _While:
-    """The trips of a loop that ends by a test."""
+    """Runner of a loop that ends by a test."""
 
     def __init__(self, compiler: Compiler, step: Step) -> None:
         p = step.params
@@ -242,7 +242,7 @@ class _While:
     def _numbered(
         self, numbers: Numbers, fixed: Arrays, state: Arrays, ys: Arrays
     ) -> tuple[int, bool, list[Array]]:
-        """Trips on numbers: how many, whether these are all, and what is carried after them."""
+        """Run iterations on numbers; return their count, whether the loop ended, the carries."""
         plain, carried = _lists(fixed), _lists(state)
         trips, ended = 0, self.limit == 0
         while not ended:
@@ -259,7 +259,7 @@ class _While:
     def _rest(
         self, fixed: Arrays, state: list[Array], ys: Arrays, trips: int
     ) -> tuple[int, list[Array]]:
-        """Trips on arrays, from that number on: how many there are in all, and what is carried."""
+        """Run the remaining iterations on arrays; return the total count and the carries."""
         if self.codes is None:
             self.codes = self._compiled()
         test, code = self.codes
@@ -282,21 +282,21 @@ class _While:
 
 
 def _rows(stack: Array) -> Iterable[Array]:
-    """The rows of a stack, as arrays."""
+    """Return the rows of a stack, as arrays."""
     if stack.ndim > 1:
         return stack
     return (stack[k, ...] for k in range(len(stack)))
 
 
 def _rows_of_numbers(stack: Array) -> list[Any]:
-    """Of each row its number, or a list of its numbers."""
+    """Return the number, or the list of numbers, of each row."""
     rows, size = len(stack), stack[0].size
     found: list[Any] = stack.reshape((rows, size) if size > 1 else (rows,)).tolist()
     return found
 
 
 def _stack(lists: Sequence[list[Any]], ys: Arrays) -> None:
-    """Write lists of numbers into arrays; floats are packed in a third of NumPy's time."""
+    """Write lists of numbers into arrays; packing floats takes a third of NumPy's time."""
     for found, y in zip(lists, ys, strict=True):
         if y.dtype == np.float64 and y.flags.c_contiguous and len(found) == y.size:
             pack_into(f"{len(found)}d", y.data, 0, *found)
@@ -314,22 +314,22 @@ def _arrays(lists: Sequence[list[Any]], types: Sequence[TensorType]) -> list[Arr
 
 
 def _plain(array: Any) -> Array:
-    """The elements in row-major order, as bodies take them."""
+    """Return the elements in row-major order, as bodies take them."""
     return array.rows if type(array) is Growing else np.asarray(array, order="C")
 
 
 def _room(stack: Any, count: int) -> Array:
-    """A stack that so many rows are written into."""
+    """Return a stack with space for `count` rows to be written."""
     return stack.room(count) if type(stack) is Growing else stack
 
 
 def _go_on(stack: Any, count: int) -> Array:
-    """So many rows, of which the first ones have been written."""
+    """Return `count` rows, of which the first ones have been written."""
     return (stack.go_on(count) if type(stack) is Growing else stack)[:count]
 
 
 def _row(stack: Any, k: int) -> Array:
-    """The place of row `k`, where those before have been written."""
+    """Return row `k`, after the rows before it have been written."""
     return stack.row(k) if type(stack) is Growing else stack[k, ...]
 
 

@@ -1,4 +1,4 @@
-"""What a kernel is made of: a graph, and how its code is to be compiled."""
+"""The recipe of a kernel: a graph, and the options of its compilation."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STYLES = ("planned", "readable", "native")
 @final
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A graph, and what `compile_graph` has been told about the code for it.
+    """A graph and the options of `compile_graph`.
 
-    `donated` are pairs of an output and the input that is overwritten with it. `loose` is what
-    native code may be.
+    `donated` are pairs of an output and the input that it overwrites. `loose` applies to native
+    code.
     """
 
     graph: Graph
@@ -53,7 +53,7 @@ class Recipe:
         handed: Sequence[int],
         loose: bool,
     ) -> Recipe:
-        """The recipe of these parts. Raises `CompileError` for those that do not fit."""
+        """Return the recipe of these parts. Raise `CompileError` if they do not match."""
         require_style(style)
         _require_gifts(graph, donated)
         gifts = tuple(sorted(donated.items()))
@@ -62,22 +62,22 @@ class Recipe:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What a kernel is made of, as its constructor takes it."""
+        """Return the arguments of a kernel's constructor."""
         gifts = dict(self.donated)
         return self.graph, self.style, gifts, self.limits, self.once, self.handed, self.loose
 
     def without_form(self) -> Recipe:
-        """The same for arrays in order, and results in a list."""
+        """Return the recipe for arrays in order, with results in a list."""
         return replace(self, graph=self.graph.in_form(None))
 
     @property
     def is_alone(self) -> bool:
-        """Whether the one result is returned itself, and not in a list."""
+        """Return whether a single result is returned itself, not in a list."""
         return self.graph.form is not None and self.graph.form.results == LEAF
 
     @property
     def is_generic(self) -> bool:
-        """Whether it is readable code that runs, or is there beside native code."""
+        """Return whether readable code runs, alone or as the fallback of native code."""
         return self.style == "readable" or (self.style == "native" and bool(self.graph.sizes))
 
     def compiled(
@@ -86,8 +86,10 @@ class Recipe:
         given: Sequence[int] | None = None,
         clocks: list[Clocks] | None = None,
     ) -> Compiled:
-        """The code of that style. `given` are outputs that it writes into arrays of the caller's,
-        by default those that are handed; with `clocks` there is a clock around each step.
+        """Compile the code of that style.
+
+        `given` are outputs that it writes into arrays of the caller, by default those that are
+        handed. With `clocks` there is a clock around each step.
         """
         native, options = style == "native" and clocks is None, self._options(given)
         if style == "readable":
@@ -103,9 +105,9 @@ class Recipe:
         return Options(self.donated, given, alone, loose=self.loose)
 
     def plan(self, *, is_native: bool) -> Plan:
-        """What the planned code does, without what it computes but once, and what native code does.
+        """Return the plan of the planned code, without the part that is computed once.
 
-        `is_native` says whether the kernel has native code.
+        For native code it lists what C does; `is_native` says whether the kernel has native code.
         """
         graph, options = self.graph, self._options()
         if self.once:
@@ -120,10 +122,7 @@ class Recipe:
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:
-        """What is done with memory by what is computed but once, and the bytes of its results.
-
-        None where there is nothing of that kind.
-        """
+        """Return the plan of the part that is computed once, and its result size; or None."""
         if not self.once:
             return None
         first, _ = parted(self.graph, self.once)
@@ -132,13 +131,13 @@ class Recipe:
 
 
 def require_style(style: str) -> None:
-    """Raises `CompileError` for a style that does not exist."""
+    """Raise `CompileError` for an unknown style."""
     if style not in STYLES:
         raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
 
 
 def _require_gifts(graph: Graph, donated: Mapping[int, int]) -> None:
-    """Each output has to have the type of its input, and each input is donated once."""
+    """Raise unless donated inputs have the types of their outputs, and are donated once."""
     for k, j in donated.items():
         if graph.outputs[k].type != graph.inputs[j].type:
             raise CompileError(

@@ -1,4 +1,4 @@
-"""Runs of compiled code: its arrays, its workspaces, and what is said when it fails."""
+"""Execution of compiled code: arrays, workspaces, and errors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @final
 class Runner:
-    """Runs the `code` of a recipe on arrays of exactly the declared types, which nobody checks.
+    """Runs the `code` of a recipe on arrays of exactly the declared types, unchecked.
 
-    Results are lists with an array for each output, or the array itself of a recipe with one
-    alone. Many threads may run one at the same time.
+    Results are lists with an array per output, or the array itself of a recipe with a single
+    result. Many threads may run it at the same time.
     """
 
     __slots__ = ("_borrowed", "_codes", "_into", "code", "donated", "graph", "handed", "recipe")
@@ -43,16 +43,16 @@ class Runner:
         self._into: Compiled | None = None
 
     def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
-        """The results of `code`, by single numbers where it has that and they will do.
+        """Return the results of `code`, by its scalar path if that applies.
 
-        Raises `RunError` where the computation fails.
+        Raises `RunError` if the computation fails.
         """
         if code.scalar is not None and (found := self.scalar(code, *arrays)) is not None:
             return found
         return self.compute(code, *arrays)
 
     def compute(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
-        """The results of `code` by arrays."""
+        """Return the results of `code`, computed on arrays."""
         if code.once is not None:
             arrays = ([*arrays[0], *self._kept(code, code.once)], *arrays[1:])
         try:
@@ -65,14 +65,14 @@ class Runner:
             if is_interruption(error):
                 raise
             raise _failure(code, self.graph, error) from error
-        # A run that failed or was interrupted does not come here: its workspace is dropped.
+        # A run that failed or was interrupted does not get here: its workspace is dropped.
         code.pool.append((context, workspace))
         return results
 
     def scalar(self, code: Compiled, arrays: Sequence[Any], handed: Sequence[Any] = ()) -> Any:
-        """The results of code for single numbers; None where there is none, or not for these.
+        """Return the results of the scalar path; None if there is none, or it does not apply.
 
-        Native code writes into the arrays that are `handed`.
+        Native code writes into the arrays `handed`.
         """
         if code.scalar is None:
             return None
@@ -80,29 +80,29 @@ class Runner:
         return code.scalar(*arrays, *kept, *handed)
 
     def _kept(self, code: Compiled, once: Compiled) -> list[Array]:
-        """The results of what is computed but once."""
+        """Return the results of the part that is computed once."""
         if code.kept is None:
             results: list[Array] = self.run(once, ())
             for array in results:
                 array.setflags(write=False)
-            # A workspace for it is not needed again.
+            # Its workspace is not needed again.
             once.pool.clear()
             code.kept = results
         return code.kept
 
     def code_of(self, style: str) -> Compiled:
-        """The code of that style, which may be another one than that which runs."""
+        """Return the code of that style, which may differ from the one that runs."""
         if style not in self._codes:
             self._codes[style] = self.recipe.compiled(style)
         return self._codes[style]
 
     def made(self) -> list[Array]:
-        """New arrays for the outputs that are handed."""
+        """Return new arrays for the outputs that are handed."""
         types = [self.graph.outputs[k].type for k in self.handed]
         return [np.empty(t.shape, t.dtype) for t in types]
 
     def run_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
-        """The results, those that are handed written into the arrays `handed`."""
+        """Return the results; write the handed ones into the arrays `handed`."""
         if self.recipe.is_generic:
             if self.handed and (found := self.scalar(self.code, arrays, handed)) is not None:
                 return [found] if self.recipe.is_alone else list(found)
@@ -122,16 +122,16 @@ class Runner:
         borrow: bool,
         handed: Sequence[Array] = (),
     ) -> list[Array]:
-        """The results in arrays that are given or kept for that; made new where there is none.
+        """Return the results in arrays that are given or kept for this, else in new ones.
 
-        Raises `ArgumentError` for an `out` that does not fit.
+        Raises `ArgumentError` for an `out` that does not match.
         """
         given, types = self._given(out), output_types_for(self.graph, arrays)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         for k, array in zip(self.handed if handed else (), handed, strict=True):
             given[k] = array
-        # What an earlier call has lent may come back, to be read or written in this one.
+        # Arrays lent by an earlier call may come back, to be read or written in this one.
         others = [*arrays, *(a for a in given if a is not None)]
         for k, type in enumerate(types):
             if k in self.donated:
@@ -145,7 +145,7 @@ class Runner:
         native = self.code.is_native
         by_number = self.code.scalar is not None and not native
         if native and types:
-            # What is left in donated arrays is not to be there before these have been read.
+            # Results in donated arrays must not be written before these have been read.
             apart = [array for k, array in enumerate(given) if k not in self.donated]
             if self.scalar(self._code_into(), arrays, apart) is not None:
                 return given
@@ -159,7 +159,7 @@ class Runner:
         return given
 
     def _given(self, out: Any) -> list[Any]:
-        """`out` as a list with an array or None for each output."""
+        """Return `out` as a list with an array or None for each output."""
         form = self.graph.form
         if out is None:
             return [None] * len(self.graph.outputs)
@@ -170,15 +170,14 @@ class Runner:
         return list(out)
 
     def _code_into(self) -> Compiled:
-        """Code that writes all outputs into arrays that it is given."""
+        """Return code that writes all outputs into given arrays."""
         if self._into is None:
             style = "native" if self.recipe.style == "native" else "planned"
             self._into = self.recipe.compiled(style, range(len(self.graph.outputs)))
         return self._into
 
     def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
-        """Raises `FeedError` where the array of a donated input cannot be overwritten, or another
-        input has some of its memory."""
+        """Raise `FeedError` if a donated array is not writable, or shares memory with an input."""
         for j in self.donated.values():
             if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
                 value = self.graph.inputs[j]
@@ -197,9 +196,9 @@ class Runner:
 
 
 def _shared(arrays: Sequence[Array], donated: Set[int]) -> int | None:
-    """The place of one that is `donated` and has memory in common with another one, if there is.
+    """Return the position of a `donated` array that shares memory with another one, or None.
 
-    All are in row-major order.
+    All arrays are in row-major order.
     """
     ends, overwritten, last = 0, 0, -1
     for start, size, j in sorted([(a.ctypes.data, a.nbytes, j) for j, a in enumerate(arrays)]):
@@ -212,7 +211,7 @@ def _shared(arrays: Sequence[Array], donated: Set[int]) -> int | None:
 
 
 def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
-    """What failed: the equation, the line of the kernel, and the line of the user."""
+    """Return the error with the equation, the kernel's line, and the user's source line."""
     for body in code.bodies:
         if body.failing(error)[1] >= 0:
             return _failure(body, body.graph, error)
@@ -238,7 +237,7 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
 
 
 def _integer_inputs(eqn: Equation, graph: Graph) -> str:
-    """Which inputs of the graph the integers are that `eqn` takes, as a part of a sentence."""
+    """Return a phrase naming the integer inputs of the graph that `eqn` depends on."""
     made = {v: e for e in graph.body for v in e.outputs}
     waiting = [v for v in eqn.inputs if v.dtype.kind in "iu"]
     seen = set(waiting)

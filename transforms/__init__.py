@@ -1,4 +1,4 @@
-"""Transforms: plain functions from graph to graph, one a file."""
+"""Graph transforms: functions from graph to graph, one per file."""
 
 if __name__ != "primgraph.transforms":
     raise ImportError("import primgraph.transforms, not transforms")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        # It is loaded when it is first asked for.
+        # Loaded lazily, at the first access.
         if name == "taylor":
             module = import_module("primgraph.transforms.taylor_mode")
             return globals().setdefault(name, module.taylor)

@@ -1,4 +1,4 @@
-"""Vectorisation: one more leading axis."""
+"""Batching: vectorise a graph over a new leading axis."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> 
 def batched(
     graph: Graph, size: int, axes: Sequence[int | None], everywhere: Sequence[bool]
 ) -> Graph:
-    """The same, where outputs that are one for all samples have the axis only if told so.
+    """Batch `graph`; outputs equal for all samples are broadcast only if `everywhere` says so.
 
-    Those that depend on an input that has it have it in any case.
+    An output that depends on a batched input always has the batch axis.
     """
     builder = Builder(f"{graph.name}_batch", source=NOWHERE)
     moved: dict[Value, Value] = {}

@@ -1,4 +1,4 @@
-"""Replaces inputs by uniform constants."""
+"""Bind inputs to uniform constants."""
 
 from __future__ import annotations
 

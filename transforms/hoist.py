@@ -1,4 +1,4 @@
-"""Splits off what depends on some inputs only, to be computed once for many runs."""
+"""Hoisting: split off equations that depend on some inputs only, to compute them once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primgraph.ir.rebuild import require_primitive
 from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.dead_code import dead_code
 
-# What is split off must be at least this part of all elements that are read and written.
+# Minimum fraction of all elements read and written that the hoisted part must account for.
 _LEAST_PART = 1 / 50
 
 
@@ -42,9 +42,10 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
 
 
 def input_free(graph: Graph) -> tuple[int, ...]:
-    """The places in the body of what depends on no input, so that it has to be computed but once.
+    """Return the positions of equations that depend on no input, to be computed only once.
 
-    Views and constants are left out, and all of it where it is a small part of the whole.
+    Views and constants are left out. The result is empty if these equations are a small fraction of
+    the work.
     """
     _, late = _split(graph, [], frozenset())
     rest = set(late.body)
@@ -52,7 +53,7 @@ def input_free(graph: Graph) -> tuple[int, ...]:
 
 
 def _free_of_inputs(graph: Graph) -> set[Value]:
-    """The values that depend on no input."""
+    """Return the values that depend on no input."""
     free: set[Value] = set()
     for eqn in graph.body:
         if free.issuperset(eqn.inputs):
@@ -61,7 +62,7 @@ def _free_of_inputs(graph: Graph) -> set[Value]:
 
 
 def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph, Graph]:
-    """The two parts, where what is in `left` is not split off for its own sake."""
+    """Split off equations that depend on `s` only; those in `left` only if others need them."""
     name = f"{graph.name}_early"
     known, early = set(s), []
     for eqn in graph.body:
@@ -85,7 +86,7 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
 
 
 def _is_free(eqn: Equation) -> bool:
-    """Whether to have the results again costs nothing."""
+    """Return whether recomputing the results costs nothing."""
     return eqn.op.is_view or require_primitive(eqn).literal
 
 
@@ -94,6 +95,6 @@ def _read(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
 
 
 def _elements(body: Iterable[Equation]) -> int:
-    """How many elements the equations read and write, but for those that cost nothing."""
+    """Return the number of elements read and written, without views and constants."""
     paid = (e for e in body if not _is_free(e))
     return sum(of_one_trip(v.type.size) for e in paid for v in (*e.inputs, *e.outputs))

@@ -1,5 +1,4 @@
-"""Computes a function of arrays that lie side by side once, for all of them: slices of one array,
-or what is joined."""
+"""Horizontal fusion: apply a function once to adjacent slices or joined arrays."""
 
 from __future__ import annotations
 
@@ -14,8 +13,10 @@ from primgraph.primitives.shapes import concat, slice_
 
 
 def functions_of_slices(graph: Graph, most: int) -> Graph:
-    """The same graph, in which a function of slices of one array that lie side by side is computed
-    once, for all of them. The array has `most` elements."""
+    """Fuse an elementwise function of adjacent slices of one array into one call.
+
+    Arrays of more than `most` elements are left alone.
+    """
     cuts = {e.output: e for e in graph.body if e.op is slice_}
     groups: dict[object, list[tuple[int, int, Equation]]] = {}
     for eqn in graph.body:
@@ -43,11 +44,10 @@ def functions_of_slices(graph: Graph, most: int) -> Graph:
 
 
 def functions_of_joined(graph: Graph, known: Collection[Value], most: int) -> Graph:
-    """The same graph, in which functions of several arrays, whose results are read by a `concat`
-    alone, are one function of what these arrays are when they are joined.
+    """Fuse functions of arrays that only a `concat` reads into one function of the joined array.
 
-    That is done where fewer equations remain of those that depend on more than what is `known`,
-    and where what is joined has `most` elements.
+    This is done if fewer equations remain that depend on more than `known`, and if the joined array
+    has at most `most` elements.
     """
     if all(e.op is not concat for e in graph.body):
         return graph
@@ -76,8 +76,7 @@ def _of_joined(
     known: set[Value],
     most: int,
 ) -> tuple[Equation, list[Equation]] | None:
-    """A function that gives what `eqn` joins, and what joins its operands; None if it is not to
-    be."""
+    """Return the function of joined operands that replaces `eqn`, and their joins; or None."""
     if eqn.op is not concat or eqn.output.type.size > most:
         return None
     parts = [made[v] for v in eqn.inputs if v in made and reads[v] == 1]
@@ -105,7 +104,7 @@ def _of_joined(
 
 
 def _axis_of(cut: Equation) -> int | None:
-    """The one axis along which a slice takes a part, without gaps."""
+    """Return the only axis along which a slice takes a contiguous part, or None."""
     (x,), p = cut.inputs, cut.kwargs
     found = [i for i, n in enumerate(x.shape) if p["sizes"][i] != n]
     return found[0] if len(found) == 1 and set(p["steps"]) == {1} else None
@@ -114,7 +113,7 @@ def _axis_of(cut: Equation) -> int | None:
 def _joined(
     parts: Sequence[tuple[int, int, Equation]], start: int, end: int, cuts: dict[Value, Equation]
 ) -> list[Equation]:
-    """The function of all parts, and the parts of that."""
+    """Return the fused function of all slices, and the slices of its result."""
     eqn = parts[0][2]
     cut = cuts[eqn.inputs[0]]
     (x,), axis = cut.inputs, _axis_of(cut)

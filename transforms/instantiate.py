@@ -1,4 +1,4 @@
-"""Gives sizes their numbers."""
+"""Substitution of numbers for symbolic sizes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from primgraph.ir.sizes import at_sizes, checked_sizes
 def instantiate(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """Return the graph for these sizes: extents that are made of them become numbers.
 
-    Sizes that are not named stay as they are; names that the graph does not have change nothing.
-    Raises `ArgumentError` for what is no integer of at least 0, `ShapeError`, with the user's
-    line, where the sizes are not as the graph assumes.
+    Other symbolic sizes stay symbolic; names that the graph does not have are ignored. Raises
+    `ArgumentError` for a size that is not a nonnegative integer, and `ShapeError`, with the user's
+    source line, if the sizes violate an assumption of the graph.
 
     >>> graph = pg.trace(lambda x: pg.sum(x * x), pg.spec(("N",)))
     >>> pg.transforms.instantiate(graph, {"N": 5}).inputs[0].type

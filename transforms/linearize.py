@@ -1,4 +1,4 @@
-"""Forward mode: from a graph to the graph of its values and directional derivatives."""
+"""Forward mode: transform a graph into its values and directional derivatives (JVP)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.jacobians.spectral_probes import Probes
 from primgraph.transforms.masking import Masking
 
-# A tangent for each of some values; None is zero everywhere.
+# One tangent per value; None for zero everywhere.
 Tangents: TypeAlias = Sequence[Value | None]
 
 
@@ -50,14 +50,10 @@ def linearize(
 ) -> Graph:
     """Turn `f(x) -> y` into `f_jvp(x, dx) -> (y, dy)`, linear in `dx`.
 
-    `wrt` names what `dx` are the tangents of: positions of inputs, or values of the graph;
-    by default all float inputs. A value inside the graph gets its tangent in addition to what
-    reaches it from others. `dy` has one tangent for each float output, zeros where no tangent
-    reaches it. An equation whose operands carry no tangent is copied and costs nothing more.
-    New equations are marked as tangents, or with `role` "cotangent" as parts of reverse mode,
-    where the result is to be transposed. `given` tells the ranges of inputs of which more is
-    known, or less, than that they are finite. `closed` tells that `graph` is no body of another
-    graph, so that all ways from one of its values to another are in it.
+    `wrt` lists the values whose tangents are `dx`: positions of inputs, or values of the graph; by
+    default all float inputs. The tangent of a value inside the graph is added to the tangent that
+    it gets from its operands. `dy` has one tangent for each float output, zeros where no tangent
+    reaches it. An equation whose operands carry no tangent is copied.
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no jvp rule.
@@ -81,7 +77,7 @@ def linearized(
     given: Callable[[], Mapping[Value, Range]] = dict,
     closed: bool = True,
 ) -> tuple[Graph, dict[Value, Value]]:
-    """What `linearize` gives, and what each value of `graph` is there."""
+    """Return the graph of `linearize`, and the map from values of `graph` to its values."""
     seeds = differentiated(graph, wrt)
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
@@ -94,7 +90,7 @@ def linearized(
 
 
 def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
-    """The values that `wrt` names; all of a float dtype."""
+    """Return the values that `wrt` names; raise unless all have an inexact dtype."""
     if wrt is None:
         return [v for v in graph.inputs if v.type.is_inexact]
     input_positions(graph, [v for v in wrt if not isinstance(v, Value)])
@@ -120,9 +116,9 @@ def push_forward(
 ) -> None:
     """Record values and tangents of all equations of `graph`.
 
-    `moved` maps inputs to values of `builder`, `tangents` maps those to differentiate by; both
-    are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
-    `closed` is as in `linearize`; `probes` are those of the graph that this one is a part of.
+    `moved` maps inputs to values of `builder`, and `tangents` maps the differentiated values to
+    tangents; both are extended. A value without an entry in `tangents` has a zero tangent. `closed`
+    is as in `linearize`; `probes` are those of the enclosing graph.
     """
     seeds = dict(tangents)
     sources = list(seeds)
@@ -149,10 +145,10 @@ def _spectral_tangents(
     dx: Mapping[int, Value],
     probes: Probes,
 ) -> Tangents:
-    """Return the tangent of a tangent of eigenvalues or singular values, or of a gradient by these.
+    """Return the tangent of a tangent or gradient of eigenvalues or singular values.
 
-    Where some are equal, that of a gradient needs to know how it moves with the values, whatever
-    these move with: another tangent is pushed from the ones to the other.
+    Where some are equal, the tangent of the gradient depends on how the gradient varies with the
+    values. Another tangent is then pushed from the values to the gradient.
     """
     x, w, g = [moved[v] for v in eqn.inputs], eqn.inputs[2], eqn.inputs[5]
     if eqn.op is as_spectral_tangent:
@@ -179,10 +175,10 @@ def _reached(
     tangents: Mapping[Value, Value],
     masks: Masking,
 ) -> Iterator[Equation]:
-    """Record the values of `graph` in order, and give the equations that `tangents` reach.
+    """Record the values of `graph` in order, and yield the equations that `tangents` reach.
 
-    Each is given when all that its tangents need is there: the conditions of its masks, which
-    may stand behind it, are moved up.
+    Before an equation is yielded, the conditions of its masks are recorded, also those that the
+    graph computes later.
     """
     for eqn in graph.body:
         keep(builder, eqn, moved)
@@ -191,7 +187,7 @@ def _reached(
                 keep(builder, condition, moved)
             yield eqn
         if eqn.op is as_another and is_mark(eqn):
-            # What is marked is told by the tangent; the value is what it was.
+            # A mark changes the tangent only; the value is that of its operand.
             held = builder.definition(moved[eqn.inputs[0]])
             assert held is not None
             moved[eqn.output] = held.inputs[0]
@@ -206,10 +202,10 @@ def _tangents(
     *,
     turned: bool,
 ) -> Tangents:
-    """The tangents of the results of `eqn`, from those of its operands, by position.
+    """Return the tangents of the results of `eqn`, from the operand tangents by position.
 
-    A primitive is its own tangent in the operands in which it is linear, and has a rule for each
-    of the others; what they contribute adds up.
+    Along linear operands a primitive is its own tangent; each other operand has a JVP rule. The
+    contributions are added.
     """
     op = require_primitive(eqn)
     if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
@@ -240,10 +236,10 @@ def _sum(contributions: Iterable[Value | None]) -> Value | None:
 def _linear(
     eqn: Equation, op: Primitive[Any], x: Sequence[Value], dx: Mapping[int, Value]
 ) -> dict[tuple[int, ...], dict[int, Value]]:
-    """For operands whose tangents `op` is to be applied to together: what stands in which place.
+    """Group the linear operands to which `op` is applied at once; return tangents per group.
 
-    Those of a product are taken one by one, others all at once. Where only some of the others
-    have a tangent, and rules, these are less than zeros for the rest.
+    Operands of a product form one group each, other linear operands a single group. If only some of
+    the latter have tangents, and these have rules, the rules are cheaper than zeros for the rest.
     """
     places = [i for i in op.linear_operands(len(x)) if eqn.inputs[i].type.is_inexact]
     present = [i for i in places if i in dx]
@@ -261,13 +257,13 @@ def _applied(
     dx: Mapping[int, Value],
     masks: Masking,
 ) -> Tangents:
-    """The op itself, with `dx` in the place of some operands."""
+    """Apply the op itself, with `dx` in place of some operands."""
     operands = [dx.get(i, v) for i, v in enumerate(masks.factors(eqn, x))]
     return builder.emit(eqn.op, operands, eqn.kwargs)
 
 
 def _by_rule(eqn: Equation, op: Primitive[Any], position: int, given: Sequence[Value]) -> Tangents:
-    """What the rule for one operand makes of the result, the operands and the tangent."""
+    """Apply the JVP rule of one operand to the result, the operands and the tangent."""
     rule = op.jvp_rule(position)
     if rule is None:
         raise MissingRuleError(

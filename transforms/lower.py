@@ -1,4 +1,4 @@
-"""Rewrites operators into the primitives that they are made of."""
+"""Lowering: decompose operators into primitives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lower(
     """Rewrite operators into primitives; outputs keep their types.
 
     With `allow`, only operators of these names are rewritten; those named in `deny` never are.
-    Operators inside a decomposition, a branch or a loop are treated alike. Without both the result
+    The same holds for operators inside a decomposition, a branch or a loop. Without both the result
     has primitives only, and lowering it again changes nothing.
 
     >>> len(pg.transforms.lower(pg.trace(lambda x: pg.softmax(x), pg.spec(3)))) > 1
@@ -65,7 +65,7 @@ def lower(
 
 
 def _decomposition(eqn: Equation, expands: Callable[[Op], bool]) -> Graph:
-    """What the operator of `eqn` decomposes into, on operands of the same types."""
+    """Return the decomposition of the operator of `eqn`, for operands of the same types."""
     assert isinstance(eqn.op, Operator)
     builder = Builder(eqn.op.name, source=eqn.source or NOWHERE, expands=expands)
     operands = [Variable(builder, builder.input(v.type)) for v in eqn.inputs]
@@ -77,10 +77,10 @@ def _decomposition(eqn: Equation, expands: Callable[[Op], bool]) -> Graph:
 
 
 def operator_names(names: Collection[str] | None) -> frozenset[str] | None:
-    """`names` as a set.
+    """Return `names` as a set.
 
-    Raises `ArgumentError` for anything but a collection of strings, `MissingRuleError` for a
-    name that no op has.
+    Raises `ArgumentError` unless it is a collection of strings, `MissingRuleError` for a name that
+    no op has.
     """
     if names is None:
         return None

@@ -1,4 +1,4 @@
-"""Zeros where masks have them, recorded while a graph is differentiated."""
+"""Application of masks to tangents while a graph is differentiated."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from primgraph.transforms.dataflow.region_interface import opened
 
 @final
 class Masking:
-    """The masks of a graph, asked by equation and operand; most give back what they are given.
+    """Masks of a graph by equation and operand; without a mask, arguments are returned unchanged.
 
-    `moved` has the values of the graph that are recorded so far.
+    `moved` maps values of the graph to recorded values.
     """
 
     def __init__(self, masks: Masks, graph: Graph, moved: Mapping[Value, Value]) -> None:
@@ -29,21 +29,21 @@ class Masking:
             self.definitions.update((v, e) for e in graph.body for v in e.outputs)
 
     def tangents(self, eqn: Equation, dx: Mapping[int, Value]) -> Mapping[int, Value]:
-        """The tangents of operands, with zeros where these do not matter."""
+        """Return the operand tangents, set to zero where they do not matter."""
         guards = self.masks.tangents.get(eqn)
         return dx if guards is None else {i: self._guarded(d, guards[i]) for i, d in dx.items()}
 
     def factors(self, eqn: Equation, x: Sequence[Value]) -> Sequence[Value]:
-        """The factors of a product of matrices, with zeros where they do not matter."""
+        """Return the factors of a matrix product, set to zero where they do not matter."""
         guards = self.masks.factors.get(eqn)
         return x if guards is None else list(map(self._guarded, x, guards))
 
     def terms(
         self, eqn: Equation, found: Mapping[tuple[int, ...], Sequence[Value | None]]
     ) -> Iterable[Sequence[Value | None]]:
-        """What tangents contribute, by the operands that these are of.
+        """Return the contributions of tangents, keyed by the operands they come from.
 
-        What a single one contributes has zeros where that tangent has them by its structure.
+        The contribution of a single operand is set to zero outside the support of its tangent.
         """
         where = self.masks.results.get(eqn)
         if where is None:
@@ -54,10 +54,10 @@ class Masking:
         ]
 
     def conditions(self, eqn: Equation) -> Iterator[Equation]:
-        """What computes the conditions of the masks of `eqn` and is not recorded yet, in order.
+        """Yield the equations that compute the masks of `eqn` and are not recorded yet, in order.
 
-        Some of it may stand behind `eqn` in the graph. Each equation is to be recorded before
-        the next one is asked for.
+        Some of them may come after `eqn` in the graph. Record each equation before advancing the
+        iterator.
         """
         guards = chain(self.masks.tangents.get(eqn, ()), self.masks.factors.get(eqn, ()))
         waiting = [g.condition for g in chain.from_iterable(guards)]
@@ -76,7 +76,7 @@ class Masking:
                 yield needed
 
     def opened(self, eqn: Equation) -> tuple[Equation, Sequence[int]]:
-        """`eqn` with what is masked in its bodies, and where its operands stand there."""
+        """Return `eqn` with masks in its bodies, and the new positions of its operands."""
         opening = self.masks.openings.get(eqn)
         return (eqn, range(len(eqn.inputs))) if opening is None else opened(eqn, opening)
 

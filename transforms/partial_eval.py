@@ -1,4 +1,4 @@
-"""Takes branches and loops apart, into what is linear in some values and what is not."""
+"""Partial evaluation of branches and loops: separate results that depend on linear values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from primgraph.ir.rebuild import NOWHERE, copy, rebuild, require_primitive, writ
 
 
 def separated(graph: Graph, linear: Collection[Value]) -> Graph:
-    """The same graph, of which each equation gives only what depends on `linear`, or nothing.
+    """Rewrite `graph` so that all or no results of each equation depend on `linear`.
 
-    Other equations than those with bodies are so already: where one operand is linear, all
-    results are.
+    Only equations with bodies need this: in others, one linear operand makes all results linear.
     """
     builder, moved = rebuild(graph)
     depending, seen = set(linear), 0

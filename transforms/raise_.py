@@ -1,4 +1,4 @@
-"""Recognises, in primitives, the operators that a backend has a better form for."""
+"""Raising: recognise operators in primitives, for backends that have a better implementation."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]
 Finder: TypeAlias = Callable[[Equation, Definitions], Iterator[Instance]]
 Finders: TypeAlias = dict[Op, tuple[tuple[str, Finder, Callable[..., Variable] | None], ...]]
 
-# How far above the last equation of a pattern its reduction or product is looked for.
+# Maximum distance from the last equation of a pattern to its reduction or product.
 _REACH = 6
 
 
 @transform()
 def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = None) -> Graph:
-    """Replace what an operator decomposes into by the operator: the inverse of `lower`.
+    """Replace decompositions by their operators: the inverse of `lower`.
 
-    Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,
-    each by comparison with its own cleaned-up decomposition, so that lowering the result gives
-    the same computation; in bodies of loops and branches too. The larger pattern wins. Those named
-    in `deny` are not recognised.
+    Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu.
+    Each is matched against its own cleaned-up decomposition, so that lowering the result gives the
+    same computation. This includes bodies of loops and branches. Larger patterns take precedence.
+    Operators named in `deny` are not recognised.
 
     At level "fast" the graph is cleaned up at that level, which finds sigmoid, softplus and
     log_softmax in forms that overflow or cancel, and `log(sum(exp(x)))` and `exp(x) /
@@ -61,7 +61,7 @@ def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = Non
 def _raised(
     graph: Graph, patterns: dict[Hashable, Graph], math: str, denied: frozenset[str]
 ) -> Graph:
-    """The same, with the `patterns` that are known so far; in bodies as in the graph itself."""
+    """Raise `graph` and its bodies, with a cache of `patterns`."""
     plain = _plain(graph, math)
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
@@ -87,7 +87,7 @@ def _recognise(
     math: str,
     denied: frozenset[str],
 ) -> tuple[Operator, list[Value], dict[str, Any]] | None:
-    """The operator, operands and parameters whose decomposition ends in `eqn`."""
+    """Return the operator, operands and parameters whose decomposition ends in `eqn`."""
     finders = _LOOSE_FINDERS if math == "fast" else _FINDERS
     for name, instances, written in finders.get(eqn.op, ()):
         if name in denied:
@@ -99,7 +99,7 @@ def _recognise(
             if key not in patterns:
                 patterns[key] = _pattern(op, types, params, written, math)
             pattern = patterns[key]
-            # The mean of a single number is that number: nothing is left to be recognised.
+            # The mean of a single number is that number: its pattern is empty.
             binding = _match(pattern, eqn.output, definitions) if pattern.body else None
             if binding is not None:
                 return op, [binding[v] for v in pattern.inputs], params
@@ -113,7 +113,7 @@ def _pattern(
     written: Callable[..., Variable] | None,
     math: str,
 ) -> Graph:
-    """The operator in primitives: its own decomposition, unless it is `written` otherwise."""
+    """Return the operator in primitives: its decomposition, or the form `written`."""
     builder = Builder(op.name, source=NOWHERE)
     inputs = [builder.input(t) for t in types]
     if written is None:
@@ -125,16 +125,16 @@ def _pattern(
 
 
 def _plain(graph: Graph, math: str) -> Graph:
-    """`graph` in primitives, cleaned up, without slopes that differ from what is computed."""
+    """Return `graph` in primitives, cleaned up, with custom derivatives removed."""
     loose = math == "fast"
     computed = simplify(lower(graph), extra=OWN_SLOPES)
-    # What is left has a slope that no operator has.
+    # Remaining custom derivatives belong to no operator.
     last = loose and not any(eqn.op.own_slope for eqn in computed.body)
     return clean_up(computed, math, last=last, stable=loose)
 
 
 def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:
-    """What the values of `pattern` stand for if its output is `value`; None if it is not."""
+    """Match `pattern` with its output at `value`; return the binding, or None."""
     parts = {v: e for e in pattern.body for v in e.outputs}
 
     def extend(part: Value, whole: Value, binding: dict[Value, Value]) -> dict[Value, Value] | None:
@@ -164,11 +164,11 @@ def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value
     return extend(pattern.outputs[0], value, {})
 
 
-# Which instances of an operator could end in an equation: types of the operands, parameters.
+# Candidate instances of an operator that end in an equation: operand types, parameters.
 
 
 def _alike(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
-    """Operators of one operand, of the type of the result."""
+    """Yield operators of one operand, of the type of the result."""
     yield (eqn.output.type,), {}
 
 
@@ -178,7 +178,7 @@ def _gelu(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 
 def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
-    """Operators of one operand of the result's type, along the axes of a reduction above."""
+    """Yield operators of one operand of the result's type, along the axes of a reduction above."""
     for reduction in _above(eqn, definitions, reduce_sum):
         axes = reduction.kwargs["axes"]
         if reduction.inputs[0].type == eqn.output.type:
@@ -187,7 +187,7 @@ def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 
 def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
-    """Operators of one operand that reduce it, over the axes of a reduction above."""
+    """Yield operators that reduce one operand, over the axes of a reduction above."""
     for reduction in _above(eqn, definitions, reduce_sum):
         x, axes = reduction.inputs[0].type, reduction.kwargs["axes"]
         for keepdims in (False, True):
@@ -196,7 +196,7 @@ def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 
 def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
-    """A product with a matrix, and a bias of one axis."""
+    """Yield products with a matrix, plus a bias of one axis."""
     for product in _above(eqn, definitions, matmul):
         weight = product.inputs[1].type
         bias = TensorType(weight.shape[-1:], weight.dtype)
@@ -206,7 +206,7 @@ def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 
 def _above(eqn: Equation, definitions: Definitions, op: Op) -> Iterator[Equation]:
-    """Equations of that op within a few steps above `eqn`, the nearest first."""
+    """Yield equations of that op within a few steps above `eqn`, the nearest first."""
     level, seen = [eqn], {eqn}
     for _ in range(_REACH):
         yield from (e for e in level if e.op is op)
@@ -215,7 +215,7 @@ def _above(eqn: Equation, definitions: Definitions, op: Op) -> Iterator[Equation
         seen.update(level)
 
 
-# How operators are often written though it overflows.
+# Common ways to write operators that may overflow.
 
 
 def _naive_logsumexp(x: Variable, axis: Any, keepdims: bool) -> Variable:
@@ -226,7 +226,7 @@ def _naive_softmax(x: Variable, axis: Any) -> Variable:
     return exp(x) / sum(exp(x), axis, True)
 
 
-# By the last primitive of the decomposition; larger patterns come first.
+# Keyed by the last primitive of the decomposition; larger patterns come first.
 _FINDERS: Finders = {
     elementwise.div: (("softmax", _along_axes, None), ("mean", _reducing, None)),
     elementwise.sub: (("log_softmax", _along_axes, None),),

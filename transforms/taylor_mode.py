@@ -1,4 +1,4 @@
-"""Taylor mode: from a graph to the graph of its value and derivatives along a curve."""
+"""Taylor mode: transform a graph into its value and derivatives along a curve."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from primgraph.transforms.linearize import differentiated
 from primgraph.transforms.loops import taylor_loops  # noqa: F401
 from primgraph.transforms.masking import Masking
 
-# From this order on divisors are looked at, for reciprocals that several coefficients share.
+# Minimum order at which divisors are inspected, as several coefficients share a reciprocal.
 _RECIPROCAL = 4
-# One coefficient for each result of an equation; None is zero everywhere.
+# One coefficient per result of an equation; None for zero everywhere.
 Row: TypeAlias = Sequence[Value | None]
 
 
@@ -46,16 +46,17 @@ def taylor(
 ) -> Graph:
     """Turn `f(x) -> y` into `f_jet(x, x', x'', ...) -> (y, y', y'', ...)`, to that order.
 
-    Where x moves along a curve x(t), these are the derivatives by t at 0. `wrt` names what moves,
-    as in `linearize`. `seeds` has for each of it the orders of the derivatives that are inputs,
-    by default all up to `order`; the others are zero, and make no equation. For each float output
-    there are `order` derivatives, behind all outputs, zeros where none of `wrt` reaches it.
+    For inputs x(t) on a curve, these are the derivatives by t at 0. `wrt` names the values that
+    depend on t, as in `linearize`. `seeds` has, for each of them, the orders of the derivatives
+    that are inputs, by default all up to `order`. The others are zero, and add no equations. For
+    each float output there are `order` derivatives, behind all outputs, zeros where none of `wrt`
+    reaches it.
 
-    What is linear is applied to each coefficient, products are convolutions, and anything else
-    follows from its jvp rule: of `y' = g(x, y) x'` coefficient k of y takes those of g and x' up to
-    k - 1. Where the functions in g are among those that are there already, these are the known
-    recurrences, of k products for coefficient k. A. Griewank and A. Walther, Evaluating
-    Derivatives, 2nd edition, 2008, chapter 13.
+    Linear equations are applied to each coefficient, products become convolutions, and other
+    primitives use their JVP rule: of `y' = g(x, y) x'` coefficient k of y takes those of g and x'
+    up to k - 1. If the functions in g are computed already, these are the known recurrences, with k
+    products for coefficient k. A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition,
+    2008, chapter 13.
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no rule, `OptionError` for an order below one.
@@ -83,9 +84,9 @@ def expanded(
     given: Callable[[], Mapping[Value, Range]] = dict,
     unit: Callable[[int], int] = math.factorial,
 ) -> tuple[Graph, dict[Value, Value]]:
-    """What `taylor` gives, and what each value of `graph` is there.
+    """Return the graph of `taylor`, and the map from values of `graph` to its values.
 
-    Inputs and results of order k are `unit(k)` times coefficients.
+    Inputs and results of order k are `unit(k)` times Taylor coefficients.
     """
     if order < 1:
         raise OptionError(f"derivatives have orders from 1 on, not {order}")
@@ -108,9 +109,10 @@ def expanded(
 def _with_coefficients(
     graph: Graph, order: int, given: Mapping[int, Sequence[int]]
 ) -> tuple[Graph, dict[int, list[int]]]:
-    """`graph` with coefficients of its inputs at the places and of the orders `given`.
+    """Add Taylor coefficients to `graph`, for inputs at the positions and orders `given`.
 
-    Behind its outputs come theirs, as far as they are not zero; with it their places and orders.
+    The nonzero coefficients of its outputs follow the outputs. Return the graph, and the orders by
+    output position.
     """
     builder, moved = rebuild(graph)
     with builder:
@@ -138,9 +140,10 @@ class _Given(Protocol):
 
 @final
 class Series:
-    """The Taylor coefficients of one value, each computed when it is first asked for.
+    """Taylor coefficients of one value, computed lazily.
 
-    A `fixed` one has none but the first. Coefficients that are zero everywhere are None.
+    A `fixed` series has only the coefficient of order 0. Coefficients that are zero everywhere are
+    None.
     """
 
     __slots__ = ("_place", "_row", "fixed", "type")
@@ -157,14 +160,14 @@ class Series:
         return None if self.fixed and k else self._row(k)[self._place]
 
     def first(self) -> Value:
-        """The value itself, zeros too."""
+        """Return the value itself, zeros if it is None."""
         found = self[0]
         return filled(0, self.type) if found is None else found
 
 
 @final
 class _Rows:
-    """What a function of the order gives, asked once for each order from 0 on."""
+    """Memoised rows of coefficients by order, computed in order from 0."""
 
     __slots__ = ("_find", "_found")
 
@@ -180,7 +183,7 @@ class _Rows:
 
 @final
 class _Node:
-    """An equation between series, and the derivatives of its results once these are asked for."""
+    """An equation between series, with the derivatives of its results once they are needed."""
 
     __slots__ = (*("limit", "op", "operands", "order", "params", "results", "slopes", "whole"),)
 
@@ -193,22 +196,22 @@ class _Node:
         self.limit = limit
         self.results: tuple[Series, ...] = ()
         self.slopes: Sequence[Series | None] | None = None
-        # Of what is expanded as a whole: to which order, and the coefficients by results.
+        # For ops that are expanded as a whole: the order so far, and coefficients by result.
         self.order = 0
         self.whole: Mapping[int, Mapping[int, Value]] = {}
 
     @property
     def active(self) -> list[int]:
-        """The places of operands that are no constants, and have derivatives."""
+        """Return the positions of inexact operands that are not constant."""
         return [i for i, x in enumerate(self.operands) if x.type.is_inexact and not x.fixed]
 
 
 @final
 class Jets:
-    """The series of the values of a graph, in a builder, and those of what their rules need.
+    """Series of the values of a graph, recorded in a builder.
 
-    The same equation between the same series is there once: of sine and cosine each is in the
-    slope of the other.
+    Equal equations between the same series are shared: sine and cosine each occur in the derivative
+    of the other.
     """
 
     def __init__(self, builder: Builder, order: int) -> None:
@@ -220,12 +223,12 @@ class Jets:
         self._nodes: dict[Any, _Node] = {}
         self._made_by: dict[Series, _Node] = {}
         self._rates: dict[Series, Series] = {}
-        # Whether the reciprocals of what is divided by are finite.
+        # Whether the reciprocals of divisors are finite.
         self._divisors: dict[Value, bool] = {}
         self._templates: dict[Any, tuple[Graph, list[bool]]] = {}
         self._traced: dict[Any, Graph] = {}
 
-    # The graph that is followed.
+    # Propagation through the graph.
 
     def follow(
         self,
@@ -257,7 +260,7 @@ class Jets:
                 moved[eqn.output] = held.inputs[0]
 
     def derivatives(self, value: Value, unit: Callable[[int], int]) -> list[Value]:
-        """Those of a value of the graph, of all orders; zeros where there is none."""
+        """Return the derivatives of a value of the graph, of all orders, with zeros."""
         known = self.coefficients(value)
         return [
             scaled(known[k], unit(k)) if k in known else filled(0, value.type)
@@ -265,7 +268,7 @@ class Jets:
         ]
 
     def coefficients(self, value: Value) -> dict[int, Value]:
-        """Those of a value of the graph that are not zero, by their order."""
+        """Return the nonzero coefficients of a value of the graph, by order."""
         series = self._series.get(value)
         if series is None:
             return {}
@@ -278,7 +281,7 @@ class Jets:
         yield
 
     def _seeded(self, value: Value, seeds: Mapping[int, Value], own: Series | None) -> Series:
-        """The series of a value that is moved, besides by what it depends on as its `own`."""
+        """Return the series of a seeded value; `own` is the series it has as a result."""
 
         def find(k: int) -> Row:
             if k == 0:
@@ -288,7 +291,7 @@ class Jets:
         return Series(value.type, _Rows(find))
 
     def _push(self, eqn: Equation, moved: Mapping[Value, Value], masks: Masking) -> None:
-        """Note the series of the results of `eqn`, and compute their coefficients."""
+        """Record the series of the results of `eqn`, and compute their coefficients."""
         op = require_primitive(eqn)
         if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
             return
@@ -316,7 +319,7 @@ class Jets:
                 self._series[value] = series
 
     def _masked(self, eqn: Equation, operands: list[Series], masks: Masking) -> list[Series]:
-        """The operands, with zeros where they do not matter."""
+        """Return the operands, masked where they do not matter."""
         guarded, factors = masks.masks.tangents.get(eqn), masks.masks.factors.get(eqn)
         if guarded is None and factors is None:
             return operands
@@ -342,8 +345,7 @@ class Jets:
         results: Sequence[Series],
         masks: Masking,
     ) -> Sequence[Series]:
-        """The results as series of `values`, with zeros where what the only moving operand
-        contributes has them."""
+        """Return the results as series of `values`, masked by the support of the active operand."""
         active = [i for i, x in enumerate(operands) if x.type.is_inexact and not x.fixed]
         alone = eqn in masks.masks.results and len(active) == 1
 
@@ -360,10 +362,10 @@ class Jets:
 
         return [series_of(v, z) for v, z in zip(values, results, strict=True)]
 
-    # Series, and what rules make of them.
+    # Series operations that rules use.
 
     def constant(self, value: Value) -> Series:
-        """The series of a value that does not move."""
+        """Return the series of a constant."""
         found = self._constants.get(value)
         if found is None:
             found = Series(value.type, lambda k, /: (value,), fixed=True)
@@ -371,7 +373,7 @@ class Jets:
         return found
 
     def apply(self, op: Primitive[Any], *operands: Series, **params: Any) -> Series:
-        """The series of a primitive with one result."""
+        """Return the series of a primitive with one result."""
         frozen = self.builder._frozen(params) if params else ()
         return self.apply_all(op, operands, frozen, self.order)[0]
 
@@ -383,9 +385,9 @@ class Jets:
         limit: int,
         values: tuple[Value, ...] = (),
     ) -> Sequence[Series]:
-        """The series of all results of a primitive, to be asked for orders up to `limit`.
+        """Return the series of all results of a primitive, for orders up to `limit`.
 
-        They begin with `values`, if these are given.
+        `values`, if given, are the coefficients of order 0.
         """
         if op is neg and not values and (made := self._made_by.get(operands[0])) and made.op is neg:
             return (made.operands[0],)
@@ -406,7 +408,7 @@ class Jets:
     def through(
         self, function: Callable[..., Value], *operands: Series, **options: Hashable
     ) -> Series:
-        """The series of what `function` makes of values, by primitives."""
+        """Return the series of `function`, which is traced into primitives."""
         key = (function, tuple([x.type for x in operands]), *options.items())
         if key not in self._traced:
             builder = Builder(function.__name__, source=self.builder.source or NOWHERE)
@@ -419,7 +421,7 @@ class Jets:
     def _followed(
         self, graph: Graph, operands: Sequence[Series], limit: int
     ) -> dict[Value, Series]:
-        """The series of all values of a graph of primitives, which is not recorded as such."""
+        """Return the series of all values of a graph of primitives, without recording the graph."""
         known = dict(zip(graph.inputs, operands, strict=True))
         for eqn in graph.body:
             given = [known[v] for v in eqn.inputs]
@@ -428,7 +430,7 @@ class Jets:
         return known
 
     def rate(self, x: Series) -> Series:
-        """The series of the derivative of `x`: the slope that it follows from, if there is one."""
+        """Return the series of the derivative of `x`, shared with its defining rule if any."""
         found = self._rates.get(x)
         node = self._made_by.get(x)
         if (
@@ -448,12 +450,12 @@ class Jets:
         return found
 
     def integral(self, slope: Series | None, k: int) -> Value | None:
-        """Coefficient `k`, at least 1, of what has the derivative `slope`."""
+        """Return coefficient `k >= 1` of the integral of `slope`."""
         term = None if slope is None else slope[k - 1]
         return term if term is None or k == 1 else term / float(k)
 
     def total(self, terms: Iterable[Value | None]) -> Value | None:
-        """The sum of those that are not zero."""
+        """Return the sum of the terms that are not zero, or None."""
         present = [v for v in terms if v is not None]
         return reduce(add, present) if present else None
 
@@ -465,9 +467,9 @@ class Jets:
     def convolution(
         self, op: Primitive[Any], x: Series, y: Series, k: int, count: int, start: int = 0
     ) -> Value | None:
-        """The sum of `op(x[i], y[k - i])` for `count` values of i from `start` on.
+        """Return the sum of `op(x[i], y[k - i])` for `count` values of i from `start` on.
 
-        Matrices are multiplied side by side: one product has the sum of many.
+        Matrix products are joined: one product of concatenated matrices computes the sum.
         """
         pairs = []
         for i in range(start, start + count):
@@ -481,8 +483,7 @@ class Jets:
         return self.total(self.builder.emit(op, pair, {})[0] for pair in pairs)
 
     def square(self, op: Primitive[Any], x: Series, k: int, start: int = 0) -> Value | None:
-        """Coefficient `k` of a commutative product of `x` with itself, of coefficients of both from
-        `start` on."""
+        """Return coefficient `k` of the square of `x`, from coefficients of order `start` on."""
         if k < 2 * start:
             return None
         half = self.convolution(op, x, x, k, (k + 1) // 2 - start, start)
@@ -490,10 +491,10 @@ class Jets:
         return self.total([None if half is None else half * 2.0, middle])
 
     def quotient(self, rest: Value, by: Value) -> Value:
-        """`rest / by`, where `by` is the same for the coefficients of all orders.
+        """Return `rest / by`, where `by` is common to the coefficients of all orders.
 
-        A product by the reciprocal takes a third of the time, and is right where no divisor is
-        so small that its reciprocal is infinite.
+        Multiplying by the reciprocal takes a third of the time. It is used if no divisor is so
+        small that its reciprocal is infinite.
         """
         if self.order < _RECIPROCAL or by.type.is_complex:
             return div(rest, by)
@@ -503,7 +504,7 @@ class Jets:
         return mul(rest, div(filled(1, by.type), by)) if safe else div(rest, by)
 
     def is_line(self, x: Series, k: int) -> bool:
-        """Whether `x` has no coefficients from the second to number `k`."""
+        """Return whether coefficients 2 to `k` of `x` are zero."""
         return all(x[i] is None for i in range(2, k + 1))
 
     # Coefficients of equations.
@@ -534,7 +535,7 @@ class Jets:
         return [self.integral(slope, k) for slope in node.slopes]
 
     def _whole_row(self, node: _Node, k: int) -> Row:
-        """Coefficient `k` of what has graphs in its parameters, with all to the limit at once."""
+        """Return coefficient `k` of an op with bodies; compute all orders to the limit at once."""
         order = max(node.limit, k)
         if node.order < order:
             moving = {}
@@ -555,7 +556,7 @@ class Jets:
         return [node.whole.get(j, {}).get(k) for j in range(len(node.results))]
 
     def _linear_row(self, node: _Node, places: Sequence[int], k: int) -> Row:
-        """The primitive itself, of coefficients `k`, those that are zero everywhere left out."""
+        """Apply the primitive to the coefficients `k`; apply its rules if some are zero."""
         operands = node.operands
         given = {i: operands[i][k] for i in places if operands[i].type.is_inexact}
         present = [i for i, v in given.items() if v is not None]
@@ -581,7 +582,7 @@ class Jets:
         return self.builder.emit(node.op, operands, dict(node.params))
 
     def _slopes(self, node: _Node, linear: Sequence[int]) -> list[Series | None]:
-        """The derivatives of the results, by the rules for tangents."""
+        """Return the derivatives of the results, by the JVP rules."""
         op, active = node.op, node.active
         if op.pushforward_rule is not None:
             groups = [tuple(active)]
@@ -606,8 +607,10 @@ class Jets:
     def _template(
         self, node: _Node, places: tuple[int, ...], linear: bool
     ) -> tuple[Graph, list[bool]]:
-        """The tangents of the results, from results, operands and tangents of those at `places`,
-        and which there are."""
+        """Return a graph of the tangents of the results, and which results have one.
+
+        Its inputs are results, operands, and tangents of the operands at `places`.
+        """
         op, types = node.op, tuple([x.type for x in node.operands])
         key = (op.name, types, bits(node.params) if node.params else (), places)
         if key in self._templates:

@@ -1,4 +1,4 @@
-"""Reverse mode: from a linear graph to its transpose."""
+"""Reverse mode: transpose a linear graph."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     """Turn `F(x, dx) -> dy`, linear in `dx`, into `F_t(x, ct_dy) -> ct_dx`.
 
     `wrt` holds the positions of the inputs `dx`. Equations that do not depend on them are copied
-    in order; the others are visited in reverse, and cotangents that meet at one value are added.
+    in order; the others are visited in reverse, and cotangents of one value are added.
     For all u and v: `<u, F(x, v)> == <F_t(x, u), v>`.
 
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
@@ -47,19 +47,20 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     if graph.has_bodies:
-        # An operand that no result needs would have a cotangent of zeros, and not none.
+        # An unused operand would get a cotangent of zeros instead of none.
         graph = pruned(separated(graph, dx), deep=True)
     return transpose_separated(graph, wrt)
 
 
 def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
-    """`transpose`, for a graph that `separated` has taken apart, or a body in such a graph.
+    """Transpose a graph that `separated` has split, or a body in such a graph.
 
-    Its bodies are separated at every depth, so that doing it again at each takes quadratic time.
+    Its bodies are separated at every depth; separating again at each level would take quadratic
+    time.
     """
     dx = [graph.inputs[i] for i in wrt]
     if graph.has_bodies:
-        # What is carried to no end has a tangent, and would have a cotangent of zeros.
+        # A carry that no output needs has a tangent, and would get a cotangent of zeros.
         graph = pruned(graph)
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
@@ -84,7 +85,7 @@ def transpose_separated(graph: Graph, wrt: Sequence[int]) -> Graph:
 def _linear_equations(
     builder: Builder, graph: Graph, linear: set[Value], moved: dict[Value, Value]
 ) -> list[Equation]:
-    """Copy what does not depend on `linear`; return what does, and add its results to it."""
+    """Copy equations that do not depend on `linear`; return the others, and extend `linear`."""
     others, equations = [], []
     for eqn in graph.body:
         if linear.isdisjoint(eqn.inputs):
@@ -118,7 +119,7 @@ def _pull_back(
     moved: dict[Value, Value],
     cts: dict[Value, Value],
 ) -> None:
-    """Add what the cotangents of the outputs of `eqn` contribute to those of its inputs."""
+    """Add the contributions of the output cotangents of `eqn` to its input cotangents."""
     present = [cts.pop(v, None) for v in eqn.outputs]
     if all(ct is None for ct in present):
         return
@@ -127,7 +128,7 @@ def _pull_back(
         _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
     ]
     _check_linear(builder, eqn, op, operands)
-    # Of a stack that grows nobody knows how many zeros there would be: rules leave it out.
+    # The row count of a growing stack is unknown, so zeros cannot be made: rules skip None.
     filled = [
         zeros_like(v) if ct is None and not is_open(v.shape) else ct
         for v, ct in zip(eqn.outputs, present, strict=True)
@@ -150,10 +151,10 @@ def _placeholder(type: TensorType) -> Linear:
 def _check_linear(
     builder: Builder, eqn: Equation, op: Primitive[Any], operands: Sequence[Any]
 ) -> None:
-    """Refuse an equation that is not linear in its linear operands taken together."""
+    """Raise unless an equation is jointly linear in its linear operands."""
     places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
     if op.separate_rule is not None:
-        # It is looked for where its body is transposed.
+        # Checked when the body is transposed.
         return
     if op.linear == "each" and len(places) == 1:
         return

@@ -1,4 +1,4 @@
-"""Splits a linearized graph into its primal part and its linear part."""
+"""Partial evaluation: split a linearized graph into its primal and its linear part."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the back end and the tools know of primitives, a card for each; files as in primitives."""
+"""Cards: the properties of primitives for the back end and tools; files as in `primitives`."""

@@ -1,4 +1,4 @@
-"""Cards of operators on the bits of integers and floats."""
+"""Cards of bitwise operators of integers and floats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from primgraph.primitives import bits as p
 
 
 def _bits(name: str, infix: str = "", rank: int = ATOM) -> Card:
-    """The card of a ufunc that scalar mode does not know."""
+    """Return the card of a ufunc that scalar mode does not support."""
     return ufunc(
         name, infix, rank, time=MOVED, scalar=None, complex_step=ANALYTIC, marks=Marks.EACH
     )

@@ -1,4 +1,4 @@
-"""The card of a primitive: all that the back end and the tools know of it, in one place."""
+"""The card of a primitive: all its properties for the back end and tools."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from primgraph.codegen.plan.cost_model import Time
 
 @final
 class Marks(Enum):
-    """Where NaNs and infinities of operands are in the result, as `debug="nan"` follows them."""
+    """How NaNs and infinities of operands propagate to the result, for `debug="nan"`."""
 
-    # At the same places.
+    # To the same elements.
     EACH = "each"
-    # Where the condition is bad, or what it chooses.
+    # From the condition, and from the selected operand.
     CHOSEN = "chosen"
-    # Where the elements are moved to; what stands at a bad index is anybody's guess.
+    # To where elements are moved; elements at a bad index are undefined.
     MOVED = "moved"
-    # At each element that comes from a bad one over some axes.
+    # To each result element that is reduced from a bad one.
     REDUCED = "reduced"
-    # Nowhere: they have only been compared with something.
+    # Nowhere: operands are only compared.
     ENDED = "ended"
-    # Anywhere: the search ends here.
+    # Unknown: the search stops here.
     UNKNOWN = "unknown"
 
 
@@ -36,25 +36,22 @@ class Marks(Enum):
 class Card:
     """Description of a primitive for the back end and the tools. No part has a default.
 
-    Its text: `read` gives the expression of the result, `write` the statements that fill `out`,
-    for which it may have asked for more places by `needs`. With an `amend` there is an in-place
-    statement behind the expression, written for the name of the result. `inline` ones may become
-    a part of a longer expression. `repeated` gives the expression where several elements of the
-    last operand may be one number in memory, for a function that NumPy computes in another way
-    then. A result that is handed out comes to a `zeroed` one full of zeros.
-    `helper` is the function of the support file that `repeated`, or else `read`, calls.
+    Code: `read` returns the expression of the result, `write` the statements that fill `out`.
+    `needs` requests further places for `write`. With `amend`, an in-place statement on the result's
+    name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
+    the expression if the elements of the last operand may share memory, for functions that NumPy
+    then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
+    the support function that `repeated`, or else `read`, calls.
 
-    What planning asks: `broadcasts` tells operands that may have a smaller shape than declared,
-    because NumPy's broadcasting repeats them; `in_place` those whose buffer `out` may be. A
-    `ufunc` returns a fresh array by itself where `out` is left away; one that is `spaced` is right
-    with gaps between the elements of `out`, too, as NumPy's have to be, and are but for faults
-    of theirs. A `fallible` one may raise an error when it runs. `blocking` says how it runs in
-    blocks, if it does; `nanoseconds` how long it takes; `blas` whether that library may do it.
+    Planning: `broadcasts` has operands that may be smaller than declared, as NumPy broadcasts them.
+    `in_place` has operands whose buffer `out` may take over. A `ufunc` allocates its result if
+    `out` is omitted; if `spaced`, `out` may be strided, which NumPy supports except for bugs.
+    `fallible`: it may raise at run time. `blocking` describes how it runs in blocks, if it does;
+    `nanoseconds` is its cost; `blas` tells that BLAS may run it.
 
-    What tools ask: `scalar` has the expressions of its elements, where Python's own floats are
-    faster than arrays; `complex_step` what it makes of complex numbers; `marks` where it leaves
-    NaNs and infinities; `advice` says what to do against those that it makes, if there is
-    something to say.
+    Tools: `scalar` has expressions of its elements, for which Python floats are faster than arrays.
+    `complex_step` is its behaviour on complex numbers, `marks` how it propagates NaNs and
+    infinities, and `advice` how to avoid those that it creates, if anything.
     """
 
     read: Read
@@ -80,12 +77,12 @@ class Card:
 
     @property
     def fresh(self) -> str:
-        """The function of NumPy that makes the array of a result that is handed out."""
+        """Return the NumPy function that allocates a result array."""
         return "zeros" if self.zeroed else "empty"
 
     @property
     def itself(self) -> bool:
-        """Whether NumPy makes an array of the result where none is given."""
+        """Return whether NumPy allocates the result if no array is given."""
         return bool(self.ufunc)
 
 
@@ -100,11 +97,10 @@ def plain(
     complex_step: ComplexStep | None,
     marks: Marks,
 ) -> Card:
-    """The card of what NumPy alone makes, without a fault, into an array apart from its operands.
+    """Return a card without special properties: NumPy computes the result, and does not raise.
 
-    These have the shapes that are declared, and are in memory as they are: nothing is in place,
-    nothing repeated by broadcasting, nothing part of a longer expression. Of what is more than
-    that, `dataclasses.replace` says how.
+    Operands have their declared shapes and do not alias the result. Nothing is in place, broadcast,
+    or part of a longer expression. Use `dataclasses.replace` to add properties.
     """
     return Card(
         read=read,

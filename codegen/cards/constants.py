@@ -1,4 +1,4 @@
-"""Cards of constants, counters and random numbers."""
+"""Cards of constants, ranges and random numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from primgraph.primitives import constants as c
 
 
 def literal(value: Any, dtype: DType) -> Text:
-    """A Python scalar, or a size, which takes the dtype of the array it meets."""
+    """Return a Python scalar or a size, which takes the dtype of the array it is combined with."""
     if type(value) is Dim:
         return extent(value)
     text = scalar_text(value, dtype).replace("e+", "e")
@@ -49,7 +49,7 @@ def _read_extent(args: Sequence[Text], step: Step) -> Text:
 
 
 def _read_iota(args: Sequence[Text], step: Step) -> Text:
-    """A count along one axis; NumPy's broadcasting repeats it along the others."""
+    """Return a range along one axis; NumPy broadcasts it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
     text = f"np.arange({extent(size).code})"
@@ -74,7 +74,7 @@ def _scalar_constant(step: Step, operands: Sequence[Elements], in_order: bool) -
 
 
 def _literal(read: Read, scalar: Scalar | None) -> Card:
-    """The card of what has no operands, and is there before a kernel runs."""
+    """Return the card of a primitive without operands, evaluated before a kernel runs."""
     return plain(
         read=read,
         write=_no_write,
@@ -104,7 +104,7 @@ def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
 
 
 def random_card(helper: str, read: Read) -> Card:
-    """The card of a helper that returns a fresh array, which is then copied into `out`."""
+    """Return the card of a helper whose new array is copied into `out`."""
 
     def write(to: Target) -> list[str]:
         text = read([Text(a) for a in to.args], to.step).code

@@ -57,21 +57,21 @@ from primgraph.primitives import elementwise as e
 
 
 def _function(name: str, time: Time, scalar: Scalar | None, step: ComplexStep) -> Card:
-    """The card of a function that NumPy has by that name."""
+    """Return the card of a NumPy function of that name."""
     return ufunc(name, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH)
 
 
 def _operator(
     name: str, infix: str, rank: int, time: Time, scalar: Scalar | None, step: ComplexStep
 ) -> Card:
-    """The card of a ufunc that Python has an operator for."""
+    """Return the card of a ufunc with a Python operator."""
     return ufunc(
         name, infix, rank, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH
     )  # fmt: skip
 
 
 def _helper(name: str, time: Time, scalar: Scalar | None, step: ComplexStep) -> Card:
-    """The card of a function of the support file, which reads before it writes."""
+    """Return the card of a support function that reads all operands before it writes."""
     return replace(
         _function(name, time, scalar, step),
         read=lambda args, step: Text(f"{name}({args[0].code})"),
@@ -85,12 +85,12 @@ def _helper(name: str, time: Time, scalar: Scalar | None, step: ComplexStep) -> 
 
 # Powers.
 
-# Exponents for which NumPy has something else than powers, if they are not elements of an array.
+# Exponents for which NumPy does not call `pow`, if they are not elements of an array.
 SHORT_CUTS = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 def _exponents(site: Site) -> Sequence[Place]:
-    """For exponents that may be one number in memory: both as arrays with axes, or a copy."""
+    """Return places for exponents that may share memory: arrays with an axis, or a copy."""
     type, number = site.step.results[0], number_of(site.operands[1])
     if not type.is_float or (number is not None and number not in SHORT_CUTS):
         return []
@@ -101,7 +101,7 @@ def _exponents(site: Site) -> Sequence[Place]:
 
 
 def _write_power_of_each(to: Target) -> list[str]:
-    """Powers with each exponent in an array with axes: NumPy takes roots for a single 0.5."""
+    """Write powers with an array of exponents: NumPy takes the square root for a scalar 0.5."""
     (x, y), out, power = to.args, to.out, to.np("power")
     match to.parts:
         case [exponents]:
@@ -122,7 +122,7 @@ def _read_power(args: Sequence[Text], step: Step) -> Text:
 
 
 def _exponent(site: Site) -> Sequence[Place]:
-    """The exponent as an array, or 1, where one of them is written."""
+    """Return the exponent as an array, or 1, if the statements need one."""
     n, dtype = site.step.params["n"], site.step.results[0].dtype
     if n == 0:
         return [site.number(dtype.type(1).item(), dtype)]
@@ -132,7 +132,7 @@ def _exponent(site: Site) -> Sequence[Place]:
 
 
 def _write_power(to: Target) -> list[str]:
-    """The powers that NumPy's operator has a faster function for use the same ones here."""
+    """Write a power with the faster function that NumPy's operator uses, if there is one."""
     n, (x, out), dtype = to.step.params["n"], (to.args[0], to.out), to.step.results[0].dtype
     if n == 2:
         return [f"{to.np('square')}({x}, {out})"]
@@ -152,7 +152,7 @@ def _scalar_power_of_each(args: Sequence[str], step: Step) -> str | None:
 
 
 def _scalar_power(args: Sequence[str], step: Step) -> str | None:
-    """Small powers as NumPy computes them; others by the C library."""
+    """Return small powers as NumPy computes them; others by the C library."""
     n, x = step.params["n"], args[0]
     if step.results[0].dtype != FLOAT64:
         return None
@@ -167,7 +167,7 @@ def _repeated_product(x: Any, *, n: int) -> Any:
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """`x / y`, whose real part is rounded as that of real numbers is."""
+    """Return `x / y` with a real part that is rounded like real division."""
     quotient = np.asarray(np.real(x) / np.real(y), complex)
     quotient.imag = (np.imag(x) - quotient.real * np.imag(y)) / np.real(y)
     return quotient
@@ -189,7 +189,7 @@ def _complex_erf(function: Callable[[float], float], sign: float) -> Function:
     return rule
 
 
-# Other functions of complex numbers, and where they are smooth.
+# Other functions of complex numbers, and their smoothness.
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Any:
@@ -203,14 +203,14 @@ def _complex_arctan2(x: Any, y: Any) -> Any:
 
 
 def _is_off_cut(inputs: Arrays, params: dict[str, Any]) -> bool:
-    """Whether points are far from the origin, and from where the angle jumps."""
+    """Return whether points are far from the origin and from the branch cut."""
     x, y = (np.real(v) for v in inputs)
     cut = (np.abs(x) < MARGIN) & (y < 0)
     return not np.any((x * x + y * y < 0.01) | cut)
 
 
 def _is_off_jumps(inputs: Arrays, params: dict[str, Any]) -> bool:
-    """Whether quotients are far from whole numbers, and divisors from zero."""
+    """Return whether quotients are far from integers, and divisors from zero."""
     if np.any(np.abs(inputs[1]) < MARGIN):
         return False
     return _jumps_of_quotient(inputs, params)
@@ -224,7 +224,7 @@ def _step(function: Function, smooth: Any) -> ComplexStep:
 
 
 def _constant(function: Function, smooth: Any) -> ComplexStep:
-    """What is constant between jumps."""
+    """Return the complex step of a piecewise constant function."""
     return ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
 
 
@@ -256,8 +256,8 @@ _truncated = kinked(to_whole_number)
 CARDS: dict[Op, Card] = {
     e.add: _operator("add", "+", ADD, MOVED, of_floats("{} + {}"), ANALYTIC),
     e.sub: _operator("subtract", "-", ADD, MOVED, of_floats("{} - {}"), ANALYTIC),
-    # NumPy 2.4 reads 4-byte numbers that are 4 apart, and 8-byte numbers that are 8 apart, as
-    # neighbours, where it writes with gaps.
+    # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
+    # apart, as if contiguous.
     e.neg: replace(
         _operator("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC), spaced=False
     ),
@@ -271,7 +271,7 @@ CARDS: dict[Op, Card] = {
                   PARTIAL._replace(smooth=_is_positive)),
         write=_write_power_of_each,
         needs=_exponents,
-        # In place NumPy takes an exponent in an array of one element for a single number.
+        # In place, NumPy treats an exponent array of one element as a scalar.
         in_place=(),
         repeated=lambda args, step: Text(f"power_of_each({args[0].code}, {args[1].code})"),
         helper="power_of_each",

@@ -1,4 +1,4 @@
-"""Cards of Fourier transforms, which NumPy computes into arrays that are given."""
+"""Cards of Fourier transforms, which NumPy computes into given arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
 from primgraph.primitives import fourier as p
 
-# Nanoseconds for a complex number and each doubling of the length.
+# Nanoseconds per complex number and doubling of the length.
 _EACH = 0.8
 
 

@@ -1,4 +1,4 @@
-"""Cards of reading and adding at computed positions."""
+"""Cards of gather, scatter-add, and placement at constant strides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _read_gather(args: Sequence[Text], step: Step) -> Text:
 
 def _write_gather(to: Target) -> list[str]:
     axis = to.step.params["axis"]
-    # `take` has no cast from the widest unsigned integers to positions.
+    # `take` cannot cast the widest unsigned integers to indices.
     if len(to.args) == 2 and to.step.operands[1].dtype != np.dtype(np.uint64):
         return [f"{to.args[0]}.take({to.args[1]}, {axis}, {to.out})"]
     read = f"{to.args[0]}[{_subscripts(to.args[1:], axis)}]"
@@ -63,7 +63,7 @@ def _write_scatter(to: Target) -> list[str]:
 
 
 def _rows_of_indices(step: Step, axes: Axes) -> Role | None:
-    """Rows of indices give rows of the result."""
+    """Return the role: rows of indices give rows of the result."""
     axis = common(axes[1:])
     if axes[0] is not None or axis is None:
         return None
@@ -78,7 +78,7 @@ def _read_placed(args: Sequence[Text], step: Step) -> Text:
 
 
 def _write_placed(to: Target) -> list[str]:
-    """Each operand into a view of its places, of zeros that are there already if they are new."""
+    """Write each operand into a strided view of the result, which is zero elsewhere."""
     out, types = to.out, to.step.operands
     shape, starts, strides = (to.step.params[k] for k in ("shape", "starts", "strides"))
     lead = types[0].ndim - len(strides[0])
@@ -99,12 +99,12 @@ def _write_placed(to: Target) -> list[str]:
             by = tuple_text([str(n * type.dtype.itemsize) for n in (*ahead, *steps)])
             where = f"{out}.reshape({out}.size)[{start}:]"
             parts.append(f"{seen}({where}, {shape_text(type.shape)}, {by})[...] = {x}")
-    # One line, as the name for all elements in a row is known in that only.
+    # One line, as the name `flat` is known in this line only.
     return [*lines, "; ".join(parts)]
 
 
 def _scalar_placed(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
-    """The elements at their places, and zeros elsewhere, where there are no axes of samples."""
+    """Return the placed elements, and zeros elsewhere; None with batch axes."""
     if step.operands[0].ndim > len(step.params["strides"][0]):
         return None
     zero = "0.0" if step.results[0].dtype == FLOAT64 else "False"
@@ -133,7 +133,7 @@ CARDS: dict[Op, Card] = {
     p.scatter_add: replace(
         moved(read_copy, _write_scatter, None, None),
         amend=_amend_scatter,
-        # NumPy's `add.at` reads past the end of an operand that it would have to repeat.
+        # NumPy's `add.at` reads past the end of an operand that it would have to broadcast.
         broadcasts=(0,),
         in_place=(0,),
         fallible=True,

@@ -1,4 +1,4 @@
-"""Cards of comparisons, logic, and the choice between two arrays."""
+"""Cards of comparisons, logic and `select`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from primgraph.primitives import logic as p
 
 
 def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Card:
-    """The card of a comparison by NumPy's `function`."""
+    """Return the card of a comparison by NumPy's `function`."""
     made = ufunc(
         function.__name__,
         infix,
@@ -46,7 +46,7 @@ def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Car
     )
 
     def read(args: Sequence[Text], step: Step) -> Text:
-        # An infix beside a truth value is what linters warn of.
+        # Linters warn of comparison operators next to True or False.
         if any(a.code in ("True", "False") for a in args):
             return Text(f"np.{function.__name__}({', '.join(a.code for a in args)})")
         return made.read(args, step)
@@ -55,7 +55,7 @@ def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Car
 
 
 def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:
-    """The card of a function of booleans."""
+    """Return the card of a function of booleans."""
     return ufunc(
         function.__name__,
         infix,
@@ -67,9 +67,9 @@ def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -
     )
 
 
-# Integers of as many bytes as an element.
+# Integer dtypes by element size.
 _BITS = {2: "int16", 4: "int32", 8: "int64"}
-# Elements from which on a choice that a processor cannot foresee takes longer than more calls.
+# Minimum number of elements at which branch mispredictions cost more than extra calls.
 _MANY = 4096
 
 
@@ -85,8 +85,10 @@ def _write_select(to: Target) -> list[str]:
 
 
 def _by_bits(step: Step) -> bool:
-    """Whether masks choose the bits of elements: slower than where all are of one side, but not
-    by as much as it is faster where sides change as they like."""
+    """Return whether to select by bit masks.
+
+    This is slower if all elements are from one side, but much faster if sides alternate randomly.
+    """
     type = step.results[0]
     return type.dtype.itemsize in _BITS and type.size >= _MANY
 
@@ -96,7 +98,7 @@ def _has_no_bits(number: Any) -> bool:
 
 
 def _chosen_bits(to: Target) -> list[str]:
-    """The bits of `x` where the condition is true, those of `y` elsewhere."""
+    """Write the bits of `x` where the condition is true, and those of `y` elsewhere."""
     kind, condition = to.np(_BITS[to.step.results[0].dtype.itemsize]), to.args[0]
     truth = f"{condition}.view({to.np('int8')})"
     x, y, out = (f"{place}.view({kind})" for place in (*to.args[1:], to.out))
@@ -115,7 +117,7 @@ def _chosen_bits(to: Target) -> list[str]:
 
 
 def _spare(site: Site) -> list[Place]:
-    """Another buffer, where what is needed to the end is written over."""
+    """Return a scratch buffer if `out` overwrites an operand that is needed until the end."""
     if site.taken != 2 or not _by_bits(site.step):
         return []
     return [] if any(_has_no_bits(number_of(p)) for p in site.operands[1:]) else [site.scratch()]

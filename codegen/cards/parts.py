@@ -1,4 +1,4 @@
-"""Cards of complex numbers: their parts, and what is put together of them."""
+"""Cards of complex numbers: their parts, and construction from parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from primgraph.primitives import parts as p
 
 
 def _part(name: str) -> Card:
-    """The card of a part, of which NumPy gives a view: the result is an array of its own."""
+    """Return the card of a part, of which NumPy returns a view: the result is copied."""
 
     def write(to: Target) -> list[str]:
         return [f"{to.out}[...] = {to.np(name)}({to.args[0]})"]

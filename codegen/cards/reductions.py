@@ -45,7 +45,7 @@ from primgraph.primitives.reductions import safe_squares
 
 
 def _axes_text(step: Step) -> str:
-    """The arguments of a call that say over which axes, and whether they stay as axes of one."""
+    """Return the axis and keepdims arguments of a reduction."""
     axes, ndim = step.params["axes"], step.operands[0].ndim
     kept = ", keepdims=True" if axes and step.results[0].ndim == ndim else ""
     if axes and axes == tuple(range(ndim)):
@@ -61,7 +61,7 @@ def _reduction(
     scalar: Scalar,
     complex_step: ComplexStep,
 ) -> Card:
-    """The card of `np.<name>`, which is a reduction by `ufunc`."""
+    """Return the card of `np.<name>`, which is a reduction by `ufunc`."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
         dtype = step.results[0].dtype
@@ -101,7 +101,7 @@ def _summed(site: Site) -> Sequence[Place]:
 
 
 def _product_with_ones(to: Target) -> str:
-    """A sum over the last axes, or over the first, which BLAS does faster."""
+    """Return a sum over the first or the last axes as a product with ones, as BLAS is faster."""
     (ones, out, x), axes, ndim = to.parts, to.step.params["axes"], to.step.operands[0].ndim
     last = tuple(axes) == tuple(range(ndim - len(axes), ndim))
     factors = f"{x}, {ones}" if last else f"{ones}, {x}"
@@ -120,7 +120,7 @@ def _divisor(site: Site) -> Sequence[Place]:
 
 
 def _write_root(to: Target) -> list[str]:
-    """NumPy's root, and a helper for sums that have lost something to over- or underflow."""
+    """Write NumPy's square root, and a call of a helper for sums that over- or underflowed."""
     (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
     low, high = safe_squares(type.dtype)
     lines, root = [], squares
@@ -138,7 +138,7 @@ def _write_root(to: Target) -> list[str]:
 
 
 def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
-    """The card of the index of the first extremum along an axis."""
+    """Return the card of the index of the first extremum along an axis."""
     return plain(
         read=lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
         write=lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
@@ -152,7 +152,7 @@ def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
 
 
 def _widens(dtype: DType) -> bool:
-    """Whether NumPy's sums and products of that dtype have another dtype unless told."""
+    """Return whether NumPy widens the dtype in sums and products by default."""
     return dtype.kind in "iu" and dtype.itemsize < INT64.itemsize
 
 
@@ -196,7 +196,7 @@ def _reduced(combine: str) -> Blocking:
             return Role(axis - sum(a < axis for a in reduced), (axis,))
         dtype = step.results[0].dtype
         # A product that underflows before it meets an infinity is NaN in one order only. Partial
-        # sums of halves are kept in a wider type, which the result does not have.
+        # sums of float16 need a wider dtype than the result has.
         if combine == "multiply" and dtype.kind in "fc":
             return None
         if combine == "add" and dtype == FLOAT16:
@@ -207,7 +207,7 @@ def _reduced(combine: str) -> Blocking:
 
 
 def _rows_of_root(step: Step, axes: Axes) -> Role | None:
-    """Rows of the sum go with those of what was summed, which must not be along them."""
+    """Return the role: rows of the sums belong to rows of the operand, not along reduced axes."""
     reduced = step.params["axes"]
     remaining = [a for a in range(step.operands[0].ndim) if a not in reduced]
     whole, total = axes
@@ -228,12 +228,12 @@ def _rows_of_position(step: Step, axes: Axes) -> Role | None:
 
 # Expressions of elements.
 
-# From this number on NumPy adds in another order than that of the elements.
+# From this length on NumPy does not sum in the order of elements.
 _PAIRWISE = 8
 
 
 def _sums(step: Step, elements: Elements) -> list[str] | None:
-    """Sums along the last axis, in the order in which NumPy adds; None where that is unsure."""
+    """Return sums along the last axis in NumPy's order; None if the order is uncertain."""
     last = elements.ndim - 1
     if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
         return None
@@ -244,14 +244,14 @@ def _sums(step: Step, elements: Elements) -> list[str] | None:
 
 
 def _sum(terms: Sequence[str]) -> str:
-    """NumPy's sum of one row: eight sums side by side, and what is left over one by one."""
+    """Return NumPy's sum of a row: eight partial sums, then the remaining terms one by one."""
     whole = len(terms) - len(terms) % _PAIRWISE
     if not whole:
         return " + ".join(["0.0", *terms])
     heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
     while len(heads) > 1:
         heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
-    # The sum of zeros that are negative begins with a positive one, too.
+    # A sum of negative zeros starts with a positive zero, too.
     return " + ".join([heads[0], *terms[whole:], "0.0"])
 
 
@@ -265,7 +265,7 @@ _sum_of_one = by_element(lambda args, step: f"{args[0]} + 0.0")
 
 
 def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
-    """The roots of sums of squares; of one that is to be summed again, an exception."""
+    """Return roots of sums of squares; a sum that has to be recomputed raises."""
     low, high = safe_squares(step.results[0].dtype)
     found = []
     for squares in operands[1].ravel().tolist():
@@ -274,11 +274,11 @@ def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> li
     return found
 
 
-# Complex numbers. A tie of two numbers that move together is no kink.
+# Complex numbers. A tie of two numbers that vary together is not a kink.
 
 
 def _extremum(argument: Callable[..., Any]) -> Callable[..., Any]:
-    """The element of largest or smallest real part over several axes."""
+    """Return the function that selects the element with the extreme real part over axes."""
 
     def rule(x: Any, *, axes: tuple[int, ...]) -> Any:
         kept = [i for i in range(x.ndim) if i not in axes]
@@ -294,7 +294,7 @@ def _extremum(argument: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _leads(x: Any, axes: tuple[int, ...]) -> bool:
-    """Whether all elements near the largest one over `axes` move as it does."""
+    """Return whether all elements near the maximum over `axes` have its derivative."""
     if x.size == 0:
         return True
     top = np.expand_dims(_extremum(np.argmax)(x, axes=axes), axes)
@@ -360,7 +360,7 @@ CARDS: dict[Op, Card] = {
             write=_write_root,
             needs=_divisor,
             blocking=Blocking(_rows_of_root, 0, ""),
-            # Only where a sum has over- or underflowed are elements looked at.
+            # Elements are read only if a sum over- or underflowed.
             nanoseconds=per_element(0.0, 0.0),
             scalar=Scalar(_scalar_root, 1),
             complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),

@@ -1,4 +1,4 @@
-"""Cards of running products and extrema."""
+"""Cards of cumulative products and extrema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from primgraph.primitives import running as p
 
 
 def _accumulated(ufunc: str, step: ComplexStep | None) -> Card:
-    """The card of what a ufunc accumulates along an axis."""
+    """Return the card of a ufunc's accumulation along an axis."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
         axis, dtype = step.params["axis"], step.results[0].dtype
@@ -45,7 +45,7 @@ def _accumulated(ufunc: str, step: ComplexStep | None) -> Card:
 
 
 def _is_wide(ufunc: str, step: Step) -> bool:
-    """Whether products are taken in float32 and rounded once."""
+    """Return whether products are computed in float32 and rounded once."""
     return ufunc == "multiply" and step.results[0].dtype == FLOAT16
 
 

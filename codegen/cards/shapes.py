@@ -1,4 +1,4 @@
-"""Cards of what moves elements and computes nothing: views, and parts of arrays."""
+"""Cards of primitives that only move elements: views, and parts of arrays."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from primgraph.ir.views import Reshape, Slice, part_of, sliced
 from primgraph.primitives import shapes as s
 from primgraph.primitives.shapes import strided
 
-# Copies of so few numbers, and so few of them, take less time than a call that joins them.
+# Up to these limits, of numbers and of copies, copies are faster than a call that joins arrays.
 _FEW_NUMBERS = 256
 _MOST_COPIES = 5
 
 
 def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
-    """The card of what moves elements to a new array."""
+    """Return the card of a primitive that moves elements to a new array."""
     return plain(
         read=read,
         write=write,
@@ -49,7 +49,7 @@ def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | No
 
 
 def viewed(blocking: Blocking) -> Card:
-    """The card of a primitive that is a view."""
+    """Return the card of a primitive that is a view."""
     return replace(moved(_read_view, _not_written, None, blocking), inline=True)
 
 
@@ -63,7 +63,7 @@ def _not_written(to: Target) -> list[str]:
 
 
 def _copied_into(site: Site) -> list[Place]:
-    """A reshape of elements that are not in order is a copy into the result, as it was before."""
+    """Return the result in the operand's shape: a reshape that is no view copies into it."""
     return [site.part(Reshape(site.step.operands[0].shape))]
 
 
@@ -110,7 +110,7 @@ def _read_pad(args: Sequence[Text], step: Step) -> Text:
 
 
 def _padding(site: Site) -> list[Place]:
-    """Zero, the parts that are padding, and the one between them, for the operand."""
+    """Return zero, the padded parts of the result, and the inner part for the operand."""
     dtype, shape = site.step.results[0].dtype, site.step.results[0].shape
     p, size = site.step.params, site.step.operands[0].shape
     inner = sliced([slice(a, a + n) for a, n in zip(p["low"], size, strict=True)], shape)
@@ -120,13 +120,13 @@ def _padding(site: Site) -> list[Place]:
 
 
 def _write_pad(to: Target) -> list[str]:
-    """Zeros at the edges and the operand between them; zeros everywhere if many axes have edges."""
+    """Write zero edges and the operand inside; fill with zeros if several axes have edges."""
     zero, *edges, inner = to.parts
     return [*(f"{edge}[...] = {zero}" for edge in edges), f"{inner}[...] = {to.args[0]}"]
 
 
 def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[Slice | None]:
-    """The parts of an array that are padding, if that is so along one axis only; else nothing."""
+    """Return the padded parts if only one axis is padded, else nothing."""
     padded = [a for a in range(len(low)) if low[a] or high[a]]
     if len(padded) != 1:
         return []
@@ -136,7 +136,7 @@ def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[Slice 
 
 
 def _read_concat(args: Sequence[Text], step: Step) -> Text:
-    """Long lists are joined in groups, so that no expression names very many variables."""
+    """Return a concatenation; long lists are joined in groups, to limit names per expression."""
     parts = [a.code for a in args]
     axis = step.params["axis"]
     while len(parts) > WIDEST:
@@ -146,7 +146,7 @@ def _read_concat(args: Sequence[Text], step: Step) -> Text:
 
 
 def _joined_parts(site: Site) -> list[Place]:
-    """Where each of very many operands goes, or of a few short ones; others are written at once."""
+    """Return the places of very many operands, or of a few short ones; else none."""
     step = site.step
     if len(site.operands) <= WIDEST:
         if not site.lasting or step.results[0].is_larger(_FEW_NUMBERS):
@@ -166,17 +166,17 @@ def _rows(taken: range, count: int) -> Slice | None:
 
 
 def _piece(step: Step, position: int) -> Slice | None:
-    """Where an operand is in what is joined."""
+    """Return the part of the result for an operand, or None for the whole."""
     axis = step.params["axis"]
     ends = list(accumulate([x.shape[axis] for x in step.operands], initial=0))
     return part_of(step.results[0].shape, axis, ends[position], ends[position + 1])
 
 
 def _fillings(step: Step) -> list[tuple[int, range]]:
-    """Which operand is copied into which pieces of what is joined, one after the other.
+    """Return which operand is copied to which pieces of the result, in order.
 
-    One that is there several times is copied into all pieces at first. Nothing where these are
-    more copies than pay.
+    An operand that occurs several times is copied to all pieces first. The list is empty if there
+    are too many copies to pay.
     """
     places: dict[int, list[int]] = {}
     for k, value in enumerate(step.inputs):
@@ -209,7 +209,7 @@ def _write_concat(to: Target) -> list[str]:
 
 
 def _scalar_pad(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
-    """The elements, and zeros around them, where the primitive's meaning puts them."""
+    """Return the elements, with zeros around them."""
     places = step.op.impl(np.ones(operands[0].shape, bool), **step.params)
     made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
     made[places] = operands[0].ravel()
@@ -239,7 +239,7 @@ def _reshape(step: Step, axes: Axes) -> Role | None:
 
 
 def _same_place(source: Shape, shape: Shape, axis: int) -> int | None:
-    """The axis of `shape` that counts the same rows as that of `source`, in row-major order."""
+    """Return the axis of `shape` that counts the same rows as `axis` of `source`, or None."""
     before = prod(source[:axis])
     for place, extent in enumerate(shape):
         if extent == source[axis] and prod(shape[:place]) == before:
@@ -259,7 +259,7 @@ def _slice(step: Step, axes: Axes) -> Role | None:
 
 
 def along_another(step: Step, axes: Axes) -> Role | None:
-    """Steps that work along one axis, which must not be that of the rows."""
+    """Return the role of a step that works along one axis, other than that of rows."""
     axis = common(axes)
     if axis is None or step.params["axis"] == axis:
         return None

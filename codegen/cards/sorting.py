@@ -16,7 +16,7 @@ from primgraph.primitives import sorting as p
 
 
 def _card(read: Read, write: Write, blocking: Blocking | None, time: Time) -> Card:
-    """The card of what compares elements, or puts them elsewhere."""
+    """Return the card of a primitive that compares or reorders elements."""
     return plain(
         read=read,
         write=write,
@@ -52,7 +52,7 @@ def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
 
 
 def _copied(read: Read) -> Write:
-    """What fills the result with the value of the expression."""
+    """Return statements that fill the result with the value of the expression."""
 
     def write(to: Target) -> list[str]:
         return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]

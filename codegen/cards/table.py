@@ -1,4 +1,4 @@
-"""The cards of all primitives, and how primitives from outside get theirs.
+"""The table of all cards, and the registration of cards for user primitives.
 
 Without a card, generated code calls the primitive's own `impl`.
 """
@@ -69,7 +69,7 @@ CARDS: dict[Op, Card] = {
     **scipy_calls.CARDS,
     **windows.CARDS,
 }
-# Those that are not from outside.
+# The built-in primitives.
 OWN = frozenset(CARDS)
 
 
@@ -77,9 +77,9 @@ OWN = frozenset(CARDS)
 def spell(op: Primitive[Any], expression: str) -> None:
     """Generate this NumPy expression for `op`, instead of a call of its `impl`.
 
-    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
-    is all that the expression may use beside them. It gives a new array of the declared type, or
-    raises an error. Kernels that use the primitive can then be saved as files.
+    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name. The
+    expression may use only `np` besides these. It must return a new array of the declared type, or
+    raise. Kernels that use the primitive can then be saved as files.
 
     Raises `BuildError` for a primitive that has a card already or has several results, and for
     text that is not an expression.
@@ -147,7 +147,7 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
 
 
 def marks_of(op: Op) -> Marks:
-    """Where a primitive leaves NaNs and infinities, by its card or by what it is."""
+    """Return how a primitive propagates NaNs and infinities, by its card or its properties."""
     card = CARDS.get(op)
     if card is not None:
         return card.marks

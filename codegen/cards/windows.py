@@ -1,4 +1,4 @@
-"""Cards of windows that slide, and of the sum of windows that overlap."""
+"""Cards of sliding windows, and of the sum of overlapping windows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from primgraph.ir.types import FLOAT16, Shape
 from primgraph.ir.views import Slice, sliced
 from primgraph.primitives import windows as p
 
-# Offsets in a window up to which each has a statement of its own.
+# Maximum number of offsets in a window for which each has a statement of its own.
 _FEW = 27
 
 
 def _sizes(step: Step) -> tuple[int, ...]:
-    """The extents of a window."""
+    """Return the sizes of a window."""
     axis, number = step.params["axis"], len(step.params["steps"])
     windowed = step.results[0] if step.op is p.windows else step.operands[0]
     return windowed.shape[axis : axis + number]
@@ -42,7 +42,7 @@ def _read_windows(args: Sequence[Text], step: Step) -> Text:
 
 
 def _seen(x: str, step: Step) -> str:
-    """NumPy's view of all windows of an array, or of those that are wanted."""
+    """Return NumPy's view of all windows of an array with these steps and dilations."""
     axis, sizes, steps, apart = (step.params[k] for k in ("axis", "sizes", "steps", "dilations"))
     number, rank = len(sizes), step.operands[0].ndim
     spans = tuple_text([str(p.span(n, d)) for n, d in zip(sizes, apart, strict=True)])
@@ -60,7 +60,7 @@ def _seen(x: str, step: Step) -> str:
 
 
 def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
-    """The elements at `offset` of all windows, in axes of one element."""
+    """Return the elements at `offset` of all windows, in axes of size 1."""
     slices = [slice(0, n) for n in shape]
     for i, k in enumerate(offset):
         slices[axis + i] = slice(k, k + 1)
@@ -68,7 +68,7 @@ def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
 
 
 def _at_places(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | None:
-    """Where these elements are in an array."""
+    """Return the positions of these elements in the array."""
     axis, number = step.params["axis"], len(offset)
     windowed = step.results[0] if step.op is p.windows else step.operands[0]
     counts = windowed.shape[axis + number : axis + 2 * number]
@@ -84,7 +84,7 @@ def _offsets(step: Step) -> list[tuple[int, ...]]:
 
 
 def _windows_parts(site: Site) -> list[Place]:
-    """For each offset the elements of the result, and where they come from."""
+    """Return, for each offset, the elements of the result and their source."""
     step, found = site.step, []
     whole, shape = step.operands[0].shape, step.results[0].shape
     for offset in _offsets(step):
@@ -94,7 +94,7 @@ def _windows_parts(site: Site) -> list[Place]:
 
 
 def _apart(step: Step, part: str) -> str:
-    """A part of all windows without the axes of one element, which are those of the offset."""
+    """Return a part of all windows without the size-1 axes of the offset."""
     axis, number = step.params["axis"], len(_sizes(step))
     return f"{part}[{', '.join([':'] * axis + ['0'] * number)}]"
 
@@ -113,7 +113,7 @@ def _read_overlap(args: Sequence[Text], step: Step) -> Text:
 
 
 def _overlap_parts(site: Site) -> list[Place]:
-    """For each offset where its elements go, and these; before them zero, and after them none."""
+    """Return, for each offset, the target elements and the elements to add."""
     step, found = site.step, []
     if step.results[0].dtype == FLOAT16:
         return []
@@ -135,7 +135,7 @@ def _write_overlap(to: Target) -> list[str]:
 
 
 def _rows(step: Step, axes: Axes) -> Role | None:
-    """Rows along an axis before those that windows slide over."""
+    """Return the role: rows along an axis before those that windows slide over."""
     axis = axes[0]
     return Role(axis, (axis,)) if axis is not None and axis < step.params["axis"] else None
 

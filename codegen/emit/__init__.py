@@ -1,1 +1,1 @@
-"""What printers of Python share: names, titles, comments, long lines, modules and their clocks."""
+"""Shared parts of the printers of Python: names, titles, comments, line breaks, modules, clocks."""

@@ -1,4 +1,4 @@
-"""Clocks in generated code: the same code, with a reading of the clock around every step."""
+"""Clocks in generated code: timers around every step."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import final
 
 from primgraph.codegen.emit.module import Function, Line, Module
 
-# Names that generated code does not use: its own end in a number, or are NumPy's.
+# Names that generated code does not use: its own end in a number, or are NumPy's names.
 _SECONDS, _CALLS, _CLOCK = "clock_seconds", "clock_calls", "clock_now"
 _BEFORE, _AFTER, _RESULT = "clock_before", "clock_after", "clock_result"
 
 
 @final
 class Clocks:
-    """What the clocks of a module have counted: seconds and runs of each step.
+    """Time and run count of each step of a module.
 
-    The last entries are for what belongs to no step. `reading` is how long reading the clock
-    takes, in seconds, which every interval is too long by.
+    The last entries are for lines that belong to no step. `reading` is the overhead of reading the
+    clock, in seconds, which is included in every interval.
     """
 
     def __init__(self, steps: int) -> None:
@@ -26,7 +26,7 @@ class Clocks:
         self.reading = _reading()
 
     def take(self) -> tuple[list[float], list[int]]:
-        """Seconds and runs since the last call, without the time that the clocks took."""
+        """Return seconds and runs since the last call, without the overhead of the clocks."""
         pairs = zip(self.seconds, self.calls, strict=True)
         seconds = [max(s - n * self.reading, 0.0) for s, n in pairs]
         calls = list(self.calls)
@@ -36,7 +36,7 @@ class Clocks:
 
 
 def with_clocks(module: Module, steps: int) -> Clocks:
-    """Put clocks into `module`, around each of its `steps` steps, where they are written."""
+    """Insert clocks into `module`, around each of its `steps` steps."""
     clocks = Clocks(steps)
     for function in module.functions:
         if any(line.step >= 0 for line in function.rows):
@@ -50,10 +50,10 @@ def with_clocks(module: Module, steps: int) -> Clocks:
 
 
 def _insert(function: Function, rest: int) -> None:
-    """Read the clock after each run of lines of one step; `rest` is the place of all others.
+    """Read the clock after each run of lines of one step; `rest` is the index of other lines.
 
-    A line that begins a block is followed by a reading within it, and what is returned is worked
-    out before the last one. The call of a loop has clocks of its own in it.
+    A line that opens a block is followed by a reading within it. The return value is computed
+    before the last reading. Loops that are called have clocks of their own.
     """
     lines, result = function.body, function.result
     if result:
@@ -81,7 +81,7 @@ def _readings(line: Line, rest: int, depth: int) -> list[Line]:
 
 
 def _reading() -> float:
-    """How long one reading of the clock takes, in seconds: the median of many."""
+    """Return the time of one reading of the clock, in seconds: the median of many."""
     clock = time.perf_counter
     found = []
     for _ in range(1001):

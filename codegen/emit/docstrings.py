@@ -1,4 +1,4 @@
-"""The docstring of a readable function: what it computes, and shapes of what goes in and out."""
+"""The docstring of a readable function: a summary, and the types of arguments and results."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Told: TypeAlias = tuple[str, TensorType]
 
 _SPOT = re.compile(r"[A-Za-z0-9_.,:\[\] <>-]{1,40}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_.]{1,40}", re.ASCII)
-# More names than that are counted.
+# More names are counted instead of listed.
 _MANY = 4
-# Columns within the indentation of two levels.
+# Line width inside two levels of indentation.
 _WIDTH = WIDTH - 8
-# Lists that are longer are left out.
+# Longer lists are left out.
 _LONGEST = 200
 
 
 def docstring(
     inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title]
 ) -> list[str]:
-    """The lines of it. Results without a name have an empty one.
+    """Return the lines of the docstring. Unnamed results have an empty name.
 
-    Names are printable anywhere; what titles say is left out where it is not.
+    Names are printable; parts of titles that are not are left out.
     """
     summary = f'"""{_summary(inputs, outputs, titles)}'
     if len(inputs) + len(outputs) > _LONGEST:
@@ -49,7 +49,7 @@ def docstring(
 
 
 def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title]) -> str:
-    """A sentence for all results, in one line."""
+    """Return a one-line summary of all results."""
     counted = f"{_counted(len(outputs))} from {len(inputs)}"
     known = titles or (Title(),) * len(outputs)
     plain = [n for (n, _), t in zip(outputs, known, strict=True) if t == Title()]
@@ -79,7 +79,7 @@ def _counted(count: int, kind: str = "array") -> str:
 
 
 def _gradients(titles: Sequence[Title], plain: Sequence[str]) -> list[str]:
-    """A phrase for the gradients of each target."""
+    """Return a phrase for the gradients of each target."""
     parts = []
     for (order, of, at), group in groupby(titles, lambda t: (t.order, t.of, t.at)):
         by = _enumerated([t.by for t in group])
@@ -98,7 +98,7 @@ def _enumerated(names: Sequence[str], kind: str = "array") -> str:
 
 
 def _listed(told: Sequence[Told]) -> list[str]:
-    """Names with their types, those of one type in a line as far as they fit."""
+    """Return names with their types; names of one type share a line as far as they fit."""
     lines = []
     for type, group in groupby(told, lambda pair: pair[1]):
         waiting: list[str] = []

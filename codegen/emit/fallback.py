@@ -1,4 +1,4 @@
-"""Calls of a primitive that has no card, through its own `impl`."""
+"""Calls of primitives without a card, through their own `impl`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from primgraph.ir.sizes import params_at, type_at
 
 
 def caller_of(step: Step) -> Callable[..., Any]:
-    """The primitive of `step` as a function of arrays; results have the declared types.
+    """Return the primitive of `step` as a function of arrays; results have the declared types.
 
-    They are copies, because `impl` may hand out its operand or an array that it keeps. There is
-    one result, or a tuple of them for a primitive that has several. Sizes are given by their names.
+    Results are copies, as `impl` may return its operand or an array that it keeps. A primitive with
+    several results returns a tuple. Symbolic sizes are passed by name.
     """
     op, params, types = step.op, step.params, step.results
 

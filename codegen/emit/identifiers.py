@@ -1,7 +1,7 @@
-"""What values are called in readable code: by the names that the user's lines give them.
+"""Names of values in readable code, taken from the user's source lines.
 
-A plain line such as `total = pg.sum(x)` names the value that it ends in. What is known of results
-names these, and derivatives have the name of what they are the tangents or cotangents of.
+A plain line such as `total = pg.sum(x)` names the value of its last operation. Results are named by
+their titles, and derivatives after the value that they are a tangent or cotangent of.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from primgraph.primitives.shapes import (
     split,
 )
 
-# A line of the user's, by its file and number.
+# A source line, by file and number.
 Place: TypeAlias = tuple[str, int]
 
-# How often names of derivatives are carried on to derivatives of these.
+# Maximum order of derivatives that get names.
 _ORDERS = 2
 
-# The primitives that an operation of Python's may be rewritten into.
+# The primitives into which a Python operator may be rewritten.
 _SUMS: frozenset[Op] = frozenset({add, sub, neg})
 _PRODUCTS: frozenset[Op] = frozenset({mul, div, integer_pow, power, sqrt, rsqrt, neg})
 _KINDS: dict[type[ast.AST], frozenset[Op]] = {
@@ -67,7 +67,7 @@ _KINDS: dict[type[ast.AST], frozenset[Op]] = {
 # The primitives that a part of an array may be.
 _PARTS: frozenset[Op] = frozenset({slice_, gather, split, reverse, reshape, broadcast, permute})
 
-# What functions are as primitives, where these are not called as they are.
+# Primitives of functions whose names differ.
 _CALLED: dict[str, Op] = {
     "sum": reduce_sum,
     "prod": reduce_prod,
@@ -92,7 +92,7 @@ _CALLED: dict[str, Op] = {
 
 
 class Operation(NamedTuple):
-    """What a line does last: the primitives that it may be, the operator, how often it is there.
+    """The last operation of a line: possible primitives, the operator, and its occurrences.
 
     `ops` is empty for a function that is neither a primitive nor an operator.
     """
@@ -103,9 +103,9 @@ class Operation(NamedTuple):
 
 
 def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> dict[int, str]:
-    """A safe name for each value that has one in the user's terms; two may have the same.
+    """Return safe names of values in the user's terms; two values may have the same.
 
-    `titles` and `keys` tell what results are, and where they stand in what is returned.
+    `titles` and `keys` describe the results, and their positions in the return value.
     """
     found = _Titles(schedule)
     found.of_hints()
@@ -121,9 +121,9 @@ def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> 
 
 @lru_cache(maxsize=4096)
 def _assigned(line: str) -> tuple[str, Operation] | None:
-    """The name that a line of Python gives to what it does last, and what that is.
+    """Return the name that a Python line assigns, and its last operation.
 
-    None for a line that names nothing, or more than one value.
+    Return None for a line that assigns no name, or more than one value.
     """
     found = assignment(line)
     last = None if found is None else _last_operation(found[1])
@@ -131,7 +131,7 @@ def _assigned(line: str) -> tuple[str, Operation] | None:
 
 
 def _last_operation(expression: ast.expr) -> Operation | None:
-    """What an expression does last; None where it may have several values, or computes none."""
+    """Return the last operation of an expression; None if it has several values or none."""
     if any(isinstance(n, ast.Lambda) for n in ast.walk(expression)):
         return None
     if isinstance(expression, ast.Call):
@@ -140,7 +140,7 @@ def _last_operation(expression: ast.expr) -> Operation | None:
         op = _CALLED.get(name) or loaded().get(name)
         if op is not None:
             return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
-        # Of what a function computes that is not known, nothing else of the line may be a part.
+        # An unknown function may compute anything, so it has to be the only operation of the line.
         arguments = [*expression.args, *(k.value for k in expression.keywords)]
         plain = all(isinstance(a, ast.Name | ast.Attribute | ast.Constant) for a in arguments)
         return Operation(frozenset(), name, 1) if plain else None
@@ -154,7 +154,7 @@ def _last_operation(expression: ast.expr) -> Operation | None:
 
 
 def _kind_of(node: ast.AST) -> frozenset[Op]:
-    """The primitives that an operator may be; none for what is no operator."""
+    """Return the primitives that an operator may be; empty for other nodes."""
     if isinstance(node, ast.BinOp | ast.UnaryOp):
         return _KINDS.get(type(node.op), frozenset())
     return frozenset()
@@ -167,7 +167,7 @@ def _function(call: ast.Call) -> str:
 
 @final
 class _Titles:
-    """Names for the values of a schedule, as far as they are found."""
+    """Names for the values of a schedule."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -175,13 +175,13 @@ class _Titles:
         self.made: dict[int, Step] = {v: s for s in schedule.steps for v in s.outputs}
         self.lines: dict[Place, list[Step]] = defaultdict(list)
         self.readers: dict[int, list[Step]] = defaultdict(list)
-        # What each line reads, and makes, as a derivative of some order.
+        # The values that each line reads and computes, by order and role of the derivative.
         self.read: dict[tuple[Place, int, str], dict[int, None]] = defaultdict(dict)
         self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
         self.types_read: dict[Place, Counter[TensorType]] = {}
         self.orders: set[int] = set()
         self.outputs = frozenset(schedule.outputs)
-        # A derivative alone is what is returned, and needs no name.
+        # A single derivative is the return value, and needs no name.
         self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
         for step in schedule.steps:
             for value in step.inputs:
@@ -204,13 +204,13 @@ class _Titles:
             self.names[value] = name
 
     def of_hints(self) -> None:
-        """Names that the user gave to values themselves, as inputs have them."""
+        """Use names that the user gave to values, such as inputs."""
         for value, hint in enumerate(self.schedule.hints):
             if hint:
                 self.name(value, hint.replace(".", "_"))
 
     def of_results(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
-        """New values of states, and gradients, by what they are of; others by their keys."""
+        """Name new states and gradients by their titles, other results by their keys."""
         for value, title in zip(self.schedule.outputs, titles, strict=False):
             if title.state:
                 self.name(value, f"new_{title.state.replace('.', '_')}")
@@ -220,7 +220,7 @@ class _Titles:
             self.name(value, key.replace(".", "_"))
 
     def of_lines(self) -> None:
-        """The names to which lines assign what they compute."""
+        """Use the names to which lines assign values."""
         for place, steps in self.lines.items():
             source = steps[0].eqn.source
             found = _assigned(source.text) if source is not None and source.text else None
@@ -230,22 +230,22 @@ class _Titles:
             values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
             if not values and last.ops:
                 values = list(steps[-1].outputs)
-            # Not all that a line computes is needed, and what is left of it may stand in other
-            # lines, too. So each operation of that kind in the text has to be there.
+            # Dead operations are missing, and the remaining ones may belong to other lines, too. So
+            # each operation of that kind in the text has to exist.
             complete = sum(s.op in last.ops for s in steps) >= last.times
             values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
             if len(values) == 1:
                 self.name(values[0], name)
 
     def _is_read_outside(self, value: int, place: Place) -> bool:
-        """Whether anything but the line itself, and derivatives of it, needs a value."""
+        """Return whether a value is used beyond its own line and derivatives of it."""
         if value in self.outputs:
             return True
         readers = (s.eqn.source for s in self.readers[value])
         return any(s is None or _place(s) != place for s in readers)
 
     def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
-        """Whether a value is what its line does last, which has all operations of that kind."""
+        """Return whether a value may be its line's last operation, given that line's operations."""
         step = self.made[value] if last.ops == _PARTS else self._before_views(value, line)
         eqn = step.eqn
         operator = eqn.source.operator if eqn.source is not None else ""
@@ -256,7 +256,7 @@ class _Titles:
         return complete and step.op in last.ops
 
     def _before_views(self, value: int, line: Step) -> Step:
-        """The step of a line that computes a value, of which a view may be all that is read."""
+        """Return the step of a line that computes a value, looking through views."""
         step = self.made[value]
         while self.schedule.is_view(step.outputs[0]) and step.inputs[0] in self.made:
             before = self.made[step.inputs[0]]
@@ -266,7 +266,7 @@ class _Titles:
         return step
 
     def of_derivatives(self, order: int) -> None:
-        """Tangents and cotangents of that order, of values with a name, where there is one each."""
+        """Name tangents and cotangents of that order, if unique, after their named values."""
         for value, name in list(self.names.items()):
             step = self.made.get(value)
             source = None if step is None else step.eqn.source
@@ -282,9 +282,9 @@ class _Titles:
             self.name(found[0], name)
 
     def _cotangents(self, value: int, place: Place, order: int) -> list[int]:
-        """What reverse mode brings from the lines that read a value to the one that computes it.
+        """Return the cotangents that flow from the readers of a value to its line.
 
-        What comes from elsewhere is handed through: the cotangent of something else, too.
+        A cotangent from elsewhere is passed through, and belongs to another value.
         """
         readers = {self._place_of(v) for s in self.readers[value] for v in s.outputs} - {place}
         return [
@@ -296,7 +296,7 @@ class _Titles:
         ]
 
     def _tangents(self, value: int, place: Place, order: int) -> list[int]:
-        """What forward mode hands on from the line that computes a value to others."""
+        """Return the tangents that the line of a value passes on to other lines."""
         return [
             t
             for t in self.written.get((place, order, "tangent"), ())
@@ -304,7 +304,7 @@ class _Titles:
         ]
 
     def of_inputs(self) -> None:
-        """Gradients by inputs that are no results, as an optimizer reads them."""
+        """Name gradients by inputs that are not results, as an optimizer reads them."""
         first = Counter(self.names.values())
         for value in range(self.schedule.inputs):
             name = self.names.get(value)
@@ -313,7 +313,7 @@ class _Titles:
             self._name_alone(self._gradients(value), f"{name}_bar")
 
     def _gradients(self, value: int) -> list[int]:
-        """What a line that reads an input makes of its type, and derivatives do not read."""
+        """Return the gradients that lines reading an input compute in its type, for other lines."""
         places = dict.fromkeys(
             _place(s.eqn.source)
             for s in self.readers[value]
@@ -327,16 +327,16 @@ class _Titles:
         return found
 
     def _types_read(self, place: Place) -> Counter[TensorType]:
-        """How many inputs of each type a line reads."""
+        """Return how many inputs of each type a line reads."""
         if place not in self.types_read:
             read = {v for s in self.lines[place] for v in s.inputs if v < self.schedule.inputs}
             self.types_read[place] = Counter(self.schedule.types[v] for v in read)
         return self.types_read[place]
 
     def _is_an_end(self, value: int, place: Place) -> bool:
-        """Whether only what is no derivative reads a value, and stands in another line.
+        """Return whether a value is read, but not by derivatives or by its own line.
 
-        A line that goes on with derivatives of what it computes reads other inputs for that.
+        A line that continues with derivatives of its values reads other inputs for that.
         """
         sources = [s.eqn.source for s in self.readers[value]]
         read = bool(sources) or value in self.outputs

@@ -1,22 +1,22 @@
-"""Lines that are too long, over several: as formatters of Python's code lay them out."""
+"""Line breaks in long statements, as formatters of Python code insert them."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
-# What formatters take for a line where nobody says otherwise.
+# The default line width of formatters.
 WIDTH = 88
 
 _INDENT = "    "
-# Columns that a name and an equals sign in front take, about.
+# Approximate width of a name and an equals sign.
 _NAMED = 5
 
 
 def statement(head: str, expression: str, depth: int = 1) -> list[str]:
-    """`head` and an expression of one line, over several lines if one would be too long.
+    """Return `head` and an expression, broken into several lines if too long.
 
-    They are indented within the statement, which itself stands `depth` levels deep.
+    Lines are indented relative to the statement, which is at depth `depth`.
     """
     width = WIDTH - len(_INDENT) * depth
     if len(head) + len(expression) <= width:
@@ -26,14 +26,14 @@ def statement(head: str, expression: str, depth: int = 1) -> list[str]:
 
 
 def result(expression: str) -> list[str]:
-    """The lines of an expression that a function returns."""
+    """Return the lines of an expression that a function returns."""
     head = "return "
     first, *rest = statement(head, expression)
     return [first[len(head) :], *rest]
 
 
 def signature(name: str, parameters: Sequence[str]) -> list[str]:
-    """The header of a function."""
+    """Return the lines of a function header."""
     line = f"def {name}({', '.join(parameters)}):"
     if len(line) <= WIDTH or not parameters:
         return [line]
@@ -41,7 +41,7 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
 
 
 def _in_parentheses(text: str, width: int) -> list[str]:
-    """What is too long for a line even so is divided before its operator, if it has but one."""
+    """Enclose in parentheses; if still too long, break before the only operator."""
     rows = [text]
     node = ast.parse(text, mode="eval").body
     if len(_INDENT) + len(text) > width:
@@ -56,7 +56,7 @@ def _in_parentheses(text: str, width: int) -> list[str]:
 
 
 def _in_brackets(text: str, width: int) -> list[str]:
-    """What ends in brackets, with what is in these on lines of its own; nothing for others."""
+    """Break an expression that ends in brackets, with one item per line; else return []."""
     node = ast.parse(text, mode="eval").body
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Call() | ast.BinOp() as before)):
@@ -84,14 +84,14 @@ def _in_brackets(text: str, width: int) -> list[str]:
             rows = _in_brackets(part, width - len(_INDENT)) or rows
         first, *rest = rows
         lines += [f"{_INDENT}{row}" for row in (label + first, *rest)]
-        # Formatters put no comma behind a single one that cannot be divided.
+        # Formatters add no trailing comma after a single item that cannot be split.
         if len(parts) > 1 or rest:
             lines[-1] += ","
     return [*lines, text[-1]]
 
 
 def _behind(text: str, before: ast.expr, width: int) -> list[str]:
-    """A method or a part of another call: its brackets are opened if that call fits in a line."""
+    """Break a method call or a subscript of another call in its brackets, if that call fits."""
     end = before.end_col_offset or 0
     end += text[end:].startswith(")")
     inner, rest = text[:end], text[end:]

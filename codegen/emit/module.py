@@ -1,4 +1,4 @@
-"""What an emitter makes and a template lays out: lines, and which step each belongs to."""
+"""Generated modules before layout: functions, lines, and the step of each line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primgraph.codegen.plan.schedule import Step
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 
-# Names in one display or unpacking; more make CPython's compiler slow.
+# Maximum number of names in one display or unpacking; more make CPython's compiler slow.
 MANY = 200
 
 
@@ -20,10 +20,10 @@ Within: TypeAlias = tuple[Graph, Equation]
 
 
 class Line(NamedTuple):
-    """A line of code and the step that it belongs to, -1 for none; `depth` counts blocks around it.
+    """A line of code and its step, -1 for none; `depth` is the number of enclosing blocks.
 
-    A line that `shares` calls a loop, whose lines have steps of their own. One `within` a branch or
-    a loop belongs to an equation of that body.
+    A line that `shares` calls a loop, whose lines have steps of their own. A line `within` a branch
+    or a loop belongs to an equation of that body.
     """
 
     text: str
@@ -35,9 +35,9 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Function:
-    """A function of generated code. `result` are the lines of the expression that it returns.
+    """A function of generated code. `result` has the lines of its return expression.
 
-    Where the header `wraps`, many parameters stand on lines of their own.
+    If the header `wraps`, many parameters are broken into lines.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Function:
         self.body.append(Line(text, step, depth))
 
     def first(self, lines: list[str]) -> None:
-        """Put lines before all others."""
+        """Prepend lines."""
         self.body[:0] = [Line(text) for text in lines]
 
     def returns(self, lines: Iterable[str], step: int = -1) -> None:
-        """End with an expression as the result."""
+        """Set the return expression."""
         self.result = [Line(text, step) for text in lines]
 
     @property
     def rows(self) -> list[Line]:
-        """All lines behind the docstring."""
+        """Return all lines after the docstring."""
         if not self.result:
             return self.body
         text, step, *_ = self.result[0]
@@ -69,7 +69,7 @@ class Function:
 
     @property
     def indented(self) -> list[str]:
-        """Docstring and lines as they stand in the file."""
+        """Return docstring and lines with indentation."""
         docstring = [f"    {line}" if line else "" for line in self.docstring]
         if max([row.depth for row in self.rows], default=0) >= len(_INDENTS):
             raise too_nested()
@@ -83,13 +83,12 @@ class Function:
         return [f"def {self.name}({self.parameters}):"]
 
 
-# Loops stand in each other at most as deep as graphs do in text.
-# Python takes no more levels of indentation.
+# Loops can be nested as deep as in the text of graphs. Python allows no more levels of indentation.
 _INDENTS = ["    " * (depth + 1) for depth in range(98)]
 
 
 def too_nested() -> CompileError:
-    """The error for code that Python cannot nest as deep as its graph."""
+    """Return the error for code that exceeds Python's nesting limits."""
     return CompileError(
         "readable code has more blocks in each other than Python allows: 20 loops, 98 in all",
         hint='the styles "planned" and the target "c" have no such limit',
@@ -98,11 +97,10 @@ def too_nested() -> CompileError:
 
 @dataclass(slots=True)
 class Module:
-    """A file of generated code, and the objects beside it that it refers to by name.
+    """A file of generated code, and the objects that it refers to by name.
 
-    `users` are the names of primitives that are called through their own `impl`, which a file
-    that stands alone cannot do. `loops` are the steps with bodies, by the names of the functions in
-    the table that run them.
+    `users` are the names of primitives that are called through their own `impl`, which a standalone
+    file cannot do. `loops` maps functions in the table to the steps whose bodies they run.
     """
 
     opening: list[str]
@@ -116,7 +114,7 @@ class Module:
 
     @property
     def starts(self) -> list[int]:
-        """The row, counted from zero, of the header of each function, as the template has them."""
+        """Return the row, from zero, of each function header in the rendered template."""
         helpers = sum(2 + helper.count("\n") for helper in self.helpers)
         row, starts = len(self.docstring) + len(self.opening) + helpers, []
         for function in self.functions:
@@ -128,11 +126,11 @@ class Module:
 
 @final
 class Parts:
-    """A long body as several functions, which hand values on in a list, `carried`.
+    """A long body split into several functions, which pass values on in a list, `carried`.
 
-    A name is bound once, in one part. Each other part that uses it reads it from the list when
-    it starts, and its own part stores it there when it ends, so that no statement grows with
-    the number of values that are alive. Numbers of the parts begin with `first`.
+    A name is bound in one part. Each other part that uses it reads it from the list at its start,
+    and the binding part stores it at its end. No statement then grows with the number of live
+    values. Parts are numbered from `first`.
     """
 
     def __init__(self, parameters: str, first: int = 0) -> None:
@@ -161,17 +159,17 @@ class Parts:
         self._bound[-1].append(name)
 
     def has(self, name: str) -> bool:
-        """Whether `name` is an argument, or bound in some function."""
+        """Return whether `name` is an argument, or bound in some part."""
         return name in self._home
 
     def use(self, name: str) -> None:
-        """Note that the current function reads `name`; names that nobody bound are global."""
+        """Record that the current part reads `name`; unbound names are global."""
         here = len(self.parts) - 1
         if self._home.get(name, here) != here:
             self._taken[here][name] = None
 
     def finish(self, arguments: list[str], results: list[str]) -> int:
-        """Insert what hands values on; returns the place in the list of the first result."""
+        """Insert loads and stores of `carried`; return the index of the first result."""
         slot = {name: i for i, name in enumerate(arguments)}
         for taken in self._taken:
             for name in taken:

@@ -1,4 +1,4 @@
-"""Identifiers and comments of generated code: no text of the user's gets past this file."""
+"""Identifiers and comments of generated code: all user text passes through this file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RESERVED = frozenset(
 
 @lru_cache(maxsize=4096)
 def is_safe(text: str) -> bool:
-    """Whether `text` may stand in code as a name: short, plain ASCII, and with no meaning yet."""
+    """Return whether `text` may be a name in code: short, ASCII, and not reserved."""
     return (
         len(text) <= _LONGEST
         and _SAFE.fullmatch(text) is not None
@@ -43,7 +43,7 @@ def is_safe(text: str) -> bool:
 
 
 def comment(text: str) -> str:
-    """`text` as the inside of a one-line comment: printable ASCII only, and no longer than a line.
+    """Return `text` for a one-line comment: printable ASCII only, and no longer than a line.
 
     Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
     """
@@ -52,7 +52,7 @@ def comment(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` in printable ASCII: every other character is written as `\\uXXXX`."""
+    """Return `text` in printable ASCII: every other character is written as `\\uXXXX`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in text)
@@ -60,16 +60,16 @@ def printable(text: str) -> str:
 
 @final
 class Names:
-    """Hands out identifiers, each once."""
+    """Factory of unique identifiers."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
 
     def hinted(self, hint: str, letter: str) -> str:
-        """`hint` where it is safe, with a number behind it if it is taken; else a counter.
+        """Return `hint` if it is safe, numbered if it is taken; else a counted name.
 
-        Parameters of layers have names with dots, for which underscores stand.
+        Dots in names, as of parameters of layers, become underscores.
         """
         hint = hint.replace(".", "_")
         if not is_safe(hint):
@@ -83,7 +83,7 @@ class Names:
         return name
 
     def counted(self, letter: str) -> str:
-        """The next of `letter0`, `letter1` and so on that is not taken."""
+        """Return the next free name of `letter0`, `letter1` and so on."""
         count = self._next.get(letter, 0)
         while (name := f"{letter}{count}") in self._taken:
             count += 1

@@ -1,7 +1,6 @@
-"""The order of statements in readable code: what comes from one line of the user's stands together.
+"""Statement order of readable code: statements of one source line are grouped.
 
-A plan keeps the order in which memory is best used; a reader wants few changes of the line that is
-spoken of.
+A plan keeps the order in which memory is best used; a reader wants few changes of the source line.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from primgraph.codegen.plan.schedule import Schedule
 
 
 def by_source(schedule: Schedule) -> Schedule:
-    """The same steps, in an order in which few follow one of another line.
+    """Return the steps, reordered so that few follow a step of another line.
 
-    A line goes on as long as what its steps read is there; then comes the first step that is left.
+    A line continues while it has steps whose operands exist; then the first remaining step follows.
     """
     sources = _sources(schedule)
     waiting, readers = _needs(schedule)
@@ -48,7 +47,7 @@ def by_source(schedule: Schedule) -> Schedule:
 
 
 def _sources(schedule: Schedule) -> list[Source | None]:
-    """The line of each step; literals, and what has none, go with the step before them."""
+    """Return the line of each step; literals and steps without one take the previous line."""
     found: list[Source | None] = []
     last: Source | None = None
     for step in schedule.steps:
@@ -58,7 +57,7 @@ def _sources(schedule: Schedule) -> list[Source | None]:
 
 
 def _needs(schedule: Schedule) -> tuple[list[int], list[list[int]]]:
-    """How many operands of each step others make, and which steps read those of each."""
+    """Return the number of computed operands of each step, and the steps that read each step."""
     made = {v: i for i, step in enumerate(schedule.steps) for v in step.outputs}
     waiting = [0] * len(schedule.steps)
     readers: list[list[int]] = [[] for _ in schedule.steps]

@@ -1,4 +1,4 @@
-"""The layout of generated modules, by a template."""
+"""Rendering of generated modules by a template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 
 @cache
 def _template(name: str) -> Any:
-    # Importing jinja2 takes longer than importing all of primgraph, so only compiling pays it.
+    # jinja2 takes longer to import than all of primgraph, so it is imported lazily.
     jinja2 = importlib.import_module("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -29,11 +29,11 @@ def _template(name: str) -> Any:
 
 
 def render(module: Module) -> str:
-    """The text of `module`."""
+    """Return the text of `module`."""
     return rendered("module.j2", {"module": module})
 
 
 def rendered(name: str, values: Mapping[str, Any]) -> str:
-    """The text of a template with these values."""
+    """Return the text of a template with these values."""
     text: str = _template(name).render(**values)
     return text

@@ -1,1 +1,1 @@
-"""Files of C that need nothing but the C library: what goes onto machines without Python."""
+"""Export to C files that need only the C library, for machines without Python."""

@@ -1,4 +1,4 @@
-"""Writes branches and loops: what their bodies do stands within them."""
+"""C code for branches and loops, with their bodies inline."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from primgraph.primitives.control import cond, parted, scan, while_loop
 
 
 class Writer(Page, Protocol):
-    """What writes the items around."""
+    """Interface of the generator of the enclosing items."""
 
     def open_loop(self, hint: str, bound: str) -> str:
-        """Open a loop of so many trips; the name of its variable, which is that of no other."""
+        """Open a loop of `bound` iterations; return the unique name of its variable."""
 
     def reopen(self) -> None:
-        """Go on in a block that what closed the last one has opened."""
+        """Continue in a block that the closing line of the last one has opened."""
 
     def mark(self) -> int:
-        """Where the next line will be."""
+        """Return the index of the next line."""
 
     def drop_unused(self, mark: int, name: str) -> None:
-        """Take back the line before `mark`, which declares a name, if none behind it has that."""
+        """Remove the declaration before `mark` if no line after it uses the name."""
 
     def new(self, type: TensorType, hint: str) -> Place:
-        """A place for an array that the current item needs."""
+        """Return a place for an array that the current item needs."""
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
-        """Write the items of a body, between what is written before and behind it."""
+        """Write the items of a body at the current position."""
 
 
 def control(page: Writer, item: Control) -> None:
-    """The lines of a branch or a loop."""
+    """Write a branch or a loop."""
     page.say(item.step.source)
-    # What is carried, and what counts trips, is declared where it begins.
+    # Carries, and the iteration count, are declared with their initial values.
     p, begun = item.step.params, 0
     if item.step.op is scan:
         begun = p["carries"]
@@ -67,12 +67,12 @@ def control(page: Writer, item: Control) -> None:
 
 
 def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
-    """A body, with what it takes and gives, in order, at `places`, or where values around are."""
+    """Write a body whose inputs and outputs, in order, are at `places` or are outer values."""
     plan = item.bodies[which]
     used = reads(plan).union(plan.outputs)
     pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
     around = [*pairs, *item.constants[which].items()]
-    # Tables of what nobody reads would stand in the file for nothing.
+    # Tables of unused constants would be written to the file.
     known = {v: page.place(p) if isinstance(p, int) else p for v, p in around if v in used}
     page.body(plan, known)
 
@@ -99,7 +99,7 @@ def _branches(page: Writer, item: Control) -> None:
 def _carried(
     page: Writer, item: Control, begin: Sequence[int], kinds: Sequence[TensorType]
 ) -> None:
-    """Let what is carried begin where it ends: at the places of the last of it."""
+    """Initialise the carries in the places of the loop's results."""
     for v, first, type in zip(item.values, begin, kinds, strict=False):
         same = page.scope.same(first)
         if same and not is_few(type.size, 1):
@@ -109,7 +109,7 @@ def _carried(
 
 
 def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
-    """A loop that gives all elements one value."""
+    """Write a loop that fills an array with one value."""
     i = page.loops[0]
     page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
     page.line(f"{target.element(i)} = {text};")
@@ -117,7 +117,7 @@ def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
 
 
 def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None:
-    """Statements that copy an array."""
+    """Write statements that copy an array."""
     if is_zero(type.size):
         return
     if target.is_number:
@@ -132,7 +132,7 @@ def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None
 def _next(
     page: Writer, plan: Nests, kinds: Sequence[TensorType], hints: Mapping[int, str], start: int
 ) -> list[Place]:
-    """Places for the next of what is carried."""
+    """Return places for the next carries."""
     return [
         page.new(t, f"next_{hints[start + k]}" if hints.get(start + k) else "next")
         for k, t in enumerate(kinds)
@@ -142,7 +142,7 @@ def _next(
 def _row(
     page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
 ) -> Place:
-    """A row of a stack."""
+    """Return the place of a row of a stack."""
     size = 0 if is_zero(count) else prod(type.shape[1:])
     if is_zero(size):
         return Place("NULL", False)
@@ -202,7 +202,7 @@ def _scan(page: Writer, item: Control) -> None:
 
 
 def _count(type: TensorType) -> str:
-    """The number of elements of an array, in a product with the bytes of each."""
+    """Return the number of elements of an array, as a factor of a product."""
     return code(type.size, PRODUCT)
 
 

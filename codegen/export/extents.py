@@ -1,4 +1,4 @@
-"""Extents, strides and offsets as expressions of C, in the parameters that sizes are."""
+"""Sizes, strides and offsets as C expressions of size parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primgraph.codegen.export.identifiers import ATOM, PRODUCT, SIGN, SUM, Text
 from primgraph.codegen.native.c.extents import PREFIX, is_zero
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, remainder, typical
 
-# Functions that expressions may call. Sums and products of these stay at the largest number.
+# Helper functions of size expressions. Sums and products saturate at LONG_MAX.
 _HELPERS = {
     "pg_floor": """static inline long pg_floor(long x, long y) {
     const long q = x / y;
@@ -33,30 +33,30 @@ _SIZE = re.compile(rf"\b{PREFIX}(\w+)")
 
 
 def helpers(text: str) -> list[str]:
-    """The functions for sizes that a text calls."""
+    """Return the helper functions that a text calls."""
     found = set(_CALLED.findall(text))
     return [lines for name, lines in _HELPERS.items() if name in found]
 
 
 def renamed(text: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What native code has written, with sizes as they are called here, or as `others` say."""
+    """Rename the size variables of native code to parameters, or as `others` says."""
     return _SIZE.sub(lambda found: others.get(found[1], found[1]), text)
 
 
 def sizes_in(text: str) -> list[str]:
-    """The sizes that native code has written in a text."""
+    """Return the sizes that occur as variables of native code in a text."""
     return list(dict.fromkeys(_SIZE.findall(text)))
 
 
 def written(n: int) -> Text:
-    """An extent as an expression."""
+    """Return a size as an expression."""
     if type(n) is Dim:
         return _written(n)
     return Text(str(n), ATOM if n >= 0 else SIGN)
 
 
 def code(n: int, rank: int = SUM) -> str:
-    """The text of an extent, in parentheses if it binds less tightly than that."""
+    """Return the text of a size, in parentheses if its precedence is below `rank`."""
     return written(n).within(rank)
 
 
@@ -67,7 +67,7 @@ def _written(dim: Dim) -> Text:
         x, y, factor = rest
         text = Text(f"{code(x, SIGN)} % {code(y, SIGN)}", PRODUCT)
         return text if factor == 1 else Text(f"{factor} * ({text.code})", PRODUCT)
-    # What is added comes before what is taken away.
+    # Positive terms come first.
     terms = sorted(dim.terms, key=lambda term: term[1] < 0)
     if len(terms) == 1 and terms[0][1] > 0:
         return _product(*terms[0])
@@ -99,7 +99,7 @@ def _factor(atom: Atom) -> Text:
 
 
 def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
-    """The place of an element, from the variables of loops and a stride for each of them."""
+    """Return the index expression of an element, from loop variables and their strides."""
     text = ""
     pairs = [(v, s) for v, s in zip(variables, strides, strict=True) if not is_zero(s)]
     pairs.sort(key=lambda pair: -abs(typical(pair[1])))
@@ -117,23 +117,25 @@ def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
 
 
 def _is_negative(n: int) -> bool:
-    """Whether an extent is never above zero, and not always zero."""
+    """Return whether a size is never positive, and not known to be zero."""
     return not is_zero(n) and bounds(n)[1] <= 0
 
 
 def times(name: str, stride: int) -> str:
-    """A multiple of a variable."""
+    """Return a multiple of a variable."""
     return name if type(stride) is int and stride == 1 else f"{name} * {code(stride, SIGN)}"
 
 
 def behind(pointer: str, place: str | int) -> str:
-    """The address of the element at a place behind a pointer."""
+    """Return the address of the element at `place` after `pointer`."""
     return pointer if place in ("0", 0) else f"{pointer} + {place}"
 
 
 def most(extents: Iterable[int]) -> str:
-    """An expression that is no less than any of these, and their parts, for sizes of at least 0;
-    it is the largest number where that is too small for them."""
+    """Return an expression that is an upper bound of the sizes and their terms.
+
+    Sizes are nonnegative. The expression saturates at LONG_MAX.
+    """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
         for factors, number in _above(n).items():
@@ -151,8 +153,10 @@ def most(extents: Iterable[int]) -> str:
 
 
 def _above(n: int) -> dict[tuple[str, ...], int]:
-    """A polynomial without negative coefficients that is no less than an extent, or its negative:
-    coefficients by sizes that are multiplied."""
+    """Return a polynomial with nonnegative coefficients that bounds the magnitude of a size.
+
+    It maps products of sizes to coefficients.
+    """
     found: dict[tuple[str, ...], int] = {}
     for monomial, coefficient in n.terms if type(n) is Dim else (((), n),):
         product: dict[tuple[str, ...], int] = {(): abs(coefficient)}
@@ -169,7 +173,7 @@ def _above_atom(atom: Atom) -> dict[tuple[str, ...], int]:
         return {(atom,): 1}
     kind, x, y = atom
     found = dict(_above(x))
-    # A quotient of whole numbers is no larger than what is divided.
+    # An integer quotient is at most its dividend.
     for factors, number in _above(y).items() if kind != FLOOR else ():
         found[factors] = found.get(factors, 0) + number
     return found

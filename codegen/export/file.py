@@ -1,4 +1,4 @@
-"""Lays out files of C: a header that says how functions are called, and what they do."""
+"""Layout of C files: a header with declarations, and a source file."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 @final
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument of a function: its name, type, and whether a result is left there.
+    """A parameter of a C function: its name, type, and whether it is an output.
 
-    A size has the type of a whole number without axes, and is C's `long`.
+    A size is a scalar integer of C type `long`.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Parameter:
 @final
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What the header and the file say of a function: lines, without indentation."""
+    """The parts of a function in the header and the source file, as unindented lines."""
 
     name: str
     parameters: list[Parameter]
@@ -102,20 +102,18 @@ class Function:
 
     @property
     def macro(self) -> str:
-        """What tells the bytes of the workspace at sizes."""
+        """Return the macro of the workspace size in terms of symbolic sizes."""
         assert self.sizes is not None
         names = self.sizes.names
         return f"{self.upper}_WORKSPACE_BYTES({', '.join(names)}) {macro(self.nbytes, names)}"
 
 
 def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple[str, str]:
-    """The texts of a header `stem.h` and of a file of C, with a function for each of `graphs`.
+    """Return the texts of a header `stem.h` and of a C file with a function per graph.
 
-    With `blas` it calls BLAS for large products of matrices, by the names of CBLAS.
-
-    Sizes are the first arguments of a function. Raises `CompileError` for a graph with a primitive
-    that C has no words for, or with a name that C has for something else; and for two functions of
-    one name.
+    With `blas` it calls BLAS for large matrix products, by the names of CBLAS. Symbolic sizes are
+    the first parameters of a function. Raises `CompileError` for a graph with a primitive that is
+    not supported in C, for a name that is reserved in C, and for two functions of one name.
     """
     names = [function_name(g.name) for g in graphs]
     known = {n.lower() for n in names} | {f"{n.lower()}_workspace" for n in names}
@@ -152,10 +150,10 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
 def save_c(
     path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool, blas: bool = False
 ) -> None:
-    """Write a file of C, and the header beside it; over others' files only with `force`.
+    """Write a C file and its header; overwrite files of other origin only with `force`.
 
-    Raises `ArgumentError` for such files without it, and for a path that does not end in `.c`; and
-    what `c_source` raises.
+    Raises `ArgumentError` for such files without `force`, and for a path that does not end in `.c`.
+    Raises the errors of `c_source`.
     """
     file = Path(path)
     if file.suffix != ".c":
@@ -178,13 +176,13 @@ def save_c(
 
 
 def _guard(stem: str) -> str:
-    """The name that tells whether a header was included already."""
+    """Return the name of the header's include guard."""
     name = re.sub(r"[^A-Z0-9]", "_", stem.upper())
     return f"{name}_H" if name[:1].isalpha() else f"FILE_{name}_H"
 
 
 def function_of(graph: Graph, *, blas: bool = False) -> Function:
-    """What is written for one graph."""
+    """Return the parts of the function of one graph."""
     name = function_name(graph.name)
     names = Names([name, f"{name}_workspace"])
     return _function(graph, name, names, Tables(), blas)
@@ -233,7 +231,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
 
 
 def _with_names(graph: Graph, names: Names, function: str) -> Graph:
-    """The graph with sizes that are called as parameters may be, which they are from here on."""
+    """Return the graph with symbolic sizes renamed to valid parameter names."""
     renamed = {
         n: names.fresh(require_name(n, f"a size of {function}"), lasting=True)
         for n in in_order(graph)
@@ -259,7 +257,7 @@ def _input_name(hint: str, names: Names, function: str) -> str:
 
 
 def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
-    """Parameters for results: by their keys, or what the user calls them."""
+    """Return parameters for results, named by keys or by the user's variables."""
     plan = schedule(graph)
     keys = result_names(graph.form, len(graph.outputs))
     known = called(plan, graph.titles, keys)
@@ -280,7 +278,7 @@ def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
 def _declared(
     name: str, parameters: Sequence[Parameter], pointer: str, restrict: str, can_fail: bool
 ) -> list[str]:
-    """The head of a function, in lines."""
+    """Return the declaration of a function, in lines."""
     name = f"{'int' if can_fail else 'void'} {name}"
     listed = [p.declared(restrict) for p in parameters] + ([pointer] if pointer else [])
     line = f"{name}({', '.join(listed) or 'void'})"
@@ -304,7 +302,7 @@ def _parts(
     pointer: str,
     sizes: Sizes | None,
 ) -> list[list[str]]:
-    """The functions, the last of which calls the others."""
+    """Return the functions; with several parts the last one calls the others."""
     made, begin = [], list[str]()
     if sizes:
         nbytes = writer.workspace.nbytes
@@ -324,7 +322,7 @@ def _parts(
         if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         words = _words(lines)
-        # Functions on whole arrays may have such a name for something of their own.
+        # Functions on whole arrays may have local variables of the same name.
         asked = part.asked
         given = [p for p in parameters if p.name in words and (p.is_size or p.place.text in asked)]
         work = pointer if writer.work in words else ""
@@ -348,7 +346,7 @@ def _parts(
 
 
 def _words(lines: Sequence[str]) -> set[str]:
-    """All words of C in lines, but for those in comments."""
+    """Return all C words in lines, except those in comments."""
     return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
 
 
@@ -365,7 +363,7 @@ def _entry(
 
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:
-    """Lines that call a part; nothing comes after one that fails."""
+    """Return lines that call a part, and return if it fails."""
     rows, row = [], f"    {'failed = ' if part.can_fail else ''}{part.name}("
     for k, word in enumerate(words):
         word += ");" if k + 1 == len(words) else ","

@@ -1,4 +1,4 @@
-"""Writes one function of C: what it takes, what it computes step by step, and what it needs."""
+"""Generator of one C function: parameters, statements and workspace."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import TensorType
 
 _RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
-# Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.
+# Maximum size in bytes of stack arrays; further ones are in the workspace.
 STACK = 2048
-# Steps in one function: compilers take more than linear time for longer ones.
+# Maximum number of steps in one function: compile time is superlinear in its length.
 CHUNK = 400
 
 
 @final
 @dataclass(slots=True)
 class Part:
-    """A function that does some of the items: its lines, and pointers into the workspace."""
+    """A function for some of the items: its lines, and pointers into the workspace."""
 
     name: str
     lines: list[str] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
-    # The expressions of places that something was written with.
+    # The expressions of places that were used.
     asked: set[str] = field(default_factory=set)
     stack: int = 0
 
     @property
     def is_watched(self) -> bool:
-        """Whether something in it may find that an element is wrong."""
+        """Return whether an element may raise an error."""
         return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
 
     @property
@@ -65,10 +65,10 @@ class Part:
 
 @final
 class Writer:
-    """The statements of a function.
+    """Generator of the statements of a function.
 
-    `names` are those that have not been handed out to parameters; `tables` are those of the file,
-    which calls BLAS only if `blas`. Where there are sizes the workspace has no type.
+    `names` are the free names after parameters are assigned; `tables` are those of the file. It
+    calls BLAS only if `blas`. With symbolic sizes the workspace is untyped.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Writer:
     ) -> None:
         self.names, self.tables, self.own, self.blas, self.sized = names, tables, own, blas, sized
         self.workspace = Workspace(sized)
-        # The names of pointers to its arrays.
+        # The names of pointers to the workspace arrays.
         self.members: dict[str, str] = {}
         self.work = names.fresh("work")
         self.parts: list[Part] = []
@@ -92,14 +92,14 @@ class Writer:
         self.loops = names.loops(36)
         names.taken.update(self.loops)
         self.top = self.scope = scope_of(plan, {})
-        # Values that several parts of the function need, and where these are.
+        # Values that are live across parts of the function, and their places.
         self.crossing: set[int] = set()
-        # C that users have given for primitives of theirs.
+        # User C for primitives.
         self.codes: dict[str, None] = {}
         self.rooms: dict[int, Room] = {}
 
     def written(self, places: Mapping[int, Place]) -> None:
-        """Write everything; `places` are those of inputs and results."""
+        """Write the function; `places` are those of inputs and results."""
         plan = self.top.plan
         self.top.places.update(places)
         groups = _groups(plan)
@@ -113,10 +113,10 @@ class Writer:
 
     @property
     def can_fail(self) -> bool:
-        """Whether the function returns what tells of a failure."""
+        """Return whether the function returns a status."""
         return any(part.can_fail for part in self.parts)
 
-    # What nests, products and loops write with.
+    # Interface for nests, products and loops.
 
     def line(self, text: str) -> None:
         self.parts[-1].lines += wrapped(text, self.depth)
@@ -127,7 +127,7 @@ class Writer:
         self.names.open()
 
     def open_loop(self, hint: str, bound: str) -> str:
-        """Open a loop of so many trips; the name of its variable, which is that of no other."""
+        """Open a loop of `bound` iterations; return the unique name of its variable."""
         self.names.open()
         name = self.names.fresh(hint)
         self.line(f"for (long {name} = 0; {name} < {bound}; {name}++) {{")
@@ -135,11 +135,11 @@ class Writer:
         return name
 
     def mark(self) -> int:
-        """Where the next line will be."""
+        """Return the index of the next line."""
         return len(self.parts[-1].lines)
 
     def drop_unused(self, mark: int, name: str) -> None:
-        """Take back the line before `mark`, which declares a name, if none behind it has that."""
+        """Remove the declaration before `mark` if no line after it uses the name."""
         lines = self.parts[-1].lines
         if not any(re.search(rf"\b{name}\b", line) for line in lines[mark:]):
             del lines[mark - 1]
@@ -150,12 +150,12 @@ class Writer:
         self.line(tail)
 
     def reopen(self) -> None:
-        """Go on in a block that what closed the last one has opened."""
+        """Continue in a block that the closing line of the last one has opened."""
         self.depth += 1
         self.names.open()
 
     def say(self, source: Source | None) -> None:
-        """A comment with the user's line, where it is another one than before."""
+        """Write a comment with the user's source line, if it differs from the previous one."""
         if source is None or source == self.said or not source.is_told:
             return
         self.said = source
@@ -178,7 +178,7 @@ class Writer:
         return found
 
     def crossed(self, value: int) -> Place:
-        """The place of what several parts of the function need."""
+        """Return the place of a value that is live across parts."""
         room, type = self.rooms[value], self.top.plan.types[value]
         if type.size == 1:
             return Place(f"{self.member(room)}[{code(room.first)}]", True)
@@ -199,7 +199,7 @@ class Writer:
     # Memory.
 
     def take(self, at: int) -> None:
-        """Make places for what an item leaves in memory."""
+        """Create places for the values that an item stores."""
         scope = self.scope
         item = scope.items[at]
         for v in dict.fromkeys(made_by(item)) if item is not None else ():
@@ -215,7 +215,7 @@ class Writer:
                 scope.places[v] = self.new(type, hint, last)
 
     def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
-        """A place for an array that is needed up to an item, by default the current one."""
+        """Return a place for an array that is live until item `last`, default the current one."""
         if is_zero(type.size):
             return Place("NULL", False)
         name = self.names.fresh(hint)
@@ -230,7 +230,7 @@ class Writer:
         return Place(name, False)
 
     def held(self, type: TensorType, last: int = -1) -> str:
-        """Memory of the workspace up to an item, by default the current one."""
+        """Allocate workspace until item `last`, by default the current one."""
         room = self.workspace.take(type)
         self.scope.given.setdefault(max(last, self.scope.at), []).append(room)
         return self.room(room)
@@ -239,7 +239,7 @@ class Writer:
         return behind(self.member(room), "0" if is_zero(room.first) else code(room.first))
 
     def member(self, room: Room) -> str:
-        """The array of the workspace that a room is in."""
+        """Return the workspace array that contains a room."""
         if not self.sized:
             return f"{self.work}->{room.member}"
         name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
@@ -252,11 +252,11 @@ class Writer:
     # Items.
 
     def use(self, *steps: Step | None) -> None:
-        """Take along what users have given for these steps."""
+        """Include the user C of these steps."""
         self.codes.update(dict.fromkeys([CODES[s.op] for s in steps if s and s.op in CODES]))
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
-        """Write the items of a body, between what is written before and behind it."""
+        """Write the items of a body at the current position."""
         around = self.scope
         self.scope = scope_of(plan, places)
         for at in range(len(plan.items)):
@@ -267,7 +267,7 @@ class Writer:
 
 
 def pointers(writer: Writer) -> list[str]:
-    """Lines that declare pointers to the arrays of a workspace without a type."""
+    """Return the declarations of pointers to the arrays of an untyped workspace."""
     found, space, work = [], writer.workspace, writer.work
     offsets = space.offsets()
     for kind, member, _ in space.members if writer.sized else ():
@@ -307,7 +307,7 @@ def extents(type: TensorType) -> str:
 
 
 def _source(item: Item) -> Source | None:
-    """The user's line that an item begins with."""
+    """Return the user's source line of an item's first step."""
     if not isinstance(item, Nest):
         return None if isinstance(item, Blocks) else item.step.source
     steps = [n.step for n in item.nodes if n.step is not None]
@@ -316,7 +316,7 @@ def _source(item: Item) -> Source | None:
 
 
 def _groups(plan: Nests) -> list[list[int]]:
-    """The places of items, in groups that are one function each."""
+    """Return the indices of items, in groups that become one function each."""
     groups: list[list[int]] = [[]]
     size = 0
     for at, item in enumerate(plan.items):
@@ -332,7 +332,7 @@ def _groups(plan: Nests) -> list[list[int]]:
 
 
 def _crossing(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
-    """What one group makes and another one reads, or adds to."""
+    """Return values that one group writes, and another one reads or accumulates into."""
     group_of = {at: k for k, group in enumerate(groups) for at in group}
     first: dict[int, int] = {}
     found = set()

@@ -1,4 +1,4 @@
-"""Names and comments in C: no text of the user's gets into a file but through here."""
+"""Identifiers and comments in C: all user text in a file passes through here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from primgraph.codegen.emit.names import comment
 from primgraph.errors import CompileError
 
 _NAME = re.compile(r"(?:_(?=[a-z]))?[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-# C11 promises that so many characters of a name count, and of one that other files see.
+# Numbers of significant characters in C11, for all names and for external ones.
 _LONGEST, _LONGEST_OUTSIDE = 63, 31
 
 _C = """
@@ -41,19 +41,19 @@ puts qsort raise rand realloc remove rename scanf signal system time tmpfile tol
 """
 
 KEYWORDS = frozenset(_C.split())
-# A header is read by compilers of C++, too.
+# The header is read by C++ compilers, too.
 _KEYWORDS_OF_CPP = frozenset(_CPP.split())
-# Functions and macros of the headers that files include.
+# Functions and macros of the included headers.
 LIBRARY = frozenset(
     [f"{name}{ending}" for name in _MATHEMATICS.split() for ending in ("", "f", "l")]
     + _OTHERS.split()
 )
-# What functions cannot be called either: compilers know these, and a program has one `main`.
+# Names that functions cannot have either: compilers know these, and `main` is unique.
 _KNOWN_FUNCTIONS = frozenset(_ELSEWHERE.split())
 
 
 def is_name(text: str) -> bool:
-    """Whether a variable may be called so in any file of C or C++ that includes its headers."""
+    """Return whether a variable may have this name in any C or C++ file with these headers."""
     return (
         len(text) <= _LONGEST
         and _NAME.fullmatch(text) is not None
@@ -65,7 +65,7 @@ def is_name(text: str) -> bool:
 
 
 def require_name(text: str, what: str, *, function: bool = False) -> str:
-    """`text`, which the user calls an input or a function. Raises `CompileError` if C cannot."""
+    """Return `text`, a user's name of an input or a function, or raise `CompileError`."""
     longest = _LONGEST_OUTSIDE if function else _LONGEST
     known = function and (text in _KNOWN_FUNCTIONS or text.startswith("_"))
     if is_name(text) and len(text) <= longest and not known:
@@ -87,9 +87,9 @@ def require_name(text: str, what: str, *, function: bool = False) -> str:
 
 
 def function_name(text: str) -> str:
-    """The name of a function for a graph of that name, which may be no name at all.
+    """Return the name of a function for a graph of that name, which may be no identifier.
 
-    Raises `CompileError` for one that C has for something else.
+    Raises `CompileError` for a name that is reserved in C.
     """
     if not _NAME.fullmatch(text):
         return "kernel"
@@ -98,18 +98,18 @@ def function_name(text: str) -> str:
 
 @final
 class Names:
-    """Hands out names, each once within the block of statements that it is declared in."""
+    """Factory of unique names in nested blocks of statements."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self._next: dict[str, int] = {}
-        # For each open block its names, and what the counters were before.
+        # For each open block: its names, and the counters before it.
         self._blocks: list[tuple[list[str], dict[str, int | None]]] = []
 
     def fresh(self, hint: str, letter: str = "t", *, lasting: bool = False) -> str:
-        """`hint`, with a number behind it if it is taken; without one the next `t0`, `t1`, ...
+        """Return `hint`, numbered if it is taken; without a hint the next `t0`, `t1`, ...
 
-        What is not `lasting` is free again behind the block.
+        A name that is not `lasting` is free again after the block.
         """
         hint = hint.replace(".", "_")
         if not is_name(hint):
@@ -140,37 +140,37 @@ class Names:
                 self._next[key] = count
 
     def loops(self, count: int) -> list[str]:
-        """Names for variables of loops."""
+        """Return names for loop variables."""
         letters = [c for c in "ijklmn" if c not in self.taken]
         more = (f"i{k}" for k in range(count + len(self.taken)))
         return [*letters, *(name for name in more if name not in self.taken)][:count]
 
 
 def remark(text: str) -> str:
-    """A comment of one line."""
+    """Return a one-line comment."""
     safe = comment(text).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
     return f"/* {safe} */"
 
 
 _INDENT = "    "
 
-# How tightly expressions bind.
+# Precedence of expressions, increasing.
 CHOICE, EITHER, RELATION, SUM, PRODUCT, SIGN, ATOM = range(7)
 
 
 class Text(NamedTuple):
-    """An expression of C, and how tightly it binds."""
+    """A C expression and its precedence."""
 
     code: str
     rank: int = ATOM
 
     def within(self, rank: int) -> str:
-        """The expression, in parentheses if it binds less tightly."""
+        """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
 
 def wrapped(text: str, depth: int) -> list[str]:
-    """A statement, in two lines where one would be too long."""
+    """Return the lines of a statement, wrapped if it is too long."""
     line = _INDENT * depth + text
     if len(line) <= 100 or text.startswith("/*") or " = " not in text:
         return [line]

@@ -1,4 +1,4 @@
-"""What of the items of a plan is needed: nothing is computed for arrays without elements."""
+"""Dead code elimination for a plan: nothing is computed for arrays without elements."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ PLAIN = ("text", "call", "copy", "take")
 
 
 def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
-    """The items with what results depend on, None for those that nothing does; and the values in
-    memory that are read."""
+    """Return the needed items, with None for dead ones, and the values read from memory."""
     roots = set(plan.outputs)
     found: list[Item | None] = []
     for item in reversed(plan.items):
@@ -21,7 +20,7 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
             left = _nest(plan, item, roots)
             found.append(left if left.nodes else None)
             continue
-        # Files are written without blocks of rows.
+        # Export does not use blocks of rows.
         assert not isinstance(item, Blocks)
         values = (item.value,) if isinstance(item, Product) else item.values
         if not any(v in roots and not is_zero(plan.types[v].size) for v in values):
@@ -34,7 +33,7 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
 
 
 def read(plan: Nests, item: Item) -> set[int]:
-    """The values in memory that an item reads."""
+    """Return the values in memory that an item reads."""
     if isinstance(item, Nest):
         if is_zero(prod(item.domain)):
             return set()
@@ -48,16 +47,16 @@ def read(plan: Nests, item: Item) -> set[int]:
 
 
 def _of_control(item: Control) -> set[int]:
-    """What the bodies of a branch or loop read, and what it goes on with from trip to trip."""
+    """Return the values that a branch or loop and its bodies read, and the carries."""
     p, op = item.step.params, item.step.op
-    # What the bodies take begins behind the index of a branch, or the number of trips.
+    # Operands of the bodies follow the index of a branch, or the iteration count.
     begin = 1 if op is cond else int(p["counted"]) if op is scan else 0
     found = set(item.operands[:begin])
     given = item.operands[begin:]
     if op is scan:
         carried = given[p["consts"] : p["consts"] + p["carries"]]
         if is_zero(p["length"]):
-            # No trip is made: the first carries are the last.
+            # No iteration runs: the results are the initial carries.
             return set(carried)
         found.update(carried)
     elif op is while_loop:
@@ -70,7 +69,7 @@ def _of_control(item: Control) -> set[int]:
 
 
 def reads(plan: Nests) -> set[int]:
-    """The values of a body that its items read."""
+    """Return the values of a body that its items read."""
     return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
 
 

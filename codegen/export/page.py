@@ -1,4 +1,4 @@
-"""What statements are written into: a function, as nests, products and routines know it."""
+"""Interface of the function being written, for nests, products and routines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from primgraph.ir.types import TensorType
 class Page(Protocol):
     """The function that an item is written into.
 
-    `loops` are names for the variables of loops, outermost first; `scope` is the body around.
+    `loops` are names of loop variables, outermost first; `scope` is the enclosing body.
     """
 
     blas: bool
@@ -27,32 +27,32 @@ class Page(Protocol):
         """Write a statement."""
 
     def open(self, head: str) -> None:
-        """Begin a block."""
+        """Open a block."""
 
     def close(self, tail: str = "}") -> None:
-        """End the block that was begun last."""
+        """Close the innermost block."""
 
     def say(self, source: Source | None) -> None:
-        """Tell the user's line, where it is another one than before."""
+        """Write the user's source line, if it differs from the previous one."""
 
     def place(self, value: int) -> Place:
-        """Where a value is."""
+        """Return the place of a value."""
 
     def type(self, value: int) -> TensorType:
-        """The type of a value."""
+        """Return the type of a value."""
 
     def hint(self, value: int) -> str:
-        """What the user calls a value."""
+        """Return the user's name of a value."""
 
     def name(self, hint: str) -> str:
-        """A name that nothing else has."""
+        """Return a unique name."""
 
     def held(self, type: TensorType, last: int = -1) -> str:
-        """Memory of the workspace up to an item, by default the current one."""
+        """Allocate workspace until item `last`, by default the current one."""
 
 
 def declare(page: Page, place: Place, type: TensorType, begin: str = "") -> None:
-    """The declaration of a number that several statements give a value."""
+    """Declare a scalar that several statements assign."""
     if place.is_number and not place.is_declared:
         place.is_declared = True
         page.line(f"{kind_of(type.dtype)} {place.text}{begin};")

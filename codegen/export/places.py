@@ -1,4 +1,4 @@
-"""Where values are in a file of C: variables, arrays on the stack, workspace, tables."""
+"""Storage of values in C: variables, stack arrays, workspace, and constant tables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WIDTH = 100
 @final
 @dataclass(slots=True)
 class Place:
-    """Memory by an expression: of a number, or of an array whose elements stand behind it.
+    """The C expression of a scalar or of an array's first element.
 
-    A number that is not `declared` yet gets a declaration from what computes it.
+    A scalar that is not declared yet is declared by the statement that computes it.
     """
 
     text: str
@@ -36,14 +36,14 @@ class Place:
 
     @property
     def pointer(self) -> str:
-        """The address of the first element."""
+        """Return the address of the first element."""
         if not self.is_number:
             return self.text
         return self.text[1:] if self.text.startswith("*") else f"&{self.text}"
 
 
 class Room(NamedTuple):
-    """A stretch of an array of the workspace: where it begins in it, and in its bytes."""
+    """A range of a workspace array: its first element, and its offset and size in bytes."""
 
     member: str
     first: int
@@ -53,8 +53,10 @@ class Room(NamedTuple):
 
 @final
 class Pool:
-    """Memory for arrays whose sizes calls tell, by the number of elements: one takes the place of
-    another one that is free and never smaller, or has one behind all others."""
+    """Allocator of arrays of symbolic sizes, in elements.
+
+    An array reuses a free one that is never smaller, else it is placed at the end.
+    """
 
     def __init__(self) -> None:
         self.size = 0
@@ -80,10 +82,10 @@ class Pool:
 
 @final
 class Workspace:
-    """Arrays of one type of elements each, so that none is read as another type.
+    """Workspace arrays, one per element type, so that no memory is accessed as two types.
 
-    They are a struct, or where there are sizes lie behind each other; those of `known_` extents
-    have places of their own then.
+    They are members of a struct. With symbolic sizes they are consecutive, and arrays of `known_`
+    sizes are separate.
     """
 
     def __init__(self, sized: bool) -> None:
@@ -92,7 +94,7 @@ class Workspace:
         self.pools: dict[str, tuple[DType, Pool]] = {}
 
     def take(self, type: TensorType) -> Room:
-        """Memory for an array."""
+        """Allocate an array."""
         is_flag = type.dtype.kind == "b"
         member = "flags" if is_flag else f"{type.dtype.kind}{8 * type.dtype.itemsize}"
         if type.names:
@@ -112,7 +114,7 @@ class Workspace:
 
     @property
     def members(self) -> list[tuple[str, str, int]]:
-        """The type, name and length of each array, those first that have to be aligned most."""
+        """Return the type, name and length of each array, the most strictly aligned ones first."""
         return [(kind_of(d), name, length) for d, name, length in self._arrays()]
 
     def _arrays(self) -> list[tuple[DType, str, int]]:
@@ -121,7 +123,7 @@ class Workspace:
         return sorted(found, key=lambda row: (-row[0].itemsize, row[1]))
 
     def offsets(self) -> dict[str, int]:
-        """The bytes before each array, by its name."""
+        """Return the offset in bytes of each array, by name."""
         found, begin = {}, 0
         for d, name, length in self._arrays():
             found[name] = begin
@@ -130,7 +132,7 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """The size of all where numbers lie at multiples of their size."""
+        """Return the total size, with arrays aligned to the size of their elements."""
         arrays = self._arrays()
         largest = max((d.itemsize for d, _, _ in arrays), default=1)
         size = sum([n * d.itemsize for d, _, n in arrays])
@@ -139,14 +141,14 @@ class Workspace:
 
 @final
 class Tables:
-    """Arrays of constants, each once, as `static const` arrays."""
+    """Constant arrays as `static const` tables, without duplicates."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], str] = {}
         self.lines: dict[str, list[str]] = {}
 
     def place(self, array: np.ndarray[Any, Any], hint: str, names: Names) -> Place:
-        """The place of a constant, which is an array, or a number by itself."""
+        """Return the place of a constant: a table, or a literal for one element."""
         if array.size == 0:
             return Place("NULL", False)
         if array.size == 1:
@@ -162,7 +164,7 @@ class Tables:
 
 
 def assigned(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
-    """A statement that gives a number, with its declaration if there is none yet."""
+    """Return a statement that assigns a scalar, with its declaration if it has none yet."""
     if place.is_declared:
         return f"{place.text} = {text};"
     place.is_declared = True
@@ -170,14 +172,14 @@ def assigned(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
 
 
 def number(value: Any, dtype: DType) -> str:
-    """A number, in parentheses if it has a sign."""
+    """Return a number in C, in parentheses if it has a sign."""
     if dtype.kind == "b":
         return "true" if value else "false"
     return literal(value, dtype)
 
 
 def _rows(array: np.ndarray[Any, Any]) -> Iterator[str]:
-    """The numbers of a table in lines, in which rows of a matrix begin anew."""
+    """Yield the lines of a table; each row of a matrix begins a new line."""
     width = array.shape[-1] if array.ndim > 1 else array.size
     flat = array.reshape(-1)
     for begin in range(0, flat.size, width):
@@ -185,12 +187,12 @@ def _rows(array: np.ndarray[Any, Any]) -> Iterator[str]:
 
 
 def bare(text: str) -> str:
-    """A number without the parentheses around its sign."""
+    """Return a number without the parentheses around its sign."""
     return text[1:-1] if text.startswith("(-") and text.count("(") == 1 else text
 
 
 def filled(words: Iterable[str], indent: str = "    ", ends: str = ",") -> Iterator[str]:
-    """Words in lines, with commas behind all; `ends` stands behind the last."""
+    """Yield lines of words separated by commas; `ends` follows the last word."""
     line = indent
     listed = list(words)
     for k, word in enumerate(listed):

@@ -1,4 +1,4 @@
-"""What is said of a function of C in comments: what it computes, of what, and what it needs."""
+"""Comments of a C function: what it computes, its arguments and requirements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHY = "where NumPy raises an error: results are of no use"
 
 
 class Needs(NamedTuple):
-    """What a function needs and may return, beside its arguments."""
+    """Requirements and return codes of a function."""
 
     name: str
     nbytes: int
@@ -25,7 +25,7 @@ class Needs(NamedTuple):
     sizes: Sizes | None
 
     def lines(self) -> Iterator[str]:
-        """What is said behind the arguments."""
+        """Yield the lines after the arguments."""
         if self.sizes:
             more = f"; 1 {_WHY}" if self.can_fail else ""
             yield f"Returns 0; {REFUSED} for sizes that are refused{more}."
@@ -46,7 +46,7 @@ class Needs(NamedTuple):
 def told_of(
     inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title], needs: Needs
 ) -> list[str]:
-    """The lines of a comment."""
+    """Return the lines of a comment."""
     lines = docstring(inputs, outputs, titles)
     lines = [line.removeprefix('"""').removesuffix('"""') for line in lines]
     lines = [line for k, line in enumerate(lines) if line or 0 < k < len(lines) - 1]

@@ -1,4 +1,4 @@
-"""A graph, or the body of a branch or loop, while its items are written."""
+"""The scope of a graph or a body while its items are written."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from primgraph.codegen.native.items import Item, Nests
 @final
 @dataclass(slots=True)
 class Scope:
-    """The items of a graph, or of a body, and where their values are.
+    """The items of a graph or a body, and the places of their values.
 
-    `names` are what the user calls values, `read` those in memory that are read, and `given` the
-    memory that is free again behind an item; `at` is the current one.
+    `names` are the user's names of values, `read` the values in memory that are read. `given` has
+    the memory that is freed after an item; `at` is the current item.
     """
 
     plan: Nests
@@ -30,7 +30,7 @@ class Scope:
     at: int = 0
 
     def same(self, value: int) -> str:
-        """The number that all elements of a constant are; empty for anything else."""
+        """Return the number that all elements of a constant equal; empty if there is none."""
         array = self.plan.constants.get(value)
         if array is None or array.size == 0:
             return ""
@@ -40,11 +40,11 @@ class Scope:
 
 
 def scope_of(plan: Nests, places: Mapping[int, Place]) -> Scope:
-    """The scope of a plan, before anything of it is written."""
+    """Return the initial scope of a plan."""
     return Scope(plan, hints_of(plan), dict(places), *needed(plan))
 
 
 def hints_of(plan: Nests) -> dict[int, str]:
-    """What the user calls values."""
+    """Return the user's names of values."""
     steps = plan.schedule
     return called(steps, (), ("",) * len(steps.outputs))

@@ -1,4 +1,4 @@
-"""What a function of C with sizes says of them: which ones it takes, and the memory for them."""
+"""Symbolic sizes of an exported C function: checks, and the size of its workspace."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import assumptions
 from primgraph.ir.types import TensorType
 
-# What a function returns for sizes that it refuses.
+# The return code for sizes that are refused.
 REFUSED = -1
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a function, what it assumes of them, and the types of all that it computes."""
+    """The sizes of a function, its assumptions about them, and the types of all values."""
 
     names: tuple[str, ...]
     conditions: list[tuple[Condition, Source | None]]
@@ -35,7 +35,7 @@ class Sizes:
         return ", ".join([f"long {n}" for n in self.names])
 
     def test(self, function: str, nbytes: int) -> list[str]:
-        """A function that tells whether sizes may be given to `function`."""
+        """Return a C function that checks whether `function` accepts its sizes."""
         lines = [f"static bool pg_fits_{function}({self.parameters()}) {{"]
         negative = " || ".join([f"{n} < 0" for n in self.names])
         lines += _refused(negative)
@@ -56,7 +56,7 @@ class Sizes:
         return [*lines, "    return true;", "}"]
 
     def workspace(self, function: str, nbytes: int) -> list[str]:
-        """A function that tells the bytes of a workspace."""
+        """Return a C function that computes the size of the workspace."""
         return [
             f"long {function}_workspace({self.parameters()}) {{",
             f"    if (!pg_fits_{function}({', '.join(self.names)})) {{",
@@ -68,7 +68,7 @@ class Sizes:
 
 
 def sizes_of(graph: Graph, plan: Nests) -> Sizes:
-    """The sizes of a graph that `plan` is for."""
+    """Return the sizes of the graph of `plan`."""
     found = dict(assumptions(graph))
     for type in graph.input_types:
         for n in type.shape:
@@ -78,14 +78,14 @@ def sizes_of(graph: Graph, plan: Nests) -> Sizes:
 
 
 def in_order(graph: Graph) -> tuple[str, ...]:
-    """The sizes of a graph, as the axes of its inputs have them."""
+    """Return the sizes of a graph, in the order of its input axes."""
     axes = [n for type in graph.input_types for n in type.shape]
     found = [name for n in axes for name in sorted(names_in(n))]
     return tuple(dict.fromkeys([*found, *graph.sizes]))
 
 
 def _may_be_negative(n: int) -> bool:
-    """Whether an extent may be below zero for some sizes."""
+    """Return whether a size expression may be negative for some sizes."""
     return type(n) is Dim and bounds(n)[0] < 0
 
 
@@ -101,7 +101,7 @@ def _refused(test: str) -> list[str]:
 
 
 def macro(n: int, names: Iterable[str]) -> str:
-    """An extent as a constant expression, whose arguments are in parentheses."""
+    """Return a size as a constant expression of a macro, with arguments in parentheses."""
     text = _constant(n)
     text = text if text.startswith("(") or text.isalnum() else f"({text})"
     for name in names:

@@ -1,4 +1,4 @@
-"""What is told of steps that have no words in C."""
+"""Errors for steps that are not supported in C."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from primgraph.errors import CompileError
 from primgraph.ir.dims import is_open
 from primgraph.primitives.control import while_loop
 
-# No blocks of rows: files know of no threads, and little of caches.
+# No blocks of rows: exported files use no threads, and know little about caches.
 SERIAL = Limits(cache=1 << 60)
 
 
 def unspelled(step: Step, name: str) -> CompileError:
-    """The error for a step that is not supported in C, or has a step in it that is not."""
+    """Return the error for an unsupported step, or for an unsupported step in its bodies."""
     step = _cause(step)
     source, types = step.eqn.source, (*step.operands, *step.results)
     origin = () if source is None else (f"{source}   {source.text}",)
@@ -38,7 +38,7 @@ def unspelled(step: Step, name: str) -> CompileError:
 
 
 def require_words(nest: Nest, plan: Nests, name: str) -> None:
-    """Raise for a step of a nest that C has no words for."""
+    """Raise for a step of a nest that C does not support."""
     for node in nest.nodes:
         if node.step is None:
             continue
@@ -52,7 +52,7 @@ def require_words(nest: Nest, plan: Nests, name: str) -> None:
 
 
 def _cause(step: Step) -> Step:
-    """The step in a loop or branch for which that has no words itself."""
+    """Return the innermost step that is the cause of a loop or branch not being supported."""
     while step.op.has_bodies:
         p = step.params
         graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies

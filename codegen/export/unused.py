@@ -1,4 +1,4 @@
-"""Declarations that nobody needs are taken out of a function again: compilers warn of them."""
+"""Removal of unused declarations, of which compilers warn."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 
 
 def without_unused(lines: Sequence[str]) -> list[str]:
-    """The lines without declarations of what is not named behind them in their block."""
+    """Return the lines without declarations of names that are not used later in their block."""
     kept: list[list[str]] = []
     seen: list[set[str]] = [set()]
     for group in reversed(_statements(lines)):
         text = _COMMENT.sub("", " ".join(group)).strip()
         if text.endswith("{"):
-            # The smaller one goes into the larger one.
+            # The smaller set is merged into the larger one.
             small, large = sorted((seen.pop(), seen.pop()), key=len)
             large |= small
             seen.append(large)
@@ -35,7 +35,7 @@ def without_unused(lines: Sequence[str]) -> list[str]:
 
 
 def _statements(lines: Sequence[str]) -> list[list[str]]:
-    """Lines that belong together."""
+    """Group the lines of each statement."""
     found: list[list[str]] = []
     is_open = False
     for line in lines:

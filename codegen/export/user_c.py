@@ -1,4 +1,4 @@
-"""C that users have given for primitives of their own, as far as a file calls it."""
+"""User C for primitives, restricted to the functions that a file calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def given(codes: Iterable[str], text: str) -> str:
-    """The lines of `codes`, without functions that neither `text` nor another one calls."""
+    """Return the lines of `codes`, without functions that are not called."""
     whole = "\n".join(dict.fromkeys(code.strip("\n") for code in codes))
     functions = _functions(whole)
     rest = whole
@@ -32,7 +32,7 @@ def given(codes: Iterable[str], text: str) -> str:
 
 
 def _functions(text: str) -> list[tuple[str, str]]:
-    """The names and texts of static functions, which begin in the first column."""
+    """Return the names and texts of static functions, which begin in the first column."""
     found: list[tuple[str, str]] = []
     lines = text.split("\n")
     at = 0

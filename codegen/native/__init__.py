@@ -1,1 +1,1 @@
-"""The native back end: a schedule becomes loop nests, these C, and that a function."""
+"""The native back end: from a schedule to loop nests, to C, to a compiled function."""

@@ -1,4 +1,4 @@
-"""Which of two functions of C does linear algebra: that of linear.c, or one that calls LAPACK."""
+"""BLAS dispatch: use the loops of linear.c, or call LAPACK."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primgraph.codegen.run.lapack import lapack
 from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import matrix_functions, systems
 
-# Rows from which on LAPACK takes less time than the loops here.
+# Minimum number of rows at which LAPACK is faster than the loops of linear.c.
 FROM: dict[Op, int] = {
     systems.solve: 80,
     systems.inv: 80,
@@ -26,7 +26,7 @@ FROM: dict[Op, int] = {
 
 
 def chosen(call: Call, name: str, n: int) -> str:
-    """The function of that name for matrices of n rows, which a step calls."""
+    """Return the function expression of that name for matrices of n rows."""
     kind = type_name(call.step.operands[0].dtype)
     own, other = f"pg_{name}_{kind}", f"pg_lapack_{name}_{kind}"
     if not is_far(call, n):
@@ -35,12 +35,12 @@ def chosen(call: Call, name: str, n: int) -> str:
 
 
 def is_far(call: Call, n: int) -> bool:
-    """Whether LAPACK may do that, for some sizes at least."""
+    """Return whether LAPACK may be used, for some sizes at least."""
     return call.numpy and not is_few(n, FROM[call.step.op] - 1) and lapack() is not None
 
 
 def tell_of_lapack(library: ctypes.CDLL, text: str) -> None:
-    """Let a library of that text know where LAPACK's functions are."""
+    """Pass the addresses of LAPACK's functions to a library with that source text."""
     if "pg_lapack_" not in text:
         return
     there = lapack()

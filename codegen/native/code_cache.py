@@ -1,9 +1,9 @@
-"""What C was written of a graph before, found by what the graph is.
+"""Cache of generated C, keyed by a digest of the graph.
 
-A text of C, and how its functions are called, is kept in the cache folder under the hash of the
-graph and of all that writing depends on: the code that writes, the machine, and what is installed
-there. Whoever compiles an equal graph writes nothing then. Graphs with primitives of the user's, or
-with C of the user's in them, are not kept: what these mean is known to this process alone.
+The C text and the call interface are stored under a hash of the graph and of all inputs of code
+generation: the generator's files, the machine, and installed versions. An equal graph then needs no
+code generation. Graphs with user primitives or user C are not cached, as only this process knows
+what these mean.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ from primgraph.ir.sizes import names_in_params
 from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
 from primgraph.primitives.control import CONTROL
 
-# Primitives that the user has given C.
+# Primitives with user C.
 spelled: set[Op] = set()
 
-# How a text begins the names of its functions, and what it calls that which finds sizes.
+# Prefix of the function names in a text, and the name of the function that computes sizes.
 NAME = "kernel"
 SIZES_OF = f"{NAME}_sizes"
-# Before the sizes, of numbers that a call finds.
+# Number of entries before the sizes, among the numbers computed at call time.
 FIRST = 2
-# What becomes of a result: a new array, or one that is handed; else the input that it overwrites.
+# Result modes: a new array, an array that the caller passes, or (>= 0) the input that it
+# overwrites.
 MADE, HANDED = -1, -2
 
-# Primitives whose C depends on what libraries this process finds.
+# Primitives whose C depends on libraries that this process finds.
 _APART = frozenset({*systems.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
 _OWN = (OWN | CONTROL) - _APART
-# The most bytes of constants that no equation tells.
+# Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16
 
 Coded = tuple[int, Shape]
@@ -58,9 +59,10 @@ Taken = tuple[tuple[int, Shape], ...]
 
 
 class Called(NamedTuple):
-    """How a function of C is called: what `Native` is made of, but for addresses and constants.
+    """The call interface of a C function: the arguments of `Native` except addresses and constants.
 
-    Between others it takes and gives values: those, and their shapes as `Told.coded` has them.
+    A function between others takes and returns values, listed with their shapes as `Told.coded`
+    writes them.
     """
 
     name: str
@@ -78,7 +80,7 @@ class Called(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A step of NumPy's: the place of its equation, and the values that it takes and gives."""
+    """A step for NumPy: the index of its equation, the values it takes, and those it returns."""
 
     at: int
     taken: Taken
@@ -87,12 +89,11 @@ class Left(NamedTuple):
 
 @final
 class Entry(NamedTuple):
-    """The C of a graph, and what is done with it: functions of C, and steps of NumPy's between.
+    """The C of a graph and its schedule: C functions, and steps for NumPy in between.
 
-    `library` is the name of the file that the text was compiled to.
-    `constants` and `outputs` are values, of outputs with their shapes as `Told.coded` has them.
-    `tell` finds the numbers of sizes. Where there is one function alone, it does that itself, and
-    gives the outputs.
+    `library` is the file name of the compiled text. `constants` and `outputs` are values, the
+    latter with shapes as `Told.coded` writes them. `tell` computes the sizes. A single function
+    does that itself, and returns the outputs.
     """
 
     text: str
@@ -104,31 +105,31 @@ class Entry(NamedTuple):
 
     @property
     def calls(self) -> list[Called]:
-        """The functions of C that are called."""
+        """Return the C functions that are called."""
         tell = () if self.tell is None else (self.tell,)
         return [*(p for p in self.pieces if isinstance(p, Called)), *tell]
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is one function that does all."""
+        """Return whether a single function computes everything."""
         return len(self.pieces) == 1 and isinstance(self.pieces[0], Called)
 
 
 def modes_of(options: Options, outputs: int) -> tuple[int, ...]:
-    """What becomes of each result."""
+    """Return the mode of each result."""
     donated = dict(options.donated)
     return tuple([donated.get(k, HANDED if k in options.given else MADE) for k in range(outputs)])
 
 
-# What a graph is.
+# The digest of a graph.
 
 
 class _UnknownError(Exception):
-    """There is something that another process would not know."""
+    """Raised if the key would depend on state that other processes do not share."""
 
 
 def key_of(graph: Graph, options: Options, limits: Limits, compiler: Compiler) -> str | None:
-    """The hash that tells apart what C is written for; None for what is not to be kept."""
+    """Return the cache key of the generated C; None if it is not to be cached."""
     own = default_limits()
     try:
         parts = (
@@ -144,7 +145,7 @@ def key_of(graph: Graph, options: Options, limits: Limits, compiler: Compiler) -
 
 
 def _digest(graph: Graph) -> str:
-    """A hash of what is computed, and how: all that equal graphs have in common."""
+    """Return a hash of the graph's structure: equal graphs have equal hashes."""
     number: dict[Value, int] = {}
     places: dict[str, int] = {}
     known: dict[Any, int] = {}
@@ -155,7 +156,7 @@ def _digest(graph: Graph) -> str:
     for e in graph.body:
         inputs, outputs = e.inputs, e.outputs
         types: Any = outputs[0].type if len(outputs) == 1 else tuple([v.type for v in outputs])
-        # Equal parameters are mostly one object.
+        # Equal parameters are usually one object.
         key = e.op, id(e.params), types, len(inputs)
         at = known.get(key)
         if at is None:
@@ -181,7 +182,7 @@ def _told(eqn: Equation) -> str:
 
 
 def _text(value: Any) -> str:
-    """A parameter as text, which is another one for whatever differs by a bit."""
+    """Return a parameter as text that distinguishes values bit by bit."""
     kind = type(value)
     if kind in (int, bool, str) or value is None:
         return repr(value)
@@ -206,9 +207,9 @@ def _text(value: Any) -> str:
 
 @once
 def _writers() -> str:
-    """A hash that is another one as soon as a file is changed that writing C depends on.
+    """Return a hash of the files that code generation depends on.
 
-    Where one was changed while this process ran, nobody knows what it would be the hash of.
+    Raise if one was changed after this process loaded it, as the loaded version is unknown.
     """
     found = hashlib.sha256()
     for room in ("codegen", "ir", "primitives"):
@@ -231,11 +232,11 @@ def _files(folder: str) -> Iterator[tuple[str, str]]:
             yield from _files(file.path)
 
 
-# What is kept.
+# Stored entries.
 
 
 def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
-    """Return the entry under a key, and its constants; None if there is none as it was written."""
+    """Return the entry under a key, and its constants; None if missing or invalid."""
     try:
         with cache.usable_folder() as folder:
             content = cache.recall(folder, f"{key}{cache.GRAPH}")
@@ -258,7 +259,7 @@ def recall(key: str, graph: Graph) -> tuple[Entry, list[Any]] | None:
 
 
 def remember(key: str, graph: Graph, entry: Entry, constants: Sequence[Any]) -> None:
-    """Keep an entry, if that can be."""
+    """Store an entry, if possible."""
     sources = _sources(constants, graph)
     if sources is None:
         return
@@ -272,11 +273,11 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if type(value) is list else value
 
 
-# Constants: most are those of equations without operands, which need not be kept twice.
+# Constants: most are defined by equations without operands, and need not be stored twice.
 
 
 def _literals(graph: Graph) -> Iterator[Equation]:
-    """All equations without operands or sizes, in a graph and in the graphs in it."""
+    """Yield all equations without operands or symbolic sizes, also in bodies."""
     for e in graph.body:
         if e.op.has_bodies:
             for body in e.bodies:
@@ -295,9 +296,9 @@ def _identity(array: Any) -> tuple[Any, ...]:
 
 
 def _sources(constants: Sequence[Any], graph: Graph) -> list[Any] | None:
-    """What each constant can be made of again: a place among literals, or its bytes.
+    """Return a source for each constant: the index of a literal equation, or its bytes.
 
-    None where these would be too many.
+    Return None if the bytes exceed the limit.
     """
     types = {(a.dtype, a.size) for a in constants}
     literals = enumerate(_literals(graph) if constants else ())

@@ -1,4 +1,4 @@
-"""What C is written of a graph, and how its functions are to be called."""
+"""Driver of native code generation: the C of a graph and its call interface."""
 
 from __future__ import annotations
 
@@ -29,26 +29,25 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.types import INT64, Shape, TensorType
 from primgraph.primitives.control import while_loop
 
-# Below this many elements other threads are not let in meanwhile: that takes as long.
+# Minimum number of elements for releasing the GIL, which has a cost of its own.
 _FEW = 4096
 
 
 @final
 class Made(NamedTuple):
-    """The C of a graph, constants, and the plans of all bodies, by the beginning of the names of
-    their functions."""
+    """The C of a graph, its constants, and the plans of all bodies by function name prefix."""
 
     entry: Entry
     constants: list[Any]
     plans: Mapping[str, Nests]
 
     def origin(self, told: str) -> tuple[str, ...]:
-        """The user's line at the first line of C that a compiler tells of, if that is known."""
+        """Return the user's source line for the first C line in a compiler message, if known."""
         return origin_of(self.entry.text, told, self.plans)
 
 
 def made(graph: Graph, options: Options, limits: Limits) -> Made | None:
-    """What native code for `graph` is made of; None where stacks that grow are to leave C."""
+    """Generate native code for `graph`; None if growing stacks would leave the C code."""
     steps = schedule(graph)
     told = Told(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
@@ -62,7 +61,7 @@ def made(graph: Graph, options: Options, limits: Limits) -> Made | None:
 
 @final
 class _Maker:
-    """Tells how functions of C are called."""
+    """Builder of the call interfaces of the C functions."""
 
     def __init__(
         self, plan: Nests, made: Source, told: Told | None, steps: Schedule, graph: Graph
@@ -86,7 +85,7 @@ class _Maker:
         else:
             outputs = tuple([(v, self.coded(steps.types[k].shape)) for v, k in pairs])
             if told is not None:
-                # All extents are known before the text is whole.
+                # All symbolic sizes must be registered before the text is complete.
                 for type in dict.fromkeys([*plan.types.values(), *steps.types]):
                     told.coded(type.shape)
             place = {id(e): k for k, e in enumerate(self.graph.body)}
@@ -115,7 +114,7 @@ class _Maker:
         return Entry(text, tuple(pieces), tuple(plan.constants), outputs, tell)
 
     def between(self, segment: Segment) -> Called:
-        """A function of C between other pieces."""
+        """Return the interface of a C function between other pieces."""
         types = self.plan.types
         known = {*segment.written, *self.plan.constants, SIZES}
         read = [v for v in segment.arrays if v not in known]
@@ -135,10 +134,10 @@ class _Maker:
         modes: tuple[int, ...],
         alone: bool,
     ) -> Called:
-        """How a function is called, that takes and gives these values."""
+        """Return the interface of a function with these inputs and outputs."""
         plan, told = self.plan, self.told
         place = {v: k for k, v in enumerate([*inputs, *plan.constants, *outputs])}
-        # Numbers of sizes come last, whether they are given or found.
+        # Symbolic sizes come last, whether they are passed or computed.
         place[SIZES] = len(inputs) + len(plan.constants) + len(outputs)
         finds = told is not None and SIZES not in inputs
         types = self.types([plan.types[v] for v in inputs if v != SIZES])
@@ -160,7 +159,7 @@ class _Maker:
         )
 
     def types(self, types: Any) -> tuple[Coded, ...]:
-        """Types as calls are told them."""
+        """Return types as calls take them: dtype numbers and coded shapes."""
         return tuple([(t.dtype.num, self.coded(t.shape)) for t in types])
 
     def coded(self, shape: Shape) -> Shape:
@@ -168,7 +167,7 @@ class _Maker:
 
 
 def _has_long_loops(plan: Nests) -> bool:
-    """Whether there may be loops of so many operations that other threads would wait for long."""
+    """Return whether there may be loops so long that other threads should run meanwhile."""
     steps = [item.step for item in plan.items if isinstance(item, Control)]
     return any(
         step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW

@@ -1,4 +1,4 @@
-"""What native code consists of: loop nests, products, functions, control, steps of NumPy's."""
+"""Loop IR of native code: nests, matrix products, routines, control flow, and host calls."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from primgraph.ir.types import Shape, TensorType
 @final
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What an element of a nest is computed from: a number, a value of the nest, or memory.
+    """An operand of a node: a number, a value of the nest, or memory.
 
-    `text` is a number in C, or with `strides` a cast of what indices are with these; `value` is one
-    that the nest has computed at the same place; `strides` go with the axes of the nest.
+    `text` is a number in C, or with `strides` a cast applied to the index expression. `value` is
+    computed by the nest at the same index. `strides` are along the axes of the nest.
     """
 
     text: str = ""
@@ -31,14 +31,14 @@ class Operand:
 @final
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The elements of one value.
+    """The elements of one value, as one operation per index.
 
-    `kind` is "text", an expression in `operands`; "call", a function of the runtime; "copy", what
-    an operand is; "put", an operand left in memory, at `offset` and `strides` of a larger value; or
-    a reduction, whose result, of other axes, is in memory at `strides`. "take" reads its first
-    operand at places that the others tell, each along an axis of an extent and stride in `reach`;
-    "add" adds it to the value, in memory at `strides`, at such places. "inner" is its first operand
-    where each of the others, an index, is `within` so many from a first one on, and else `name`.
+    "text" is an expression of `operands`, "call" a runtime function, "copy" the operand. "put"
+    stores an operand at `offset` and `strides` of a larger value. A reduction has its result in
+    memory at `strides`. "take" gathers from its first operand at the indices in the others; `reach`
+    has size and stride of each indexed axis. "add" scatters into the value at such indices. "inner"
+    is its first operand where each index operand is `within` a range (first index, count), else the
+    constant `name`.
     """
 
     step: Step | None
@@ -52,21 +52,21 @@ class Node:
     within: tuple[tuple[int, int], ...] = ()
 
 
-# Kinds of what is a number of the loop, and in memory only where it is stored.
+# Kinds whose result is a loop variable, stored to memory only on demand.
 PLAIN = ("text", "call", "copy", "take", "inner")
 
 
 @final
 @dataclass(slots=True)
 class Nest:
-    """`nodes` for all indices in `domain`. `stored` are values that are left in memory."""
+    """A loop nest: `nodes` for all indices in `domain`; `stored` values are written to memory."""
 
     domain: Shape
     nodes: list[Node] = field(default_factory=list)
     stored: dict[int, None] = field(default_factory=dict)
 
     def reached(self) -> list[int]:
-        """Extents that places are told in, which may be zero, so that there is no such place."""
+        """Return the sizes of indexed axes that may be zero, so that no index is valid."""
         found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 1)]
         return list(dict.fromkeys(found))
 
@@ -74,7 +74,7 @@ class Nest:
 @final
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The product of two stacks of matrices, which may be added to what is there of its value."""
+    """A product of two stacks of matrices, which may be accumulated into its value."""
 
     step: Step
     value: int
@@ -88,8 +88,8 @@ class Product:
 class Control:
     """A branch or loop, with the items of its bodies.
 
-    `operands` are in memory as a whole, and so is what each body takes and gives. `constants` has
-    for each body the values here that are its constants.
+    `operands` are in memory as a whole, and so are the inputs and outputs of the bodies.
+    `constants` maps the constants of each body to values here.
     """
 
     step: Step
@@ -102,7 +102,7 @@ class Control:
 @final
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a value: the first begins at element `offset` of `root`, each next `step` further."""
+    """Rows of a value: the first begins at `offset` of `root`, the next ones `step` apart."""
 
     root: int
     offset: int
@@ -112,12 +112,12 @@ class Rows:
 @final
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Items that are done for one block after the other, of `rows` of `extent` rows.
+    """Items that run block by block, over `rows` of `extent` rows.
 
-    The first of the `bodies` is for `rows` rows, the other one, if there is one, for the rest. They
-    are `given` rows by the number of an input. Their outputs are `totals`, which are added to what
-    there is, or combined with it in another way, and rows of what is `kept`. Groups of blocks add
-    up totals of their own. `constants` has for each body the values here that are its constants.
+    The first of the `bodies` is for `rows` rows, the second, if present, for the remainder. `given`
+    has input rows by input number. The outputs are `totals`, which are accumulated, and rows of the
+    values `kept`. Groups of blocks accumulate their own totals. `constants` maps the constants of
+    each body to values here.
     """
 
     extent: int
@@ -131,14 +131,14 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """How many blocks there are."""
+        """Return the number of blocks."""
         return (self.extent + (self.rows - 1)) // self.rows
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A step that is a function of C, or a loop around one, on whole arrays."""
+    """A step that calls a C function on whole arrays, or loops over calls."""
 
     step: Step
     values: tuple[int, ...]
@@ -148,7 +148,7 @@ class Routine:
 @final
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A step that NumPy does; a loop or branch, for what its bodies have that C is `lacking`."""
+    """A host call: a step that NumPy runs. `lacking` are steps of its bodies that C cannot do."""
 
     step: Step
     values: tuple[int, ...]
@@ -164,9 +164,9 @@ Item: TypeAlias = Nest | Product | Control | Blocks | Routine | Outside
 class Nests:
     """The items that compute the outputs of a schedule, in order.
 
-    `constants` are arrays by the value that they are; `outputs` what is in memory as a whole.
-    `last` tells, of what is in memory, the last item that reads it. A block of rows
-    tells so; what it has `added` is combined with what is in that memory before.
+    `constants` are arrays by value; `outputs` are in memory as a whole. `last` has the last item
+    that reads each value in memory. A block of rows sets `is_block`, and accumulates into the
+    values `added`.
     """
 
     schedule: Schedule

@@ -1,4 +1,4 @@
-"""What native code does, as text: its items in order, and the steps that NumPy is left with."""
+"""Listing of native code: its items in order, and the steps left to NumPy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.types import Shape
 from primgraph.primitives.control import scan, while_loop
 
-# Names of operations that are told of one nest of loops.
+# Maximum number of operations listed for a nest.
 _TOLD = 12
 
 
 def listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> tuple[str, ...]:
-    """Return the lines that tell what native code for `graph` does, if it `is_native`."""
+    """Return the lines that describe the native code of `graph`, if it `is_native`."""
     if compiler() is None:
         return ("NumPy does all: there is no C compiler",)
     steps = schedule(graph)
@@ -38,7 +38,7 @@ def listing(graph: Graph, limits: Limits, *, is_native: bool = True) -> tuple[st
 
 @final
 class _Listing:
-    """Lines of items, in groups that begin with the user's line that they come from."""
+    """Generator of lines for items, grouped by the user's source line."""
 
     def __init__(self) -> None:
         self.said: Source | None = None
@@ -62,7 +62,7 @@ class _Listing:
             yield from self.lines(body.items, indent)
 
     def comment(self, steps: Sequence[Step], indent: str) -> Iterator[str]:
-        """The line of the first step, where it is another one than before."""
+        """Yield the source line of the first step, if it differs from the previous one."""
         source = steps[0].source if steps else None
         if source is not None and source != self.said and source.is_told:
             self.said = source

@@ -1,4 +1,4 @@
-"""Loads compiled code from memory: what runs is what was verified, whatever happens to files."""
+"""Loading of compiled code from memory: only verified content is executed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _numbers = itertools.count()
 
 
 def load(stored: cache.Stored, opened: Callable[[str], T]) -> T:
-    """Return `opened(path)`, where `path` leads to a private copy of a library.
+    """Return `opened(path)`, where `path` is a private copy of a library.
 
-    The copy is in memory, or in a new private folder if the system has no files in memory, or does
-    not load them. Raises what `opened` does, and `OSError` if no copy can be made.
+    The copy is in memory, or in a new private folder if the system cannot load files from memory.
+    Raises the errors of `opened`, and `OSError` if no copy can be made.
     """
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError, ImportError), _in_memory(stored) as path:
@@ -45,8 +45,8 @@ def _in_memory(stored: cache.Stored) -> Iterator[str]:
 def _unique_path(handle: int) -> str:
     """Return a path of a descriptor that no other call returns.
 
-    The dynamic linker knows libraries by their paths, and descriptors have numbers that were in use
-    before: by such a path it would find an older library.
+    The dynamic linker identifies libraries by path, and descriptor numbers are reused: with a plain
+    path it would find an older library.
     """
     marks = f"{next(_numbers):b}".replace("0", "//").replace("1", "/.")
     return f"/proc/self/fd{marks}/{handle}"

@@ -1,4 +1,4 @@
-"""Native code for a graph: compiled C, and what NumPy does between, behind one call."""
+"""Native kernels: compiled C functions, with NumPy steps in between, behind one call."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import Shape, TensorType
 
-# For how many sets of sizes a step of NumPy's is kept.
+# Number of size combinations for which a NumPy step is cached.
 _KEPT = 64
 
 
 @cache
 def _caller() -> Any:
-    """The extension module that calls native functions, and has their threads."""
+    """Return the extension module that calls native functions and owns their threads."""
     stored = caller()
     try:
         module = load(stored, _extension)
@@ -77,7 +77,7 @@ def _extension(path: str) -> Any:
 
 
 def direct_type(kind: type) -> type | None:
-    """The class derived from `kind` whose calls go to native code first; None if there is none."""
+    """Return a subclass of `kind` whose calls run native code first; None if unavailable."""
     try:
         caller = _caller()
         known: dict[type, type] = caller.__dict__.setdefault("kinds", {})
@@ -85,17 +85,17 @@ def direct_type(kind: type) -> type | None:
             known[kind] = caller.direct_type(kind)
         return known[kind]
     except CompileError:
-        # Whoever compiles tells why.
+        # The caller reports why compilation is unavailable.
         return None
 
 
 def direct(
     kernel: Any, native: Any, pack: Callable[..., Any] | None, late: Any, inputs: int
 ) -> None:
-    """Let calls of `kernel`, which is new and of such a class, go to `native` code first.
+    """Let calls of `kernel`, which is new and of a `direct_type`, run `native` code first.
 
-    `pack` makes of a list of results what a call returns. With a `late` there are further inputs,
-    which are `late.kept` after the first call: what is computed but once.
+    `pack` converts a list of results to the return value. With `late`, further inputs are
+    `late.kept` after the first call: values that are computed only once.
     """
     _caller().direct(kernel, native, pack, late, inputs)
 
@@ -106,13 +106,13 @@ def native_function(
     limits: Limits,
     by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any] | None:
-    """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
-    the results in a list, or the one that is alone; None for what does not fit.
+    """Return `function(*arrays)`, whose arrays are the inputs and then buffers for results.
 
-    `by_numpy` compiles what this back end cannot spell. No function for a graph with stacks that
-    grow, and none, with a warning, where nothing can be compiled.
+    It returns the results in a list, or a single result, or None if the arguments do not match.
+    `by_numpy` compiles steps that C cannot do. Return None for a graph whose growing stacks leave
+    the C code, and, with a warning, if nothing can be compiled.
 
-    Raises `CompileError` where a compiler refuses its source.
+    Raises `CompileError` if a compiler rejects its source.
     """
     try:
         return _function(graph, options, limits, by_numpy)
@@ -145,7 +145,7 @@ def _function(
     if made is None:
         return None
     try:
-        # Without what calls it nothing else is of use.
+        # Without the extension module nothing else is usable.
         _caller()
         stored = library(made.entry.text, loose=options.loose)
     except FailedError as error:
@@ -164,7 +164,7 @@ def _bound(
     options: Options,
     by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any]:
-    """The function that an entry is of, when it is compiled."""
+    """Return the function of an entry, once it is compiled."""
     if entry.is_alone:
         (piece,) = entry.pieces
         assert isinstance(piece, Called)
@@ -204,11 +204,11 @@ def _address(held: ctypes.CDLL, name: str) -> int:
 
 
 def _held(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
-    """Return the library with the functions of an entry, which knows of BLAS and of threads."""
+    """Return the library of an entry, linked to BLAS and to the thread pool."""
     try:
         return _linked(entry, stored)
     except _UNUSABLE:
-        # It may have been made by a compiler that was damaged.
+        # The file may come from a broken compiler: compile again.
         forget(stored.name)
     stored = library(entry.text, loose=loose)
     try:
@@ -218,7 +218,7 @@ def _held(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 
-# What loading raises for what is no library, and for one that lacks a function or a variable.
+# Errors of loading a damaged library, or one that lacks a symbol.
 _UNUSABLE = (OSError, AttributeError, ValueError)
 
 
@@ -242,9 +242,9 @@ def _linked(entry: Entry, stored: Stored) -> ctypes.CDLL:
 
 
 class _Piece(NamedTuple):
-    """What runs, what it takes, by value and coded shape, and the values that it gives.
+    """A callable, the values it takes with coded shapes, and the values it returns.
 
-    It takes numbers of sizes behind that if it `asks` for them.
+    If it `asks`, the array of sizes is passed as well.
     """
 
     run: Callable[..., Any]
@@ -255,7 +255,7 @@ class _Piece(NamedTuple):
 
 @final
 class _Mixed:
-    """Functions of C, and steps of NumPy's between them."""
+    """A sequence of C functions and NumPy steps."""
 
     def __init__(
         self,
@@ -301,7 +301,7 @@ class _Mixed:
         rest = iter(arrays[count:])
         for k, mode in enumerate(self.modes):
             if mode == MADE:
-                # Memory that something else shares, or is not to be written, is not handed out.
+                # Memory that is shared, or must not be written, is not returned.
                 if (
                     results[k].base is not None
                     and results[k].base is not values[self.outputs[k][0]]
@@ -317,12 +317,12 @@ class _Mixed:
 def _step(
     eqn: Equation, names: Sequence[str], by_numpy: Callable[..., Callable[..., Any]]
 ) -> tuple[Callable[..., Any], bool]:
-    """What runs a step of NumPy's, and whether it asks for numbers of the sizes of these names."""
+    """Return a callable for a NumPy step, and whether it takes the sizes of these names."""
     graph = _graph_of(eqn)
     if not graph.sizes:
         return by_numpy(graph), False
     with contextlib.suppress(BuildError):
-        # Where the step's own operands tell all sizes, and its code needs to know no more.
+        # Succeeds if the operands of the step determine all sizes.
         return by_numpy(graph, style="readable"), False
 
     @lru_cache(maxsize=_KEPT)
@@ -337,7 +337,7 @@ def _step(
 
 
 def _fits(array: Any, type: TensorType) -> bool:
-    """Whether that is an array of exactly this type, in row-major order."""
+    """Return whether `array` has exactly this type and is contiguous."""
     return (
         isinstance(array, np.ndarray)
         and array.dtype == type.dtype
@@ -347,14 +347,14 @@ def _fits(array: Any, type: TensorType) -> bool:
 
 
 def _shape_at(coded: Shape, numbers: Any) -> Shape:
-    """The shape that `Told.coded` has written, for these numbers."""
+    """Decode a shape of `Told.coded` for these sizes."""
     return (
         coded if numbers is None else tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
     )
 
 
 def _graph_of(eqn: Equation) -> Graph:
-    """A graph of one equation alone."""
+    """Return a graph of a single equation."""
     inputs, outputs = ([Value(v.type) for v in vs] for vs in (eqn.inputs, eqn.outputs))
     alone = Equation(eqn.op, tuple(inputs), eqn.params, tuple(outputs), eqn.source)
     return Graph(inputs, [alone], outputs)

@@ -1,4 +1,4 @@
-"""What holds for the memory of native code: nothing is read before it is there, nor overwritten."""
+"""Verifier of native memory: no value is read before it is written, or overwritten while live."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from primgraph.codegen.native.lower.dynamic_stack import POINTER
 from primgraph.errors import InternalError
 from primgraph.ir.dims import is_open
 
-# Memory for one item alone: which item, where it is, and its size.
+# Workspace of one item: its index, location and size.
 Room: TypeAlias = tuple[int, Place, int]
 
 
 def read_by(item: Item) -> Iterator[int]:
-    """What an item reads from memory."""
+    """Yield the values that an item reads from memory."""
     if isinstance(item, Nest):
         for node in item.nodes:
             for o in node.operands:
@@ -39,15 +39,15 @@ def verify_memory(
     offsets: Mapping[int, Place],
     rooms: Sequence[Room],
 ) -> None:
-    """Raise `InternalError` where two values that are both needed share memory.
+    """Raise `InternalError` if two live values share memory.
 
-    `written` has for each item what it leaves in memory; `offsets` tell where that is in the arena.
+    `written` has the values that each item writes; `offsets` has their locations in the workspace.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for at, item in enumerate(plan.items):
         read = list(read_by(item))
-        # A product that is added needs what it is added to.
+        # An accumulating product reads its own value.
         made = () if isinstance(item, Product) else written[at]
         for v in read:
             if v in offsets and v not in first and v not in made:
@@ -63,13 +63,13 @@ def verify_memory(
 
 
 def _apart(stays: Sequence[tuple[int, int, Place, int, str]]) -> None:
-    """Whether what is there at the same time lies in different places."""
+    """Raise unless values that are live at the same time have disjoint memory."""
     begins: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
     for k, (begin, end, _, _, _) in enumerate(stays):
         begins.setdefault(begin, []).append(k)
         ends.setdefault(end, []).append(k)
-    # What is there now, by where it begins, with its end; and places whose size calls tell.
+    # Live ranges sorted by first byte, with their end; and live slots of symbolic size.
     now: list[tuple[int, int, str]] = []
     counted: dict[Place, str] = {}
     for at in sorted({*begins, *ends}):

@@ -1,1 +1,1 @@
-"""From a graph to a plan: what is computed in which order, in which blocks, and where in memory."""
+"""Planning: order, blocking and memory of a graph's computation."""

@@ -1,9 +1,8 @@
-"""What a primitive does to one axis: the axis along which a region of steps runs in blocks.
+"""Axis semantics: how a primitive acts on the axis along which a region is blocked.
 
-A step works row by row if the rows of its result depend on the same rows of its operands only,
-and on other operands as a whole. It contracts if it sums over the rows, or takes their product,
-maximum or minimum: the blocks then give partial results, to be combined from the first to the
-last.
+A step works row by row if each row of its result depends on the same rows of its operands, and on
+other operands as a whole. It contracts if it reduces over the rows by a sum, product, maximum or
+minimum: blocks then give partial results, which are combined in order.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from primgraph.codegen.plan.schedule import Step
 
 
 class Role(NamedTuple):
-    """How a step takes part: where the rows of the result are, and of which operands it has rows.
+    """How a step takes part in a region: the axes of rows of its result and operands.
 
-    `operands` has the axis of the rows for each operand, None for one that is read as a whole.
-    A step that contracts has no `axis`, and a ufunc, `combine`, that joins partial results.
+    `operands` has the axis of rows of each operand, None for one that is read as a whole. A
+    contraction has no `axis`, but a ufunc `combine` that joins partial results.
     """
 
     axis: int | None
@@ -32,11 +31,11 @@ Axes: TypeAlias = Sequence[int | None]
 class Blocking(NamedTuple):
     """How a primitive runs in blocks.
 
-    `role` gives the role of a step, where axes say of which operands rows are given, and along
-    which axis; the others are there as a whole, so that any rows of them can be had. It is None
-    where the step needs all rows of something of which it is given a block. Where all operands
-    are there as a whole, the rows are those of operand `led_by`. The parameter `resized`, if there
-    is one of that name, has the shape of the result, of which a block has fewer rows.
+    `role` returns the role of a step, given the axis of rows of each operand; None marks a whole
+    operand, of which any rows are available. It returns None if the step needs all rows of an
+    operand that is blocked. If all operands are whole, the rows are those of operand `led_by`.
+    `resized` is the parameter with the shape of the result, if there is one; a block has fewer
+    rows.
     """
 
     role: Callable[[Step, Axes], Role | None]
@@ -45,13 +44,13 @@ class Blocking(NamedTuple):
 
 
 def common(axes: Axes) -> int | None:
-    """The only axis among `axes`; None where there are several."""
+    """Return the only axis among `axes`; None if there are several."""
     found = {a for a in axes if a is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def aligned(step: Step, axes: Axes) -> Role | None:
-    """The role of what works on equal rows of all its operands."""
+    """Return the role of a step that works on equal rows of all operands."""
     axis = common(axes)
     return None if axis is None else Role(axis, (axis,) * len(axes))
 

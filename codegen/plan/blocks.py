@@ -1,7 +1,7 @@
-"""Planning a region: a loop over blocks of rows.
+"""Planning of a region: a loop over blocks of rows.
 
-Within a loop, values with rows are blocks of them in small buffers. Operands from outside are cut
-to the rows of the block, and so are the arrays that the loop leaves behind.
+In the loop, values with rows are in small buffers for one block. Operands from outside are sliced
+to the rows of the block, and so are the arrays that the loop writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from primgraph.ir.types import DType, Shape
 
 
 def plan_region(draft: Draft, region: Region, number: int) -> Loop:
-    """Add the loop of a region, and what is before and behind it; the loop."""
+    """Add and return the loop of a region, with the instructions before and after it."""
     loop, outer = _begun(draft, region, number), draft.body
     body: list[Instruction] = []
     draft.loop, draft.body = loop, body
@@ -56,7 +56,7 @@ def plan_region(draft: Draft, region: Region, number: int) -> Loop:
 
 
 def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
-    """The loop, with the arrays that it is to fill, and totals that it is to add to."""
+    """Return the loop, with the arrays that it fills and the totals that it accumulates."""
     loop, start = LoopDraft(region, number), region.start
     for value, combine in region.totals.items():
         place = loop.sums[value] = draft.whole(start, value)
@@ -73,10 +73,10 @@ def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
 
 
 def _given(draft: Draft, value: int, region: Region) -> Argument | None:
-    """The array of a donated input that the rows of `value` may be written to.
+    """Return the donated input array into which the rows of `value` may be written, or None.
 
-    Nothing may read the input after the step that makes `value`, nor rows of it other than
-    those of the block, nor a view of it in that step, and no step of the loop may fail.
+    No step may read the input after the step that computes `value`. Before, only the rows of the
+    block may be read, and that step may not read a view of it. No step of the loop may fail.
     """
     schedule = draft.schedule
     j = draft.left_in.get(value)
@@ -119,7 +119,7 @@ def _plan_step(draft: Draft, loop: LoopDraft, i: int, step: Step) -> None:
 def _operand(
     draft: Draft, loop: LoopDraft, step: Step, k: int, axis: int | None, small: bool
 ) -> Place:
-    """Where operand `k` is, cut to the rows of the block if it is from outside."""
+    """Return the place of operand `k`, sliced to the rows of the block if from outside."""
     value, type = step.inputs[k], step.operands[k]
     place = draft.places[value]
     if axis is None or value in loop.region.axis:
@@ -131,9 +131,9 @@ def _operand(
 
 
 def _local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape, int | None]:
-    """The shape of a block of what has `shape`, which NumPy repeats to `full`; and where to cut.
+    """Return the shape of a block of an array broadcast to `full`, and the axis to slice.
 
-    No cut is needed where all rows are the same.
+    The axis is None if all rows are equal.
     """
     place = axis - (len(full) - len(shape))
     if place < 0 or shape[place] != full[axis]:
@@ -151,7 +151,7 @@ def _add_up(
     operands: Sequence[Place],
     places: Sequence[Place],
 ) -> None:
-    """Add the block's share of a total, or combine it in another way."""
+    """Add a block's partial result to a total, by the role's combining ufunc."""
     value = step.outputs[0]
     part = draft.store.buffer(step.results[0], loop.number)
     site = At(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
@@ -174,7 +174,7 @@ def _compute(
     operands: Sequence[Place],
     places: Sequence[Place],
 ) -> None:
-    """Compute a block of rows, at once where they are to be if the operation can do that."""
+    """Compute a block of rows, in its final place if the operation supports that."""
     value, type, axis = step.outputs[0], step.results[0], role.axis
     assert axis is not None
     whole, taken = loop.whole.get(value), None
@@ -194,14 +194,14 @@ def _compute(
     site = At(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
     draft.body.append(Compute(i, step, tuple(operands), out, taken, needed(card, site)))
     if whole is not None and not direct:
-        # Only some operations write to rows that do not lie side by side.
+        # Only some operations can write to rows that are not contiguous.
         rows = draft.places[value] = draft.store.view(whole, Cut(axis, loop.number), type.shape)
         draft.body.append(Copy(i, value, out, rows))
         draft.free(i, buffer, draft.body)
 
 
 def _neutral(combine: str, dtype: DType) -> bool | int | float | complex:
-    """What leaves every number as it is when combined with it; a sum starts with minus zero."""
+    """Return the neutral element of `combine`; for a sum it is -0."""
     if combine in ("add", "multiply"):
         if dtype.kind == "c" and combine == "add":
             return complex(-0.0, -0.0)

@@ -1,4 +1,4 @@
-"""What planning asks of a primitive, and what a back end may ask of planning."""
+"""Interfaces between planning and the cards of a back end."""
 
 from __future__ import annotations
 
@@ -14,51 +14,48 @@ from primgraph.ir.views import Reshape, Slice
 
 
 class Site(Protocol):
-    """A step that is being planned: where its operands and its result are, and what more it takes.
+    """A step during planning: the places of its operands and result.
 
-    Its methods ask for places beside those, which the back end finds at the instruction.
+    Methods allocate more places, which the back end finds at the instruction.
     """
 
     step: Step
     operands: Sequence[Place]
     out: Place
-    # The operand whose buffer `out` is, if it was taken over.
+    # The operand whose buffer `out` takes over, or None.
     taken: int | None
 
     @property
     def lasting(self) -> bool:
-        """Whether views of `out` are made once, or for all trips of a loop."""
+        """Return whether views of `out` are made once, or for all iterations of a loop."""
 
     def number(self, value: Any, dtype: DType) -> Place:
-        """A read-only array without axes."""
+        """Return a read-only 0-d array."""
 
     def scratch(self) -> Place:
-        """A buffer like the result, for this step alone."""
+        """Allocate a buffer like the result, for this step only."""
 
     def part(self, *hows: Reshape | Slice | None) -> Place:
-        """A view of `out`, or a view of that, and so on; itself for None."""
+        """Return a view of `out`, or a view of a view; `out` itself for None."""
 
     def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
-        """A view of an operand."""
+        """Return a view of an operand."""
 
     def is_repeated(self, position: int) -> bool:
-        """Whether several elements of an operand may be one number in memory."""
+        """Return whether several elements of an operand may share memory."""
 
     def summed(self, axes: Sequence[int]) -> list[Place]:
-        """Ones, the result and operand 0 as matrices, whose product sums over `axes`, if it may."""
+        """Return ones, result and operand 0 as matrices whose product sums over `axes`, or none."""
 
 
 class Facts(Protocol):
-    """What planning asks of a primitive: a part of its card.
+    """The properties of a primitive that planning uses: a part of its card.
 
-    `broadcasts` tells operands that may have a smaller shape than declared, as the back end
-    repeats them; `in_place` those whose buffer the result may be. `itself` tells an operation that
-    can make a new array of its result, and that may write over any of its operands, element by
-    element; if it is `spaced`, to elements with others between them as well. One that is
-    `fallible` may raise an error. `needs` asks for more places.
-
-    `blocking` says how it runs in blocks, None that it does not. It takes `nanoseconds`; with
-    `blas`, that library may do the work.
+    `broadcasts` has operands that may be smaller than declared, as the back end broadcasts them.
+    `in_place` has operands whose buffer the result may take over. `itself`: the operation can
+    allocate its result, and may overwrite any of its operands elementwise; if `spaced`, also with
+    strides. `fallible`: it may raise. `needs` allocates more places. `blocking` describes how it
+    runs in blocks, if it does. `nanoseconds` is its cost; with `blas`, BLAS may run it.
     """
 
     @property

@@ -1,10 +1,9 @@
-"""Where arrays come to be part by part: in the array of a result at once, and without a beginning
-that nobody reads.
+"""Copy elision: assemble arrays part by part in the array of a result.
 
-A chain begins with some array, of which part after part is replaced; what is before is read by the
-next step alone, so that all of them are in one array. If the last one is a result, that is the
-array that is handed out, parts are computed where they are to be, and where these are all that
-there is, what they replace is not written.
+A chain begins with an array of which part after part is replaced. Each intermediate value is read
+by the next step only, so that all of them share one array. If the last one is a result, this is the
+result's array, and parts are computed in place. If the parts cover the whole, the initial array is
+not written.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.plan.storage.places import Result
 from primgraph.primitives.shapes import slice_assign
 
-# To look at a part of a result in each call takes as long as to copy so many bytes.
+# Making a view of a result in each call takes as long as copying this many bytes.
 _VIEW_BYTES = 6144
-# Larger arrays are not looked through for gaps.
+# Larger arrays are not searched for gaps.
 _MOST = 2**24
 
 
 def landing(
     schedule: Schedule, cards: Cards, results: Mapping[int, Result], inside: Collection[int]
 ) -> Landing:
-    """Where the chains of `schedule` land, but for those with steps `inside` of loops."""
+    """Find the chains of `schedule` that can be elided, except those with steps in loops."""
     lands: dict[int, Result] = {}
     replaced, puts = set(), set()
     for value, chain in chains(schedule, inside):
@@ -47,7 +46,7 @@ def landing(
 
 
 def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule:
-    """The same steps, with those that compute a part of one of `outputs` right before it is put."""
+    """Move each step that computes a part of one of `outputs` right before its assignment."""
     made: dict[int, int] = {}
     moved: dict[int, int] = {}
     for value, chain in chains(schedule, ()):
@@ -72,7 +71,7 @@ def sunk(schedule: Schedule, cards: Cards, outputs: Collection[int]) -> Schedule
 
 
 def chains(schedule: Schedule, inside: Collection[int]) -> Iterator[tuple[int, list[int]]]:
-    """What comes to be part by part, and the steps that do it, in order."""
+    """Yield the values assembled part by part, with the assigning steps in order."""
     made: dict[int, int] = {}
     followed = set()
     for i, step in enumerate(schedule.steps):
@@ -96,7 +95,7 @@ def _is_worth(steps: list[Step]) -> bool:
 
 
 def _is_put(schedule: Schedule, cards: Cards, step: Step, put: Step) -> bool:
-    """Whether a step computes, by an operation that can write anywhere, what is only put."""
+    """Return whether a step only computes the assigned part, and can write it in place."""
     card, y = cards.get(step.op), put.inputs[1]
     if card is None or not card.itself or card.needs is not None or len(step.outputs) > 1:
         return False
@@ -106,13 +105,13 @@ def _is_put(schedule: Schedule, cards: Cards, step: Step, put: Step) -> bool:
 
 
 def _is_run(put: Step) -> bool:
-    """Whether what is put is one run of the memory."""
+    """Return whether the assigned part is contiguous in memory."""
     whole, part = put.results[0].shape, put.operands[1].shape
     return part[1:] == whole[1:] and all(n == 1 for n in put.params["steps"])
 
 
 def leaves_nothing(steps: list[Step]) -> bool:
-    """Whether the parts are all that there is."""
+    """Return whether the parts cover the whole array."""
     type = steps[0].results[0]
     if type.size > _MOST or sum(s.operands[1].size for s in steps) < type.size:
         return False

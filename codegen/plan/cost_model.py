@@ -1,8 +1,8 @@
-"""How long a step takes, roughly, as far as shapes and dtypes tell.
+"""Cost model: the approximate run time of a step, by shapes and dtypes.
 
-The numbers on the cards are nanoseconds of NumPy 2.4.6 on one core of an AMD EPYC (Zen 5), the
-shortest of 60 calls on arrays of 16,384 elements, which are in the second-level cache. They decide
-whether threads pay, for which their order of magnitude matters.
+The numbers on the cards are nanoseconds of NumPy 2.4.6 on one core of an AMD EPYC (Zen 5). They are
+the shortest of 60 calls on arrays of 16,384 elements, which are in the second-level cache. They
+decide whether threads pay, for which their order of magnitude matters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from primgraph.codegen.plan.schedule import Step
 
 Time: TypeAlias = Callable[[Step], float]
 
-# What an element of float16 costs beyond one of float32: it is computed with as such.
+# Additional cost of an element of float16, which is computed in float32.
 _HALF = 4.0
 
 
 def per_element(wide: float, narrow: float) -> Time:
-    """The time on one core of a step that takes so long for an element of float64, of float32."""
+    """Return the cost function with these nanoseconds per element of float64 and of float32."""
 
     def nanoseconds(step: Step) -> float:
         moved = (*step.operands, *step.results)
@@ -34,5 +34,5 @@ def per_element(wide: float, narrow: float) -> Time:
     return nanoseconds
 
 
-# What moving an element takes, which is all that the simplest operations do.
+# The cost of moving an element, which is that of the simplest operations.
 MOVED = per_element(0.14, 0.08)

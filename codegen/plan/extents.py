@@ -1,4 +1,4 @@
-"""Extents as Python expressions, laid out as formatters do; sizes are variables of their names."""
+"""Sizes as Python expressions, formatted as code formatters do; symbolic sizes are names."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import NamedTuple
 from primgraph.ir.dims import FLOOR, Atom, Dim, Monomial, remainder
 from primgraph.ir.types import Shape
 
-# How tightly the outermost operator of such an expression binds.
+# Precedence of the outermost operator of an expression.
 SUM, PRODUCT, POWER, WORD = range(4)
 
 
 class Written(NamedTuple):
-    """An expression, and how tightly its outermost operator binds."""
+    """An expression, and the precedence of its outermost operator."""
 
     code: str
     rank: int
 
     def within(self, rank: int) -> str:
-        """The expression, in parentheses if it binds less tightly than `rank`."""
+        """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
 
 def extent_text(extent: int) -> str:
-    """The expression of an extent."""
+    """Return the expression of a size."""
     return written(extent).code
 
 
 def extents_text(shape: Shape) -> str:
-    """The display of a tuple of extents."""
+    """Return the tuple display of a shape."""
     return f"({', '.join(map(extent_text, shape))}{',' if len(shape) == 1 else ''})"
 
 
@@ -40,7 +40,7 @@ def _written(dim: Dim) -> Written:
         x, y, factor = found
         rest = Written(f"{written(x).within(PRODUCT)} % {written(y).within(POWER)}", PRODUCT)
         return rest if factor == 1 else Written(f"{factor} * ({rest.code})", PRODUCT)
-    # What is added comes before what is taken away.
+    # Positive terms come first.
     terms = sorted(dim.terms, key=lambda term: term[1] < 0)
     text = ""
     for monomial, coefficient in terms:
@@ -54,7 +54,7 @@ def _written(dim: Dim) -> Written:
 
 
 def written(extent: int) -> Written:
-    """The expression of an extent, and how tightly it binds."""
+    """Return the expression of a size with its precedence."""
     if type(extent) is Dim:
         return _written(extent)
     return Written(str(extent), WORD if extent >= 0 else SUM)
@@ -83,6 +83,6 @@ def _atom(atom: Atom) -> Written:
         return Written(atom, WORD)
     kind, x, y = atom
     if kind == FLOOR:
-        # Floors of products are no products of floors: they are read from the left.
+        # Floor division does not distribute over products: the order of evaluation is kept.
         return Written(f"{written(x).within(PRODUCT)} // {written(y).within(POWER)}", PRODUCT)
     return Written(f"{kind}({extent_text(x)}, {extent_text(y)})", WORD)

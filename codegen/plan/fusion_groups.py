@@ -1,8 +1,8 @@
-"""Regions: steps that run together in a loop over blocks of one axis, so that blocks stay in cache.
+"""Fusion groups: regions of steps that run together in a loop over blocks of rows.
 
-The values of a region are computed a block of rows at a time, by one pass over the steps for each
-block. What contracts the rows gives partial results that are combined in the order of the blocks:
-a sum over an axis is then the sum, from the first block to the last, of NumPy's sums within each.
+The values of a region are computed one block of rows at a time, so that blocks stay in cache.
+Contractions over rows give partial results, which are combined in the order of blocks. A sum over
+an axis is then the sum, from the first block to the last, of NumPy's sums within each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
 from primgraph.primitives.shapes import broadcast
 
-# Whole arrays that a region may leave behind for steps that otherwise stood among its own.
+# Maximum number of whole arrays that a region keeps for later steps which would otherwise be among
+# its own.
 _MOST_AWAITED = 8
 
 
@@ -30,10 +31,10 @@ _MOST_AWAITED = 8
 class Region:
     """Steps `start` to `stop` of a schedule, in a loop over blocks of `rows` of `extent` rows.
 
-    `roles` has one for each of its steps, `axis` one axis for each value that the region has rows
-    of. `totals` are combined over the blocks, by the ufunc given; `kept` is what has to be there
-    as a whole afterwards, and `views` are steps whose results, views of that, are needed then.
-    Up to `threads` threads may work on the blocks; with `products`, BLAS may be called.
+    `roles` has one role per step, `axis` the axis of rows of each value that has rows. `totals` are
+    combined over blocks, by the given ufunc. `kept` are values needed as a whole afterwards, and
+    `views` are steps with views of these that are needed. Up to `threads` threads may share the
+    blocks; with `products`, BLAS may be called.
     """
 
     start: int
@@ -53,7 +54,7 @@ class Region:
 
 
 def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
-    """`step` as it is within a block that has `rows` rows."""
+    """Return `step` restricted to a block of `rows` rows."""
     eqn = step.eqn
     inputs = tuple(
         Value(_cut(v.type, axis, rows)) for v, axis in zip(eqn.inputs, role.operands, strict=True)
@@ -76,9 +77,9 @@ def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
 def arranged(
     schedule: Schedule, limits: Limits, cards: Cards
 ) -> tuple[Schedule, tuple[Region, ...]]:
-    """The same steps, in an order in which regions stand together, and these regions.
+    """Return the steps, reordered so that regions are contiguous, and these regions.
 
-    A region has only primitives that the back end has `cards` of.
+    A region has only primitives for which the back end has `cards`.
     """
     forms = {s.form for s in schedule.steps}
     if not any(of_one_trip(t.nbytes) >= limits.least_bytes for f in forms for t in f.results):
@@ -92,13 +93,12 @@ def _is_large(step: Step, limits: Limits) -> bool:
 
 @dataclass(slots=True)
 class _Draft:
-    """A region while steps are added to it.
+    """A region under construction.
 
-    `early` are steps that it needs done before; `late` are those that come after, because they
-    need something of it as a whole or nothing of it at all, `idle` of them being views and
-    constants. `awaited` is what they need of it.
-    It is `blocked` when much work is among them: what needs nothing of the region then waits its
-    turn too, or it would be kept for longer than in the order of the graph.
+    `early` are steps to run before it. `late` are steps to run after it, as they need a whole value
+    of it or are independent; `idle` counts the views and constants among them. `awaited` are the
+    values that they need of it. It is `blocked` if late steps do much work: independent steps then
+    wait too, as their results would live longer than in the original order.
     """
 
     extent: int
@@ -122,13 +122,13 @@ class _Arrangement:
         self.order: list[int] = []
         self.regions: list[Region] = []
         self.maker = {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
-        # Values that are single numbers, repeated or not.
+        # Values that are single numbers, maybe broadcast.
         self.constant: set[int] = set()
         for step in schedule.steps:
             repeated = step.op is broadcast and step.operands[0].size == 1
             if step.op is full or repeated:
                 self.constant.update(step.outputs)
-        # Late values, and whether making them is more work than may be done ahead of a region.
+        # Late values, and whether computing them is too much work to be moved before a region.
         self.waiting: dict[int, bool] = {}
 
     def made(self) -> tuple[Schedule, tuple[Region, ...]]:
@@ -150,13 +150,13 @@ class _Arrangement:
                 end += 1
             self._close(draft)
             rest = [j for j in draft.late if j not in draft.early]
-            # What waits is looked at again; it is never much more than what was taken.
+            # Late steps are considered again; there are never many more than members.
             begin = end - len(rest)
             pending[begin:end] = rest
         return self.schedule.reordered(self.order), tuple(self.regions)
 
     def _is_full(self, draft: _Draft) -> bool:
-        """Whether the region is as long as it may be, or keeps much memory for what comes late."""
+        """Return whether the region has its maximum length, or keeps much memory for late steps."""
         count = len(draft.members)
         waiting = 16 + count if draft.blocked else 64 + 2 * count
         crowded = len(draft.awaited) > _MOST_AWAITED
@@ -164,17 +164,17 @@ class _Arrangement:
         return count >= CHUNK // 2 or late - draft.idle > waiting or late > 4 * waiting or crowded
 
     def _seed(self, step: Step) -> int | None:
-        """The number of rows of a region that begins with `step`."""
+        """Return the number of rows of a region that begins with `step`, or None."""
         if not _is_large(step, self.limits) or self._is_view(step):
             return None
-        # Functions of elements and products are what takes time.
+        # Elementwise functions and products dominate the run time.
         if not (step.op.elementwise or step.op.linear == "each"):
             return None
         extent = self._rows_of(step)
         return extent if extent and self._leaf_role(step, extent) is not None else None
 
     def _rows_of(self, step: Step) -> int:
-        """The extent of the first axis whose rows are small beside the cache, else the longest.
+        """Return the size of the first axis whose rows are small in cache, else the longest.
 
         Without axes it is zero.
         """
@@ -187,7 +187,7 @@ class _Arrangement:
         return not step.outputs or self.schedule.is_view(step.outputs[0])
 
     def _leaf_role(self, step: Step, extent: int) -> Role | None:
-        """The role of a step on operands that are all there as a whole."""
+        """Return the role of a step whose operands are all whole, or None."""
         blocking = self._blocking(step)
         if blocking is None or not step.operands or self._is_view(step):
             return None
@@ -200,7 +200,7 @@ class _Arrangement:
         return role if role is not None and role.axis is not None else None
 
     def _blocking(self, step: Step) -> Blocking | None:
-        """How a step runs in blocks; None if it does not, as for a copy in place of a view."""
+        """Return how a step runs in blocks; None if it does not, like a view that is copied."""
         card = self.cards.get(step.op)
         copied = step.form.seen and not self._is_view(step)
         return None if card is None or copied else card.blocking
@@ -208,7 +208,7 @@ class _Arrangement:
     # One step after the other.
 
     def _offer(self, draft: _Draft, i: int) -> None:
-        """Make step `i` a part of the region if it can be one; else it has to wait."""
+        """Add step `i` to the region if it has a role there; else make it late."""
         step = self.schedule.steps[i]
         role = self._role(draft, step)
         if role is None:
@@ -245,12 +245,12 @@ class _Arrangement:
         role = blocking.role(step, axes)
         if role is None:
             return None
-        # An operand of which a block is there cannot be read as a whole.
+        # An operand with rows in the region cannot be read as a whole.
         pairs = zip(axes, role.operands, strict=True)
         return role if all(a is None or a == b for a, b in pairs) else None
 
     def _hasten(self, draft: _Draft, step: Step) -> None:
-        """Do what `step` needs, and what waits so far, ahead of the region."""
+        """Move late steps that `step` depends on before the region."""
         needed = list(step.inputs)
         while needed:
             value = needed.pop()

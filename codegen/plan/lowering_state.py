@@ -1,4 +1,4 @@
-"""A plan while it is made: where each value is, which buffers live, and what is in the loop."""
+"""State of lowering to a plan: places of values, live buffers, and the current loop."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from primgraph.primitives.shapes import slice_assign
 @final
 @dataclass(slots=True)
 class LoopDraft:
-    """The loop of a region while it is made.
+    """The loop of a region under construction.
 
-    `whole` are the arrays that it fills row by row, by value, `sums` those that it adds to, and
-    `touched` are values from outside that it reads last. `totals` are done at the end of a turn.
+    `whole` has the arrays that it fills row by row, by value, and `sums` those that it accumulates
+    into. `touched` are outer values whose last use is in the loop. `totals` run at the end of a
+    thread's turn.
     """
 
     region: Region
@@ -47,11 +48,11 @@ class LoopDraft:
 
 @final
 class Landing(NamedTuple):
-    """Where arrays come to be part by part.
+    """Copy elision for arrays that are assembled part by part.
 
-    `results` has, for what is in the array of a result before it is that result, this one;
-    `replaced` are the steps of which the first operand need not be there, and `puts` those that
-    compute what the next step puts there.
+    `results` maps intermediate values of such an array to the result that it becomes. `replaced`
+    are steps whose first operand is overwritten entirely. `puts` are steps that compute the part
+    which the next step assigns.
     """
 
     results: Mapping[int, Result]
@@ -63,7 +64,7 @@ _NOWHERE = Landing({}, (), ())
 
 
 def landings(schedule: Schedule) -> Any:
-    """What finds them, which few programs need, and is loaded by the first one that does."""
+    """Return the module that finds them, imported lazily as few programs need it."""
     if any(step.op is slice_assign for step in schedule.steps):
         return import_module("primgraph.codegen.plan.copy_elision")
     return None
@@ -71,12 +72,12 @@ def landings(schedule: Schedule) -> Any:
 
 @final
 class Draft:
-    """Where the values of a schedule are, step by step.
+    """Places of the values of a schedule, step by step.
 
-    `widened` are values of more axes than the array has that stands for them. `buffers` has the
-    buffer of each root that is in one. `left_in` tells, of a value, the input whose array it is
-    to be left in; such an array is not touched before step `settled`, from which on none can fail.
-    `landing` tells of what comes to be part by part; steps `inside` are those of loops.
+    `widened` are values with more axes than the array that represents them. `buffers` maps roots to
+    their buffers. `left_in` maps values to the donated input whose array they are written to. Such
+    an array is not written before step `settled`, from which on no step can fail. `landing`
+    describes arrays assembled part by part; the steps `inside` belong to loops.
     """
 
     def __init__(
@@ -111,20 +112,20 @@ class Draft:
         )
 
     def _may_fail(self, step: Step) -> bool:
-        """Whether a step can raise an error: one that looks indices up, or is a user's own."""
+        """Return whether a step may raise: it has indices, or is a user function."""
         card = self.cards.get(step.op)
         return card is None or card.fallible
 
     # Operands.
 
     def is_plain(self, value: int, place: Place) -> bool:
-        """Whether a value is an array of its own, as a whole."""
+        """Return whether a value is a whole array of its own."""
         return not isinstance(place, View) and value not in self.widened
 
     def full(self, place: Place, type: TensorType, axis: int | None = None) -> Place:
-        """A value in full shape: repeated by a view where it is smaller.
+        """Return a place in the full shape, broadcast by a view if it is smaller.
 
-        In a block, whose last one is shorter, the extent of `axis` is that of the array itself.
+        The last block is shorter: the size along `axis` is taken from the array at run time.
         """
         if place.shape == type.shape:
             return place
@@ -136,7 +137,7 @@ class Draft:
     def view(
         self, i: int, step: Step, place: Place, axis: int | None = None, target: int | None = None
     ) -> None:
-        """A step that is a view of `place`; in a block rows are along `axis`, then `target`."""
+        """Add a step that is a view of `place`; in a block, rows move from `axis` to `target`."""
         result = step.results
         for k, (value, how) in enumerate(zip(step.outputs, step.form.seen, strict=True)):
             if not self.schedule.uses[value] and self.loop is None:
@@ -150,7 +151,7 @@ class Draft:
                     self.widened.add(value)
                 continue
             if target is not None and isinstance(how, Reshape):
-                # The last block is shorter, so its number of rows is that of the operand.
+                # The last block is shorter, so its number of rows is read from the operand.
                 assert axis is not None
                 extents = list(how.shape)
                 extents[target] = Rows(axis)
@@ -163,13 +164,13 @@ class Draft:
     # Buffers.
 
     def owns(self, buffer: Place) -> bool:
-        """Whether the step that is being planned may overwrite or give back a buffer."""
+        """Return whether the current step may overwrite or free a buffer."""
         return self.loop is None or buffer.life is Life.BLOCK
 
     def dying(self, i: int, step: Step, card: Facts, places: Sequence[Place]) -> int | None:
-        """The operand whose buffer the result may take over: nothing else reads it any more.
+        """Return the operand whose buffer the result may take over, as it is dead afterwards.
 
-        A single element is not computed in place, because NumPy takes twice as long for that.
+        A single element is not computed in place, as that takes NumPy twice as long.
         """
         form, inputs, schedule = step.form, step.inputs, self.schedule
         type = form.results[0]
@@ -188,20 +189,20 @@ class Draft:
         return None
 
     def _alike(self, k: int, step: Step, places: Sequence[Place], roots: Sequence[int]) -> bool:
-        """Whether the other operands that share the buffer of operand `k` are the same array."""
+        """Return whether the operands that share the buffer of operand `k` are the same array."""
         return all(
             root != roots[k] or (place is places[k] and value not in self.widened)
             for value, place, root in zip(step.inputs, places, roots, strict=True)
         )
 
     def take_over(self, step: Step, position: int) -> Buffer:
-        """Let the result have the buffer of an operand."""
+        """Give the buffer of an operand to the result."""
         buffer = self.buffers.pop(self.schedule.root[step.inputs[position]])
         self.buffers[step.outputs[0]] = buffer
         return buffer
 
     def whole(self, i: int, value: int) -> Result | Buffer:
-        """A whole array for a value that is written bit by bit: a result or a buffer."""
+        """Allocate a whole array for a value that is written in parts: a result or a buffer."""
         place: Result | Buffer | None = self.results.get(value)
         if place is None:
             place = self.buffers[value] = self.store.buffer(self.schedule.types[value])
@@ -209,9 +210,9 @@ class Draft:
         return place
 
     def release(self, i: int, values: Iterable[int]) -> None:
-        """Give back the buffers of values that this step reads last, or that nothing reads.
+        """Free the buffers of values that are dead after this step.
 
-        What a loop reads from outside is given back when it ends, not before.
+        A loop frees outer values at its end.
         """
         root_of, last, buffers = self.schedule.root, self.schedule.last, self.buffers
         for value in values:

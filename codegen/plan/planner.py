@@ -1,4 +1,4 @@
-"""Planning: a schedule and its regions become a program of instructions."""
+"""Planning: lower a schedule and its regions to a program of instructions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def planned(
     options: Options,
     cards: Cards,
 ) -> Plan:
-    """What is done step by step, and where, for a back end that has these `cards`.
+    """Plan `schedule` with its `regions` for a back end with these `cards`.
 
-    How long each buffer is needed is known when all is planned. Where they then can be placed in
-    much less room, all is planned again with these places, on which nothing else depends.
+    Lifetimes are known when everything is planned. If packing then saves enough memory, everything
+    is planned again with the packed arena; nothing else depends on it.
     """
     arena = Arena()
     plan = _planned(schedule, regions, options, cards, arena)

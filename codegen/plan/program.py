@@ -1,4 +1,4 @@
-"""The plan of a kernel: a program of instructions on typed places, which back ends print."""
+"""The plan of a kernel: a program of instructions on typed places, for back ends to print."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ from primgraph.ir.types import DType
 @final
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
+    """Options of the code's interface.
 
-    `alone` has the only result returned itself, not in a list. `given` are the outputs that are
-    written into arrays of the caller's. The last `kept` inputs are arrays of the kernel's own.
-    What is done in each `trip` of a loop takes so many constants, and then so many carries.
-    `poisoned` fills memory with ones, which are NaNs, when nothing is to be read from it: a fault
-    then shows. `loose` native code has functions within four units in the last place, and
-    rounds as it likes.
+    `donated` pairs outputs with inputs whose arrays they overwrite. `alone`: the only result is
+    returned itself, not in a list. `given` are outputs written into arrays of the caller. The last
+    `kept` inputs are arrays of the kernel. A loop body has a `trip`: its numbers of constants and
+    of carries. `poisoned` fills dead memory with ones, which are NaNs, so that faults show. `loose`
+    native code has functions accurate to four units in the last place, and rounds in any way.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
@@ -51,14 +50,14 @@ class Options:
     loose: bool = False
 
 
-# Instructions. Each has the number of the step that it belongs to.
+# Instructions. Each has the number of its step.
 
 
 class Compute(NamedTuple):
-    """The operation of `step` on `operands`, written to `out`: an array that is there, or `new`.
+    """The operation of `step` on `operands`, written to `out`, which exists or is `new`.
 
-    `taken` is the operand whose place `out` is; `parts` are what else the back end asked for.
-    What is `replaced`, all of operand 0, need not be written.
+    `taken` is the operand whose place `out` takes over; `parts` are further places of the back end.
+    If `replaced`, operand 0 is overwritten entirely, and need not be written.
     """
 
     at: int
@@ -72,7 +71,7 @@ class Compute(NamedTuple):
 
 
 class Put(NamedTuple):
-    """The operation of `step` on `operands`, written to `part` of `out`, which then is `value`."""
+    """The operation of `step`, written to `part` of `out`, which then is `value`."""
 
     at: int
     step: Step
@@ -83,7 +82,7 @@ class Put(NamedTuple):
 
 
 class Create(NamedTuple):
-    """The operation of `step`, which makes `out` itself."""
+    """The operation of `step`, which allocates `out` itself."""
 
     at: int
     step: Step
@@ -92,7 +91,7 @@ class Create(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function of the user's; its results are copied into `outs`, or are these."""
+    """A user function; its results are copied into `outs`, or are these arrays."""
 
     at: int
     step: Step
@@ -101,7 +100,7 @@ class Call(NamedTuple):
 
 
 class See(NamedTuple):
-    """From here on `view` is looked at: what a step is that moves no elements."""
+    """The start of the lifetime of `view`, the result of a view step."""
 
     at: int
     step: Step
@@ -109,14 +108,14 @@ class See(NamedTuple):
 
 
 class Make(NamedTuple):
-    """From here on `out` is there, and holds anything."""
+    """The start of the lifetime of `out`, with undefined contents."""
 
     at: int
     out: Argument | Result | Buffer
 
 
 class Fill(NamedTuple):
-    """All elements of `out` become one number."""
+    """Fill `out` with one number."""
 
     at: int
     out: Place
@@ -125,7 +124,7 @@ class Fill(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """The elements of one array, those of `value`, are written to another, or to a `new` one."""
+    """Copy the elements of `value` from one array to another, or to a `new` one."""
 
     at: int
     value: int
@@ -135,7 +134,7 @@ class Copy(NamedTuple):
 
 
 class Combine(NamedTuple):
-    """`total` becomes what the ufunc `how` makes of it and of the share of a block, `part`."""
+    """Combine `part`, the partial result of a block, into `total` by the ufunc `how`."""
 
     at: int
     how: str
@@ -144,16 +143,16 @@ class Combine(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Nothing is read from a buffer any more."""
+    """The end of a buffer's lifetime."""
 
     at: int
     buffer: Buffer
 
 
 class Loop(NamedTuple):
-    """`body`, once for each block of the rows of a region, in turns or in several threads.
+    """A loop: `body` runs for each block of rows of a region, serially or in several threads.
 
-    `totals` come at the end of a turn, when all turns before have done theirs.
+    `totals` run at the end of each turn, in the order of the turns.
     """
 
     at: int
@@ -164,7 +163,7 @@ class Loop(NamedTuple):
 
 
 class Return(NamedTuple):
-    """A place is the result of that number."""
+    """Return a place as result `number`."""
 
     at: int
     number: int
@@ -179,13 +178,12 @@ Instruction: TypeAlias = (
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What planned code does, instruction by instruction. It prints as a text.
+    """Instructions of a kernel; it prints as a listing.
 
-    `constants` and `arrays`, those that are kept, stand in the order in which they are first
-    needed, and `buffers` in that in which they are taken. `arena` is the size of the arena in
-    bytes, `least` the most that is alive at once, so that no arena could be smaller. `space` is
-    the size of a second one, in which the buffers of blocks are: each thread has one. `cards`
-    are what the plan goes by. Of a native kernel `native` tells what C does, and what NumPy.
+    `constants` and kept `arrays` are in the order of first use, `buffers` in the order of
+    allocation. `arena` is the size of the workspace in bytes; `least` is the peak of live bytes, a
+    lower bound of it. `space` is the size of a second arena for buffers of blocks, one per thread.
+    `cards` are the back end's. For a native kernel, `native` lists what C and what NumPy computes.
     """
 
     schedule: Schedule
@@ -205,11 +203,11 @@ class Plan:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """What runs in blocks."""
+        """Return the regions that run in blocks."""
         return tuple(loop.region for loop in self.loops)
 
     def flat(self) -> Iterator[Instruction]:
-        """All instructions in order, those of a loop in place of it."""
+        """Yield all instructions in order, with those of loops in place of the loops."""
         for instruction in self.body:
             if isinstance(instruction, Loop):
                 yield from instruction.body
@@ -229,12 +227,12 @@ class Plan:
         return "\n\n".join([*first, text, *map(str, self.bodies)])
 
 
-# Text.
+# Listing.
 
 
 @final
 class _Listing:
-    """Prints instructions, in groups that begin with the user's line that they come from."""
+    """Printer of instructions, grouped by the user's source line."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -252,14 +250,14 @@ class _Listing:
                 yield from self.lines(x.totals, indent + "    ")
 
     def comment(self, source: Source | None, indent: str) -> Iterator[str]:
-        """The line, where it is another one than before."""
+        """Yield the source line if it differs from the previous one."""
         if source is not None and source != self.said and source.is_told:
             self.said = source
             yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
 
 
 def text_of(x: Instruction | Place) -> str:
-    """An instruction, or a place, as a plan prints it."""
+    """Return the text of an instruction or a place in a listing."""
     match x:
         case Buffer(offset=offset):
             return f"{name_of(x)}@{offset}"

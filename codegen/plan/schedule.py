@@ -1,7 +1,6 @@
-"""The schedule: which equations run, in which order, and how long each value is needed.
+"""The schedule: the equations to run, their order, and the liveness of values.
 
-Emitters consume a schedule and the cards, and nothing else of the graph: this is where another
-backend would start.
+Back ends use a schedule and their cards, and nothing else of the graph. A new back end starts here.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
 
-# No variables for sizes: they stand for themselves.
+# Without substitutions symbolic sizes stand for themselves.
 NONE: Mapping[str, int] = MappingProxyType({})
 
-# Equations in one generated function; longer ones would compile in more than linear time.
+# Maximum number of equations in one generated function: compile time is superlinear.
 CHUNK = 1000
 
 
 @final
 class Form:
-    """What steps have in common that differ in their values only: op, parameters, types.
+    """The common part of equal steps: op, parameters and types.
 
-    `seen` has, for a view, how each result sees the operand.
+    For a view, `seen` has the view of the operand for each result.
     """
 
     __slots__ = ("op", "operands", "params", "results", "seen")
@@ -50,7 +49,7 @@ class Form:
 
 
 class Step(NamedTuple):
-    """One equation to run; values are numbers."""
+    """An equation to run; values are numbers."""
 
     eqn: Equation
     inputs: tuple[int, ...]
@@ -75,7 +74,7 @@ class Step(NamedTuple):
         return self.form.results
 
     def giving(self, shape: Shape) -> Step:
-        """The same step, written so that its first result has another shape."""
+        """Return the step with another shape of its first result."""
         form = copy(self.form)
         first, *others = form.results
         form.results = (TensorType(shape, first.dtype), *others)
@@ -83,7 +82,7 @@ class Step(NamedTuple):
 
 
 def seen_shape(step: Step, k: int) -> Shape:
-    """The shape of result `k` of a view, before NumPy's broadcasting repeats it."""
+    """Return the shape of result `k` of a view, before broadcasting."""
     how, shape = step.form.seen[k], step.operands[0].shape
     if how is None:
         return shape
@@ -92,12 +91,12 @@ def seen_shape(step: Step, k: int) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in order, and for each value, by number, what emitters ask about it.
+    """Steps in order, and the properties of values by number.
 
-    `uses` counts readers, an output of the graph being one more. `root` is the value whose
-    storage a view shares, the value itself for all others. `last` is the last step that reads a
-    root or a view of it; the number of steps for what is read at the end, -1 for what never is.
-    `contiguous` tells whether the elements lie in row-major order without gaps.
+    `uses` counts uses, including those as an output. `root` is the value whose storage a view
+    aliases, else the value itself. `last` is the last step that uses a root or a view of it; the
+    number of steps for outputs, -1 for unused values. `contiguous` tells whether the elements are
+    contiguous in row-major order.
     """
 
     name: str
@@ -115,22 +114,21 @@ class Schedule:
         return self.root[value] != value
 
     def chunks(self) -> list[range]:
-        """Ranges of steps, one a generated function; at least one."""
+        """Return ranges of steps, one per generated function; at least one."""
         count = len(self.steps)
         return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]
 
     def reordered(self, order: Sequence[int]) -> Schedule:
-        """The same steps in another order, in which each still follows what it reads."""
+        """Return the steps in another order, which must respect dependencies."""
         steps = [self.steps[i] for i in order]
         return replace(self, steps=tuple(steps), last=_last(steps, self.outputs, self.root))
 
 
 def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
-    """The steps that the outputs of `graph` need, in its own order.
+    """Return the schedule of the equations that the outputs of `graph` need, in its order.
 
-    In types and parameters `sizes`, which are variables, stand for those of the graph.
-
-    Raises `CompileError` for an op that is not a primitive.
+    `sizes` substitutes variables for the symbolic sizes in types and parameters. Raises
+    `CompileError` for an op that is not a primitive.
     """
     number = graph.numbering()
     forms: dict[Any, Form] = {}
@@ -169,10 +167,10 @@ def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
 
 
 def _form_of(eqn: Equation, forms: dict[Any, Form], sizes: Mapping[str, int]) -> Form:
-    """The form of `eqn`, one object for all equations that are alike.
+    """Return the form of `eqn`, shared by all equal equations.
 
-    Parameters are told apart by identity: equal ones of equations from one builder are one object,
-    and others may differ in a sign that equality does not see.
+    Parameters are compared by identity: equal parameters of one builder are one object, and others
+    may differ in the sign of zero, which equality does not see.
     """
     key = (eqn.op, id(eqn.params), *[v.type for v in eqn.inputs])
     form = forms.get(key)
@@ -193,7 +191,7 @@ def _needed(graph: Graph) -> list[Equation]:
 
 
 def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Of each value the root, and whether it is contiguous."""
+    """Return the root of each value, and whether it is contiguous."""
     root = list(range(count))
     contiguous = [True] * count
     for step in steps:
@@ -201,8 +199,8 @@ def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool
         if not form.seen:
             continue
         x = step.inputs[0]
-        # Elements that are not in order are copied to be in another shape; whether they are may
-        # depend on sizes.
+        # A reshape copies elements that are not contiguous; whether it must may depend on symbolic
+        # sizes.
         reshaped = any(isinstance(how, Reshape) for how in form.seen)
         if not contiguous[x] and reshaped and not form.operands[0].names:
             continue

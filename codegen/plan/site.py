@@ -1,4 +1,4 @@
-"""A step that is being planned, as a back end sees it that asks for more places."""
+"""A step during planning, from which a back end requests further places."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from primgraph.codegen.plan.storage.views import part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
 from primgraph.ir.views import Reshape, Rows, Slice
 
-# Longer rows are added up by NumPy, which is more accurate.
+# Longer rows are summed by NumPy, which is more accurate.
 LONGEST_PRODUCT = 4096
 
 
 @final
 @dataclass(slots=True)
 class At:
-    """A `Site` in a draft. Operand 0 of a block has its rows along the axis `rows`."""
+    """A `Site` in a plan under construction; `rows` is the axis of rows of operand 0."""
 
     draft: Draft
     step: Step
@@ -46,7 +46,7 @@ class At:
 
     @property
     def lasting(self) -> bool:
-        """Whether views of `out` are made once, or for all trips of a loop."""
+        """Return whether views of `out` are made once, or for all iterations of a loop."""
         out, trip = self.out, self.draft.options.trip
         row = isinstance(out, Result) and trip is not None and out.number >= trip[1]
         return row or out.life is Life.KEPT
@@ -60,7 +60,7 @@ class At:
         store, loop = self.draft.store, self.draft.loop
         number = -1 if loop is None else loop.number
         made = store.buffer(self.step.results[0], number, self.rows)
-        # Nothing else takes memory before this step is done.
+        # No other allocation happens before this step is done.
         store.release(made)
         return made
 
@@ -69,11 +69,11 @@ class At:
         return place.shape != self.step.operands[position].shape or is_repeated(place)
 
     def summed(self, axes: Sequence[int]) -> list[Place]:
-        """Ones, the result and operand 0, of which a product sums over `axes`; empty for none.
+        """Return ones, result and operand 0, whose product sums over `axes`; empty if impossible.
 
-        It is for operands in row-major order and axes that come first or last, so that they are
-        matrices. BLAS adds in an order of its own, the same in every run. NumPy adds pairs of
-        halves, which is more accurate along long rows; down the rows it adds one by one.
+        This requires contiguous operands, and axes that come first or last, so that the operand is
+        a matrix. BLAS sums in its own order, the same in every run. NumPy sums pairwise, which is
+        more accurate along long rows; down the rows it sums one by one.
         """
         type, count = self.step.operands[0], len(axes)
         if not self.plain or type.dtype not in (FLOAT32, FLOAT64) or type.size <= 1 or not count:
@@ -99,12 +99,12 @@ class At:
 
 
 def is_plain(operands: Sequence[Place], step: Step) -> bool:
-    """Whether the first operand lies in memory in row-major order, for all that is known."""
+    """Return whether the first operand is known to be contiguous."""
     first = operands[0] if operands else None
     whole = first is not None and first.shape == step.operands[0].shape
     return whole and not isinstance(first, View)
 
 
 def needed(card: Facts, site: At) -> tuple[Place, ...]:
-    """The places that the back end asks for beside operands and result."""
+    """Return the places that the back end requests besides operands and result."""
     return tuple(card.needs(site)) if card.needs is not None else ()

@@ -1,7 +1,7 @@
-"""How many rows the blocks of a region have, and how many threads may work on them.
+"""Sizes of a region: rows per block, and the number of threads.
 
-Shapes, dtypes and the machine decide, never the threads that there are in a run: a total has the
-same bits whoever adds up its parts, but other ones where the parts are others.
+They depend on shapes, dtypes and the machine, never on the number of threads of a run. A total has
+the same bits whichever thread adds its parts; other parts give other bits.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.run import blas
 
-# Blocks for each processor at least, so that all of them end at about the same time.
+# Minimum number of blocks per processor, so that all finish at about the same time.
 _TURNS = 4
 # Nanoseconds for which a call holds the interpreter's lock: with more threads they would wait.
 _HELD = 1000
-# Nanoseconds for a byte of a total, in each block, and how much longer the block is to take.
+# Nanoseconds per byte of a total in each block, and the minimum ratio of a block's time to that.
 _ADDED = 0.3
 _LONGER = 8
 
 
 class Size(NamedTuple):
-    """The rows of a block, and the most threads that pay; 1 for none but the caller's."""
+    """The rows of a block, and the number of threads that pay; 1 for no extra thread."""
 
     rows: int
     threads: int
@@ -35,7 +35,7 @@ class Size(NamedTuple):
 class Candidate(NamedTuple):
     """Steps that may run in blocks of `extent` rows, with their roles and the back end's cards.
 
-    `constant` has the values that are single numbers, repeated or not.
+    `constant` has the values that are single numbers, maybe broadcast.
     """
 
     schedule: Schedule
@@ -47,12 +47,12 @@ class Candidate(NamedTuple):
 
 
 def has_products(steps: Sequence[Step], cards: Cards) -> bool:
-    """Whether BLAS may be called for one of these steps."""
+    """Return whether BLAS may be called for one of these steps."""
     return any(cards[s.op].blas and any(t.is_inexact for t in s.results) for s in steps)
 
 
 def size_of(of: Candidate, limits: Limits) -> Size | None:
-    """The size of blocks for these steps; None if blocks do not pay."""
+    """Return the size of blocks for these steps; None if blocks do not pay."""
     extent, cards = of.extent, of.cards
     computing = [s for s in of.steps if not _is_view(of.schedule, s)]
     work = sum([cards[s.op].nanoseconds(s) for s in computing])
@@ -80,23 +80,23 @@ def size_of(of: Candidate, limits: Limits) -> Size | None:
 
 
 def _shared(extent: int, long: float, cached: int | None, limits: Limits) -> int | None:
-    """How many rows make a block for a thread, `long` at least; None if that is not half of all."""
+    """Return the rows per block of a thread, at least `long`; None if more than half of all."""
     fair = extent / (_TURNS * limits.processors)
     count = round(extent / max(long, min(fair, cached or extent)))
     if count > limits.processors:
-        # All processors are busy to the end.
+        # All processors are busy until the end.
         count -= count % limits.processors
     return ceil(extent / count) if count > 1 else None
 
 
 def _adding(steps: Sequence[Step], roles: Sequence[Role]) -> float:
-    """The nanoseconds that it takes to add the share of one block to all totals."""
+    """Return the nanoseconds for adding the partial results of one block to all totals."""
     totals = [s.results[0] for s, r in zip(steps, roles, strict=True) if r.axis is None]
     return _ADDED * sum(t.nbytes for t in totals)
 
 
 def _cached(of: Candidate, limits: Limits) -> int | None:
-    """How many rows fit into the cache, or make a call worth its while; None if half of all do."""
+    """Return the rows that fit into the cache or outweigh a call; None if over half of all."""
     extent, constant = of.extent, of.constant
     computing = [k for k, s in enumerate(of.steps) if not _is_view(of.schedule, s)]
     if len(computing) < limits.least_steps:
@@ -111,9 +111,9 @@ def _cached(of: Candidate, limits: Limits) -> int | None:
 
 
 def _worth_reading(of: Candidate, limits: Limits) -> float:
-    """How many rows have as many bytes as what each block reads as a whole and from memory.
+    """Return the rows with as many bytes as the operands that each block reads from memory.
 
-    The cache keeps what is smaller from block to block.
+    The cache keeps smaller operands from block to block.
     """
     least = 0.0
     for step, role in zip(of.steps, of.roles, strict=True):
@@ -133,14 +133,14 @@ def _is_view(schedule: Schedule, step: Step) -> bool:
 
 
 def _moved(step: Step, role: Role, constant: Set[int]) -> int:
-    """The bytes with rows that a step reads and writes."""
+    """Return the bytes with rows that a step reads and writes."""
     operands = zip(step.operands, step.inputs, role.operands, strict=True)
     read = sum(t.nbytes for t, v, a in operands if a is not None and v not in constant)
     return read + (sum(t.nbytes for t in step.results) if role.axis is not None else 0)
 
 
 def _peak(of: Candidate) -> int:
-    """The most bytes that values with rows take up at any time, operands from outside too."""
+    """Return the peak of bytes of live values with rows, including operands from outside."""
     root, types, constant = of.schedule.root, of.schedule.types, of.constant
     last = {root[v]: k for k, s in enumerate(of.steps) for v in s.inputs}
     ends: dict[int, list[int]] = {}
@@ -162,9 +162,9 @@ def _peak(of: Candidate) -> int:
 
 
 def _without_single_rest(extent: int, rows: int) -> int:
-    """At least `rows`, so that the last block has more than one row, where each has.
+    """Return at least `rows`, so that the last block has more than one row if each has.
 
-    Products with a single row are computed by another function, with other special values.
+    Products with a single row use another function, which treats special values differently.
     """
     while 1 < rows < extent and extent % rows == 1:
         rows += 1

@@ -1,4 +1,4 @@
-"""Planning steps that are not in a loop, and what is around them."""
+"""Planning of steps outside loops, and of results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan_step(draft: Draft, i: int, step: Step) -> None:
     if i in draft.landing.puts:
         _put(draft, i, step, draft.schedule.steps[i + 1])
     elif i - 1 in draft.landing.puts:
-        # The step before has done it.
+        # Done by the previous step.
         draft.places[step.outputs[0]] = draft.landing.results[step.outputs[0]]
     elif card is None or (step.form.op.multiple and not step.form.seen):
         _call(draft, i, step)
@@ -80,7 +80,7 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
 
 
 def _put(draft: Draft, i: int, step: Step, after: Step) -> None:
-    """A step whose result is written at once to where the step `after` it puts it."""
+    """Plan a step whose result is written directly to where step `after` assigns it."""
     card, types = draft.cards[step.op], step.form.operands
     places = [draft.places[v] for v in step.inputs]
     operands = tuple(
@@ -102,10 +102,10 @@ def _put(draft: Draft, i: int, step: Step, after: Step) -> None:
 def _donated(
     draft: Draft, i: int, step: Step, card: Facts, places: Sequence[Place]
 ) -> Argument | None:
-    """The array of an input that the result may be written to at once.
+    """Return the donated input array to which the result may be written, or None.
 
-    Nothing else may read that input after this step, nor a view of it in this step, and no
-    later step may fail, so that a run that fails leaves its inputs as they were.
+    After this step the input must be dead, and this step may not read a view of it. No later step
+    may fail, so that a failing run leaves its inputs unchanged.
     """
     schedule, value = draft.schedule, step.outputs[0]
     j = draft.left_in.get(value)
@@ -119,7 +119,7 @@ def _donated(
 
 
 def _shapes_itself(draft: Draft, step: Step, places: Sequence[Place]) -> bool:
-    """Whether an operation gives the whole result, as an array in row-major order."""
+    """Return whether an operation allocates the whole result, contiguous."""
     shape = step.results[0].shape
     plain = all(map(draft.is_plain, step.inputs, places))
     return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
@@ -143,7 +143,7 @@ def _call(draft: Draft, i: int, step: Step) -> None:
 def plan_results(draft: Draft) -> None:
     """Leave each result in an array of its own.
 
-    Those are written last that go to inputs which the others may still be read from.
+    Results in donated inputs are written last, as the others may read these inputs.
     """
     donated = dict(draft.options.donated)
     held = _copies_held(draft, donated)
@@ -152,9 +152,9 @@ def plan_results(draft: Draft) -> None:
 
 
 def _copies_held(draft: Draft, donated: dict[int, int]) -> dict[int, Held]:
-    """Copies of what is read from one donated input to be left in another, by value.
+    """Copy results that alias one donated input and are to be left in another, by value.
 
-    Both are written to, and none of the two orders would be right for all such outputs.
+    Both inputs are overwritten, and neither order would be right for all such results.
     """
     schedule, held, count = draft.schedule, dict[int, Held](), 0
     for k, j in donated.items():

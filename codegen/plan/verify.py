@@ -1,4 +1,4 @@
-"""What holds for every plan: each instruction reads what is there, and nothing overwrites it."""
+"""Verifier of plans: each instruction reads existing values, and no live value is overwritten."""
 
 from __future__ import annotations
 
@@ -40,18 +40,17 @@ from primgraph.codegen.plan.storage.places import (
 from primgraph.codegen.plan.storage.views import Cut
 from primgraph.errors import InternalError
 
-# What an array holds that is there but in which nothing has been written, and one that is filled.
+# States of an array that exists but was not written, and of one that was filled.
 _NOTHING, _FILLED = -1, -2
 
 
 def verify(plan: Plan) -> Plan:
-    """The same plan. Raises `InternalError` unless all of this holds.
+    """Verify a plan and return it. Raises `InternalError` unless all of this holds.
 
-    Each place that is read holds the value that the step asks for; buffers that are in use at the
-    same time do not overlap, and lie in their arena; of arguments only donated ones are written;
-    a turn of a loop writes rows of its own only, reads no others of what the loop writes, and
-    what it has in buffers of its block it has written itself; each result is in an array of its
-    own at the end.
+    Each place that is read holds the value of the step's operand. Buffers of overlapping lifetime
+    do not overlap in memory, and lie in their arena. Only donated arguments are written. A turn of
+    a loop writes its own rows only, and reads no other rows that the loop writes. It reads from its
+    block's buffers only what it has written. Each result is in an array of its own at the end.
     """
     _Run(plan).run()
     return plan
@@ -59,7 +58,7 @@ def verify(plan: Plan) -> Plan:
 
 @final
 class _Memory:
-    """Which buffers are in use, by where they begin."""
+    """The live buffers, sorted by offset."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -67,7 +66,7 @@ class _Memory:
         self.at: dict[int, Buffer] = {}
 
     def take(self, buffer: Buffer) -> str:
-        """Note that a buffer is in use; the fault, if it cannot be."""
+        """Mark a buffer as live; return the fault if it is not possible."""
         start, end = buffer.offset, buffer.offset + rounded(buffer.type.nbytes)
         if start % ALIGN or end > self.size:
             return "lies outside of the arena"
@@ -83,7 +82,7 @@ class _Memory:
         return ""
 
     def give(self, buffer: Buffer) -> bool:
-        """Note that a buffer is not in use any more; whether it was."""
+        """Mark a buffer as dead; return whether it was live."""
         if self.at.get(buffer.offset) is not buffer:
             return False
         del self.at[buffer.offset], self.starts[bisect_left(self.starts, buffer.offset)]
@@ -92,10 +91,10 @@ class _Memory:
 
 @final
 class _Run:
-    """A plan gone through once; loops twice, so that what a turn leaves meets the next one.
+    """An abstract run of a plan; loops run twice, so that a turn meets the state of the last one.
 
-    `holds` has the value in each array, by the number of its root. `rows` has, of all that a
-    loop writes, the axis of its rows; None for totals.
+    `holds` has the value in each array, by its root. `rows` has the axis of rows of all arrays that
+    a loop writes; None for totals.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -107,7 +106,7 @@ class _Run:
                 self.holds[place] = place.step.outputs[0]
         self.writable = {plan.arguments[j] for _, j in plan.options.donated}
         self.loop: Loop | None = None
-        # Buffers of the block, and names of what a call makes.
+        # Buffers of the block, and names of arrays that a call creates.
         self.inside: list[Place] = []
         self.named: set[str] = set()
         self.rows: dict[Place, int | None] = {}
@@ -156,10 +155,10 @@ class _Run:
             self.inside.clear()
         self.loop, self.rows = None, {}
 
-    # What instructions do.
+    # Instructions.
 
     def _read(self, place: Place, value: int | None = None) -> None:
-        """A place is read, and holds `value`, if that is known."""
+        """Check that a place may be read, and that it holds `value`, if given."""
         root = root_of(place)
         if isinstance(root, Number | Ones):
             return
@@ -173,7 +172,7 @@ class _Run:
             self._demand(own, f"{text_of(place)} has rows of other blocks")
 
     def _write(self, place: Place, value: int, taken: Place | None = None) -> None:
-        """A place is written; it was the operand `taken`, or has no value that is needed."""
+        """Check that a place may be written: it takes over the operand `taken`, or is dead."""
         root = root_of(place)
         cut = _cut_of(place) is not None
         inner = isinstance(root, Buffer) and root.loop >= 0
@@ -298,7 +297,7 @@ def _given(place: Place) -> bool:
 
 
 def _cut_of(place: Place) -> int | None:
-    """The axis along which a place has rows of a block only."""
+    """Return the axis along which a place has the rows of a block only, or None."""
     while isinstance(place, View):
         if isinstance(place.how, Cut):
             return place.how.axis

@@ -1,1 +1,1 @@
-"""NumPy code as a plan has it: every result in a buffer, or handed out."""
+"""NumPy code of a plan: every result is in a buffer, or returned."""

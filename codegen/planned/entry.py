@@ -1,4 +1,4 @@
-"""Around the steps of a planned kernel: what comes in, what goes out, and where it starts."""
+"""Entry points of a planned kernel, and checks of its arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def entries(
     results: list[str],
     options: Options,
 ) -> list[Function]:
-    """The function `run`, and those that it calls if the steps are too many for one.
+    """Return the function `run`, and its parts if there are too many steps for one function.
 
     Each part has `taken` some names of the workspace.
     """
@@ -58,11 +58,10 @@ def trips(
     given: list[str],
     plan: Plan,
 ) -> Function:
-    """The function `trips(w, fixed, rows)`, in which what `function` does is done for all rows.
+    """Return the function `trips(w, fixed, rows)`, which runs all iterations of a loop body.
 
-    A row has the number of the trip, which counts nothing, then carries and where the next ones
-    are to be, then what is scanned, and where rows of results are to be. `looks` are names for
-    rows of views of stacks.
+    A row has the iteration number, the carries and the places of the next ones, the scanned rows,
+    and the places of result rows. `looks` maps names to views of stacks whose rows they are.
     """
     assert plan.options.trip is not None
     consts, carries = plan.options.trip
@@ -80,9 +79,9 @@ def trips(
 
 
 def check_of(types: Sequence[TensorType]) -> Function | None:
-    """`fit(*arrays)`: whether all are writable arrays of exactly these types, in order in memory.
+    """Return `fit(*arrays)`: whether all are writable contiguous arrays of exactly these types.
 
-    Most feeds are, and this is the fastest way to know it.
+    Most arguments are, and this is the fastest check.
     """
     if len(types) > MANY:
         return None

@@ -1,4 +1,4 @@
-"""The planned style: a plan printed as NumPy code, every result in a buffer or handed out."""
+"""The planned style: a plan printed as NumPy code, with results in buffers or returned."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _OUT_BY_NAME = ("maximum", "minimum")
 
 
 def printed(plan: Plan) -> Module:
-    """The plan as a module with two entries, `workspace()` and `run(w, arrays)`.
+    """Print the plan as a module with two entries, `workspace()` and `run(w, arrays)`.
 
-    A workspace holds buffers, and views of buffers and of constants. One that is in use by a
-    run must not be used by another. `run` returns a list of arrays that nothing else refers to.
-    Where some are given it is `run(w, arrays, results)`, and returns these at their places.
-    What is done in a trip of a loop is in `trips(w, fixed, rows)`, unless it is very long.
+    A workspace holds buffers, and views of buffers and of constants. A workspace must not be used
+    by two runs at a time. `run` returns a list of arrays that nothing else refers to. If result
+    arrays are passed, it is `run(w, arrays, results)`, and returns these in their positions. A loop
+    body is `trips(w, fixed, rows)`, unless it is very long.
     """
     opening, table = _constants(plan)
     printer = Printer(plan, table)
@@ -101,7 +101,7 @@ def printed(plan: Plan) -> Module:
 
 
 def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
-    """Lines that make the constants, and those that stand beside the code."""
+    """Return the lines that create constants, and the table of constants outside the code."""
     lines: list[str] = []
     table: dict[str, Any] = {}
     for place in plan.constants:
@@ -126,7 +126,7 @@ def _constant(place: Fixed) -> str:
 
 
 class Statement(NamedTuple):
-    """One instruction to write, as cards see it."""
+    """An instruction to print, in the form that cards take."""
 
     printer: Printer
     step: Step
@@ -147,7 +147,7 @@ class Statement(NamedTuple):
 
 @final
 class Printer:
-    """Prints instructions as lines of functions; `taken` are names of the workspace, by part."""
+    """Printer of instructions; `taken` has the names of the workspace by part."""
 
     def __init__(self, plan: Plan, table: dict[str, Any]) -> None:
         self.plan, self.table = plan, table
@@ -157,25 +157,25 @@ class Printer:
         self.bindings: list[str] = []
         self.users: list[str] = []
         self.loops: dict[str, Step] = {}
-        # Loops that are functions, because threads may share their blocks.
+        # Loops that are functions, as threads may share their blocks.
         self.functions: list[Function] = []
         self.results: dict[int, str] = {}
-        # Views of what no trip changes, which are made before all trips; None if they cannot be.
+        # Loop-invariant views are made before all iterations; None if that is not possible.
         whole = plan.options.trip is not None and len(_starts(plan)) == 1
         self.trip = plan.options.trip if whole else None
         self.early: list[Line] = []
-        # Views of rows, by name: the views of stacks that have them as their rows.
+        # Views of rows by name, with the views of stacks whose rows they are.
         self.looks: dict[str, str] = {}
         self.at = 0
         self._bound: dict[str, str] = {}
         self._made: set[str] = set()
         self._outside: dict[str, None] | None = None
         self._lines: list[Line] = []
-        # Names of places that the current lines have used before.
+        # Places that the current lines have used, with their names.
         self._known: dict[Place, str] = {}
 
     def print(self) -> list[str]:
-        """Print all instructions; the names of the results, in order."""
+        """Print all instructions; return the names of the results, in order."""
         for argument in self.plan.arguments:
             self.parts.argument(name_of(argument))
         for k in dict.fromkeys(self.plan.options.given):
@@ -196,13 +196,13 @@ class Printer:
         self._go_on(self.parts.current)
 
     def _go_on(self, function: Function, outside: dict[str, None] | None = None) -> None:
-        """Print into a function, which may be the body of a loop that notes names from outside."""
+        """Continue in a function; `outside` collects the outer names that a loop function uses."""
         self._lines, self._known, self._outside = function.body, {}, outside
 
     # Names.
 
     def np(self, name: str) -> str:
-        """The local name of something of NumPy's."""
+        """Return the local name of a NumPy function, bound on first use."""
         local = self._bound.get(name)
         if local is None:
             local = self._bound[name] = name.replace(".", "_")
@@ -211,7 +211,7 @@ class Printer:
         return local
 
     def use(self, place: Place) -> str:
-        """The name of a place that the current lines read or write."""
+        """Return the name of a place that the current lines read or write."""
         name = self._known.get(place)
         if name is None:
             name = self._known[place] = name_of(place)
@@ -233,7 +233,7 @@ class Printer:
                 self.parts.use(name)
 
     def _view(self, view: View, name: str) -> None:
-        """Make a view that is not kept: in each call, or in each turn of a loop."""
+        """Print a view that is not kept: in each call, or in each turn of a loop."""
         self._made.add(name)
         found = look(self.plan, self.trip, view)
         if found is not None:
@@ -311,7 +311,7 @@ class Printer:
         self.results[x.number] = self.use(x.place)
 
     def _print_loop(self, loop: Loop) -> None:
-        """A loop in the current function, or a function for threads to share its blocks."""
+        """Print a loop in the current function, or a function whose blocks threads share."""
         number, threads, outside = loop.number, loop.region.threads, dict[str, None]()
         function = Function(f"loop_{number}", "blocks, turn, outside")
         self._go_on(function, outside)
@@ -330,7 +330,7 @@ class Printer:
         self.parts.current.body.append(Line(call, shares=True))
 
     def _turn(self, loop: Loop) -> list[Line]:
-        """The lines of a turn; names are given in the order of steps."""
+        """Return the lines of a turn; names are created in the order of steps."""
         lines, turn = dict[int, list[Line]](), len(loop.body)
         instructions = (*loop.body, *loop.totals)
         for k, x in sorted(enumerate(instructions), key=lambda pair: pair[1].at):
@@ -362,7 +362,7 @@ def _print_statement(statement: Statement) -> None:
 
 
 def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
-    """The expression of results, by the card of what has several of them, or by a user's `impl`."""
+    """Return the result expression of a multi-result card, or of a user's `impl`."""
     card = CARDS.get(step.op)
     if card is not None:
         return card.read([Text(a) for a in args], step).code
@@ -373,7 +373,7 @@ def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
 
 
 def _print_call(printer: Printer, x: Call) -> None:
-    """A call of the user's; a branch or a loop leaves its results where they are to be."""
+    """Print a call; branches and loops write their results in place."""
     if not x.step.op.has_bodies:
         _print_user(printer, x)
         return
@@ -403,7 +403,7 @@ def _print_user(printer: Printer, x: Call) -> None:
 
 
 def _starts(plan: Plan) -> list[int]:
-    """The first steps of functions; no loop is in two of them."""
+    """Return the first steps of functions; no loop spans two of them."""
     starts, start = [0], CHUNK
     inside = {i for r in plan.regions for i in range(r.start + 1, r.stop)}
     while start < len(plan.schedule.steps):

@@ -1,4 +1,4 @@
-"""Views of the rows of stacks, made for all rows at once."""
+"""Views of rows of stacks, made for all rows at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from primgraph.ir.views import Reshape
 
 
 def look(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
-    """The view of a stack whose rows are what `place` is in each trip, if it is of a row.
+    """Return the view of a stack whose rows are `place` in each iteration, or None.
 
-    To go along a view of a stack takes half of the time of making a view of each row.
+    Iterating over a view of a stack takes half of the time of making a view of each row.
     """
     if trip is None:
         return None
@@ -28,5 +28,5 @@ def look(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
         found = len(plan.arguments) - begin + place.number - carries
     else:
         return None
-    # Stacks of numbers are gone along by arrays of no axes.
+    # Stacks of scalars are iterated as 0-d arrays.
     return f"rows[{2 + found}]" if place.shape else None

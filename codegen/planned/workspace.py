@@ -1,4 +1,4 @@
-"""The text of a workspace: an arena with buffers in it, and views that are made once and kept."""
+"""The code that makes a workspace: an arena with buffers in it, and views that are kept."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from primgraph.codegen.plan.storage.places import Buffer, Life, Ones, Stack, Vie
 from primgraph.codegen.plan.storage.views import tuple_text, view_text
 from primgraph.ir.types import TensorType
 
-# Lines in one function that makes a workspace.
+# Maximum number of lines of a function that makes a workspace.
 _SETUP = 1000
 
 
 @final
 class Table:
-    """Things that are made once, in the order of their slots, and the arena beneath them."""
+    """Objects that are made once, in the order of their slots, and their arena."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._lines: list[str] = []
-        # By the text that makes a buffer at some offset, slots and offsets of all such buffers.
+        # By constructor text: slots and offsets of the buffers that it makes.
         self._buffers: dict[str, list[tuple[int, int]]] = {}
         self._count = 0
 
     def slot(self, text: str) -> int:
-        """The place of one more thing, which `text` makes."""
+        """Return the slot of a new object, which `text` makes."""
         self._lines.append(f"w[{self._count}] = {text}")
         self._count += 1
         return self._count - 1
 
     def array(self, type: TensorType, offset: int) -> int:
-        """The place of one more array, which lies in the arena."""
+        """Return the slot of a new array in the arena."""
         text = f"np.ndarray({shape_text(type.shape)}, {dtype_text(type.dtype)}, a, o)"
         self._buffers.setdefault(text, []).append((self._count, offset))
         self._count += 1
@@ -43,9 +43,9 @@ class Table:
     def functions(
         self, name: str, groups: str, more: Sequence[str], poisoned: bool
     ) -> list[Function]:
-        """Functions of which the last, `name()`, makes all things and returns them in groups.
+        """Return functions, the last of which, `name()`, makes all objects and returns groups.
 
-        Those are what `groups` gives, and then each of `more`.
+        The groups are the list `groups`, and then each of `more`.
         """
         made = (f"groups.append({text})" for text in more)
         lines = [*self._buffer_lines(), *self._lines, *made]
@@ -66,7 +66,7 @@ class Table:
         return [*functions, entry]
 
     def _buffer_lines(self) -> list[str]:
-        """Loops that make the buffers, which compile faster than a line for each."""
+        """Return loops that make the buffers, which compile faster than one line each."""
         lines = []
         for text, places in self._buffers.items():
             for start in range(0, len(places), _SETUP):
@@ -80,16 +80,16 @@ class Table:
 
 @final
 class Workspace:
-    """What is made once: names in the order of their slots, and the lines that make them.
+    """The objects of a workspace: names by slot, and the lines that make them.
 
-    What the blocks of loops are worked on in is a `space` of its own, because each thread needs
-    one; a workspace begins with the space of the thread that calls the kernel.
+    Blocks of loops work in a `space`, as each thread needs its own; a workspace begins with the
+    space of the calling thread.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.whole, self.space = Table(plan.arena), Table(plan.space)
         self.slots: dict[str, int] = {}
-        # Of each loop, its things in two sizes: for a full block, and for what is left at the end.
+        # For each loop, its objects in two sizes: for a full block, and for the last one.
         self.blocks: list[dict[str, tuple[int, int]]] = [{} for _ in plan.loops]
         self.loops = [""] * len(self.blocks)
         self.groups: list[list[str]] = []
@@ -131,10 +131,10 @@ class Workspace:
                 one, other = map(space.slot, texts)
         return one, other
 
-    # How it is handed to the steps.
+    # Interface to the steps.
 
     def unpack(self, names: Sequence[str]) -> list[str]:
-        """Lines that give local names to things of the workspace."""
+        """Return lines that bind local names to objects of the workspace."""
         lines = []
         for start in range(0, len(names), MANY):
             group = list(names[start : start + MANY])
@@ -143,7 +143,7 @@ class Workspace:
         return lines
 
     def loop_header(self, loop: Loop, blocks: str) -> list[Line]:
-        """The first lines of a loop; within, the things of its block have their names."""
+        """Return the first lines of a loop, which bind the names of its block's objects."""
         things, region = self.blocks[loop.number], loop.region
         names = list(things)
         groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
@@ -161,7 +161,7 @@ class Workspace:
         return [Line(f"for s, g in {blocks}:"), *lines]
 
     def setup(self, poisoned: bool) -> list[Function]:
-        """Functions that make a workspace: all its things, and from them the groups."""
+        """Return the functions that make a workspace: all its objects and groups of them."""
         groups = []
         for group in self.groups:
             slots = tuple_text([str(self.slots[name]) for name in group])

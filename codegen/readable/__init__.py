@@ -1,1 +1,1 @@
-"""NumPy code as a person would write it: expressions under the user's lines."""
+"""Readable NumPy code in the style of a person: expressions under the user's source lines."""

@@ -1,4 +1,4 @@
-"""How readable code takes arrays out of containers, and returns them in containers."""
+"""Containers in readable code: access to arrays in arguments, and construction of results."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _DISPLAYS: dict[type[Any], tuple[str, str]] = {
 
 
 def key_text(key: Key) -> str:
-    """A key of a dict as a literal of printable ASCII."""
+    """Return a dict key as a literal of printable ASCII."""
     if isinstance(key, str) and _PLAIN.fullmatch(key):
         return f'"{key}"'
     return ascii(key)
 
 
 def told(name: str, otherwise: str) -> str:
-    """`name`, where it is one that can be written anywhere, else the other text."""
+    """Return `name` if it is printable anywhere, else the other text."""
     return name if _TOLD.fullmatch(name) else otherwise
 
 
 def is_row(tree: Tree) -> bool:
-    """Whether results are one array, or a tuple of several, which needs no container."""
+    """Return whether results are one array or a tuple of arrays, which needs no container code."""
     if isinstance(tree, Leaf):
         return True
     leaves = all(isinstance(part, Leaf) for part in tree.parts)
@@ -42,7 +42,7 @@ def is_row(tree: Tree) -> bool:
 
 
 def is_nested(form: Form | None) -> bool:
-    """Whether the readable code of such a function handles containers."""
+    """Return whether the readable code of such a function handles containers."""
     return form is not None and not (form.is_plain and is_row(form.results))
 
 
@@ -51,8 +51,8 @@ def is_nested(form: Form | None) -> bool:
 class Classes:
     """Names for the classes of named tuples and dataclasses in results.
 
-    A file that stands alone defines classes like them, with the same fields: `imports` and
-    `lines` do that. Elsewhere `table` has the classes themselves.
+    A standalone file defines similar classes with the same fields, by `imports` and `lines`.
+    Otherwise `table` has the classes themselves.
     """
 
     names: dict[Any, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Classes:
     table: dict[str, type[Any]] = field(default_factory=dict)
 
     def name(self, tree: Branch, taken: Names) -> str:
-        """What stands for the class of `tree`."""
+        """Return the name of the class of `tree`."""
         fields = tuple(map(str, tree.keys))
         key = (tree.kind, fields)
         if key not in self.names:
@@ -77,7 +77,7 @@ class Classes:
 
 
 def accesses(tree: Tree, root: str) -> Iterator[str]:
-    """An expression for each leaf of what the expression `root` has."""
+    """Yield an expression for each leaf of the value of expression `root`."""
     if isinstance(tree, Leaf):
         yield root
         return
@@ -86,7 +86,7 @@ def accesses(tree: Tree, root: str) -> Iterator[str]:
 
 
 def lengths(tree: Tree, root: str, name: str) -> Iterator[tuple[str, int, str]]:
-    """Each list, tuple and dict in `root`: its expression, how long it is, and its name."""
+    """Yield the expression, length and name of each list, tuple and dict in `root`."""
     if isinstance(tree, Leaf):
         return
     if tree.kind in (list, tuple, dict):
@@ -111,10 +111,10 @@ def _is_word(name: str) -> bool:
 def returned(
     tree: Tree, texts: Iterable[str], classes: Classes, taken: Names, width: int
 ) -> list[str]:
-    """The lines of an expression for results with the containers of `tree`.
+    """Return the lines of an expression for results in the containers of `tree`.
 
-    `texts` are those of the leaves; where a line would be longer than `width`, a container has
-    its parts on lines of their own.
+    `texts` are the expressions of the leaves. A container that exceeds `width` is broken into
+    lines.
     """
     return _laid_out(tree, iter(texts), classes, taken, width)
 

@@ -1,4 +1,4 @@
-"""Branches and loops of readable code: `if`, `for` and `while`, with their bodies in them."""
+"""Branches and loops in readable code: `if`, `for` and `while`, with their bodies inline."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.control import checkpoint, cond, parted, scan
 
-# Puts a step on a page.
+# Writes a step to a page.
 Write: TypeAlias = Callable[[Page, int, Step], None]
 
 
 def write_control(page: Page, i: int, step: Step, write: Write) -> None:
-    """Put a branch or a loop on a page, as statements."""
+    """Write a branch or a loop to a page, as statements."""
     writer = _Writer(page, i, step, write)
     if step.op is cond:
         writer.branches()
@@ -37,7 +37,7 @@ def write_control(page: Page, i: int, step: Step, write: Write) -> None:
 
 @final
 class _Writer:
-    """Writes the statements of one step."""
+    """Generator of the statements of one step."""
 
     def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
         self.page, self.i, self.step, self.write = page, i, step, write
@@ -50,7 +50,7 @@ class _Writer:
             page.use(page.pieces[value])
         page.say(step)
 
-    # The statements.
+    # Statements.
 
     def branches(self) -> None:
         index, operands = self.given[0], self.given[1:]
@@ -72,7 +72,7 @@ class _Writer:
         self.results(names)
 
     def block(self) -> None:
-        """The statements of a checkpoint as they are: names of its own are bound anew."""
+        """Write the statements of a checkpoint inline: names of its own are bound again."""
         body = self.step.params["body"]
         names = _named(self.page, self.step.outputs, "v")
         found, inner = self.body(body, self.given)
@@ -116,7 +116,7 @@ class _Writer:
         limited = p["limit"] is not None
         others = self.step.outputs[carries + 1 :]
         stacks = _stacks(self, others, "zeros") if limited else _lists(self, others)
-        # Lists count for themselves.
+        # Lists have their own length.
         trips = ""
         if limited or (self.page.schedule.uses[self.step.outputs[carries]] and not stacks):
             trips = self.page.names.hinted("trips", "n")
@@ -132,7 +132,7 @@ class _Writer:
         truth = _text(inner, found[0], p["test"], 0)
         body = self.page.parts.current.body
         if all(line.text.startswith("#") for line in body[start:]):
-            # Comments on a condition in one line stand before the loop.
+            # Comments on a one-line condition are moved before the loop.
             body[at:] = [*body[start:], body[at]]
             at, start = len(body) - 1, len(body)
             head = f"while {f'{some} and ' if limited else ''}{truth.code}:"
@@ -158,9 +158,9 @@ class _Writer:
         stacks: Sequence[str],
         k: str,
     ) -> None:
-        """A trip: rows of stacks, and then what is carried on, all at once.
+        """Write an iteration: rows of stacks, and then all carries at once.
 
-        Without a number `k` of the trip, stacks are lists, at whose ends rows are put.
+        Without an iteration index `k`, stacks are lists to which rows are appended.
         """
         found, inner = self.body(graph, given)
         count = len(names)
@@ -172,7 +172,7 @@ class _Writer:
                 self.line(line, within)
         self.assign(inner, names, found[:count], graph)
 
-    # The parts of these.
+    # Parts of statements.
 
     def line(self, text: str, within: Within | None = None) -> None:
         self.page.parts.current.body.append(Line(text, self.i, within=within))
@@ -184,15 +184,15 @@ class _Writer:
         body[start:] = [x._replace(step=self.i, depth=x.depth + 1) for x in body[start:]]
 
     def body(self, graph: Graph, given: Sequence[Piece]) -> tuple[list[int], Page]:
-        """Write what a body computes but for its results, which are waiting in the page."""
+        """Write the computation of a body except its results, which are pending on the page."""
         steps, page = by_source(schedule(graph)), self.page
         inner = Page(steps, page.file if page.standalone else None, (), [""] * len(graph.outputs))
         inner.file, inner.names = page.file, page.names
-        # Results go where they are to be: none has to have a name before.
+        # Results are assigned at the end: none needs a name before.
         inner.outputs = frozenset()
         inner.opening, inner.table, inner.users = page.opening, page.table, page.users
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
-        # All but a checkpoint's are in a block of their own.
+        # All bodies except a checkpoint's are in a block of their own.
         inner.depth = page.depth + (self.step.op is not checkpoint)
         for number, piece in enumerate(given):
             inner.pieces[number] = piece
@@ -209,7 +209,7 @@ class _Writer:
     def assign(
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
     ) -> None:
-        """Give results of a body their names, all at once."""
+        """Assign the results of a body to their names, all at once."""
         found = [_computing(inner, value, graph) for value in values]
         several = len([w for w in found if w is not None]) > 1
         within = None if several else next((w for w in found if w is not None), None)
@@ -222,14 +222,14 @@ class _Writer:
             return
         targets = ", ".join(name for name, _ in pairs)
         texts = ", ".join(text for _, text in pairs)
-        # An equals sign with spaces is in the line too.
+        # The equals sign and its spaces count too.
         if len(pairs) > 1 and 4 * inner.depth + len(targets) + 3 + len(texts) > WIDTH:
             texts = f"({texts})"
         for row in statement(f"{targets} = ", texts, inner.depth):
             self.line(row, within)
 
     def results(self, names: Sequence[str]) -> None:
-        """Let names stand for the results of the step, which may be what was given."""
+        """Make names stand for the results of the step, which may be aliases."""
         for name, value, type in zip(names, self.step.outputs, self.step.results, strict=True):
             if not name:
                 continue
@@ -239,13 +239,13 @@ class _Writer:
 
 
 def _computing(inner: Page, value: int, graph: Graph) -> Within | None:
-    """The equation whose expression stands for a result of a body, if one does."""
+    """Return the equation of a pending expression for a body result, if any."""
     piece = inner.pieces[value]
     return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
 
 
 def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
-    """The expression of a result of a body, in full shape."""
+    """Return the expression of a body result, in full shape."""
     piece = inner.pieces[value]
     if piece.pending:
         inner.say(inner.schedule.steps[piece.step])
@@ -259,7 +259,7 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
 
 
 def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
-    """Names for what is carried, with what it is at first."""
+    """Return names for the carries, and write their initial values."""
     names = _named(w.page, w.step.outputs[: len(state)], "v")
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
@@ -269,7 +269,7 @@ def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
 
 
 def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
-    """Names for stacks that rows are appended to."""
+    """Return names for stacks that rows are appended to."""
     names = _named(w.page, values, "stack")
     for name in names:
         w.page.parts.bind(name)
@@ -278,7 +278,7 @@ def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
 
 
 def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
-    """Names for stacks of a known number of rows."""
+    """Return names for stacks of a known number of rows."""
     names = _named(w.page, values, "stack")
     for name, value in zip(names, values, strict=True):
         type = w.page.schedule.types[value]
@@ -290,7 +290,7 @@ def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
 
 
 def _along_lists(w: _Writer) -> None:
-    """A loop over the rows that another one has put into lists."""
+    """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
     fixed, state, xs = parted(w.given[1:], p["consts"], carries)
     names = _begun(w, state)
@@ -318,7 +318,7 @@ def _along_lists(w: _Writer) -> None:
 
 
 def _row(x: Piece, type: TensorType, k: str) -> Piece:
-    """A row of what is scanned."""
+    """Return a row of a scanned array."""
     return Piece(Text(f"{x.text.within(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
 
 

@@ -1,4 +1,4 @@
-"""Steps as expressions of readable code: each is part of what reads it, or a line of its own."""
+"""Steps as expressions of readable code: inlined into their reader, or statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from primgraph.primitives.logic import select
 
 
 def write_step(page: Page, i: int, step: Step) -> None:
-    """Put step `i` on a page: as an expression for its reader, or as a statement."""
+    """Write step `i` to a page: as a pending expression, or as a statement."""
     card = CARDS.get(step.op)
     if step.op.has_bodies:
         write_control(page, i, step, write_step)
@@ -90,14 +90,14 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
 
 
 def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], Text]:
-    """The operands of a step as they are written, and the expression of them."""
+    """Return the operands of a step as written, and its expression."""
     args = [_operand(page, step, card, k) for k in range(len(step.inputs))]
     _type_literals(step, card, args)
     return args, _expression(page, step, card, args)
 
 
 def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
-    """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
+    """Return the right-hand side; an array to be amended is copied, or new if it is uniform."""
     first = page.pieces[step.inputs[0]] if step.inputs else None
     if card.amend is not None and first is not None and first.scalar is not None:
         type = step.results[0]
@@ -116,9 +116,9 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
 
 
 def _library(page: Page, step: Step) -> str:
-    """How a file that stands alone calls an error function of another library, if it may.
+    """Return the format of a library call of an error function in a standalone file, or "".
 
-    Python has one for single numbers, whose float would divide in another way than NumPy's.
+    Python's `math` has one for scalars, but its float would divide differently from NumPy's.
     """
     type = step.results[0]
     if not page.standalone or step.op not in (erf, erfc):
@@ -133,9 +133,9 @@ def _library(page: Page, step: Step) -> str:
 
 
 def _may_repeat(page: Page, step: Step, piece: Piece) -> bool:
-    """Whether several elements of the last operand may be one number in memory."""
+    """Return whether elements of the last operand may share memory."""
     kind, number = step.operands[-1], piece.scalar
-    # A size may be any number.
+    # A symbolic size may be any number.
     known = number is not None and type(number) is not Dim
     if not kind.is_float or (known and number not in SHORT_CUTS):
         return False
@@ -143,7 +143,7 @@ def _may_repeat(page: Page, step: Step, piece: Piece) -> bool:
 
 
 def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
-    """An operand as far as possible as the expression it is."""
+    """Return an operand, as a pending expression if possible."""
     value = step.inputs[k]
     piece = page.pieces[value]
     if piece.pending and not page.belongs(piece, step):
@@ -155,7 +155,7 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
 
 
 def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
-    """Give one operand a dtype where all those that decide on the result are literals."""
+    """Give one operand a dtype if all operands that determine the result's dtype are literals."""
     if not card.broadcasts or not args or card.amend is not None:
         return
     first = 1 if step.op is select else 0
@@ -184,7 +184,7 @@ def _call_user(page: Page, i: int, step: Step) -> None:
 
 
 def _whole_operands(page: Page, step: Step) -> list[Piece]:
-    """The operands of a step by name, in full shape."""
+    """Return the operands of a step by name, in full shape."""
     for value in step.inputs:
         if page.pieces[value].pending:
             page.write(value)
@@ -193,7 +193,7 @@ def _whole_operands(page: Page, step: Step) -> list[Piece]:
 
 
 def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:
-    """The results of an expression that gives several."""
+    """Write the unpacking of an expression with several results."""
     for piece in pieces:
         page.use(piece)
     page.say(step)

@@ -1,8 +1,7 @@
-"""The readable style: expressions as a person would write them, under the user's own lines.
+"""The readable style: expressions as a person would write them, under the user's source lines.
 
-What is written how is decided in the files beside this one: `titles` (names), `shapes` (axes of
-one element), `page` (what is folded into which line), `expressions` and `views` (right-hand sides),
-`interface` (arguments and results).
+The modules beside this one decide the details: `titles` (names), `shapes` (axes of size 1), `page`
+(inlining), `expressions` and `views` (right-hand sides), `interface` (arguments and results).
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ def readable(
     titles: Sequence[Title] = (),
     sizes: Sizes | None = None,
 ) -> Module:
-    """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
+    """Print the schedule as a module whose entry takes arrays and returns one array or a tuple.
 
-    With a `form` it takes and returns the containers of that. `titles` say what results are.
-    The schedule has variables for `sizes`, where there are such, which its first lines find. In a
-    `file` that stands alone, constants are in the text whatever their size, and the entry
-    converts its arguments, checks their shapes, and returns arrays of the declared types.
+    With a `form` it takes and returns containers. `titles` describe the results. The schedule has
+    variables for `sizes`, if any, which the first lines compute. In a standalone `file`, constants
+    of any size are in the text. Its entry converts its arguments, checks their shapes, and returns
+    arrays of the declared types.
     """
     page = Page(schedule, file, titles, result_names(form, len(schedule.outputs)), sizes)
     interface = Interface(page, form, titles)
@@ -54,7 +53,7 @@ def readable(
 
 
 def _write_steps(page: Page, arguments: list[str]) -> None:
-    """Put all steps on the page, in parts where they are too many for one function."""
+    """Write all steps to the page, in parts if there are too many for one function."""
     for i, name in enumerate(arguments):
         page.pieces[i] = Piece(Text(name), page.schedule.types[i].shape, (name,))
         page.parts.argument(name)
@@ -71,7 +70,7 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
 
 
 def _single(page: Page, interface: Interface) -> Function:
-    """The one function that there is."""
+    """Return the only function."""
     outputs, function = page.schedule.outputs, page.parts.current
     function.name, function.parameters = interface.name, ", ".join(interface.parameters)
     function.wraps = True
@@ -89,7 +88,7 @@ def _single(page: Page, interface: Interface) -> Function:
 
 
 def _several(page: Page, interface: Interface) -> list[Function]:
-    """Parts, and an entry that calls one after the other."""
+    """Return the parts, and an entry that calls them in order."""
     arguments, sizes = interface.arguments, [] if page.sizes is None else page.sizes.names
     results = [interface.result(v, inline=False) for v in page.schedule.outputs]
     page.use_sizes(results)
@@ -117,7 +116,7 @@ def _several(page: Page, interface: Interface) -> list[Function]:
 
 
 def _untyped(function: str) -> str:
-    """The text of a helper without the annotations of its signature: names that are not there."""
+    """Return the text of a helper without annotations, whose names are not imported."""
     if not function.startswith("def "):
         return function
     head, colon, body = function.partition(":\n")

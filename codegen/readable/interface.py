@@ -1,4 +1,4 @@
-"""What goes in and out of a readable function: parameters, checks, results, a docstring."""
+"""The interface of a readable function: parameters, checks, results, docstring."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from primgraph.ir.frontend.result_names import Title
 
 @final
 class Interface:
-    """The parameters and results of the function that a page computes, in their containers.
+    """The parameters and results of the page's function, in their containers.
 
-    `form` is None where there are none to be handled. `roots` are the parameters with their
-    containers, and `arguments` names for the arrays in them.
+    `form` is None if there are no containers. `roots` are the parameters with their containers, and
+    `arguments` are names for the arrays in them.
     """
 
     def __init__(self, page: Page, form: Form | None, titles: Sequence[Title]) -> None:
@@ -36,7 +36,7 @@ class Interface:
         return self.arguments if self.form is None else [root for root, _ in self.roots]
 
     def _arguments(self) -> list[str]:
-        """A name for each array; those that are arguments by themselves have that of theirs."""
+        """Return a name for each array; arrays that are parameters keep the parameter's name."""
         hints = self.page.schedule.hints
         if self.form is None:
             return [self.page.names.hinted(hints[i], "x") for i in range(self.page.schedule.inputs)]
@@ -48,7 +48,7 @@ class Interface:
         return found
 
     def docstring(self) -> list[str]:
-        """What the entry takes and returns, by the names of arguments and of results."""
+        """Return the docstring of the entry, by the names of arguments and results."""
         schedule = self.page.schedule
         named = [n for root, tree in self.roots for n in names_of(tree, root)] or self.arguments
         titles = [told(n, f"argument {i}") for i, n in enumerate(named)]
@@ -60,9 +60,9 @@ class Interface:
         return docstring(list(given), made, self.titles)
 
     def begun(self, names: list[str], sizes: set[str]) -> list[str]:
-        """Statements that bind the arrays of `names` to what is given, in a file checked.
+        """Return statements that bind `names` to the argument arrays, checked in a file.
 
-        They find those variables of `sizes` that are read.
+        They also compute those variables of `sizes` that are read.
         """
         if self.form is None:
             if self.page.standalone:
@@ -80,7 +80,7 @@ class Interface:
         return [*lines, *self._checks(names, texts, sizes)]
 
     def _bound(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
-        """Statements that bind the names of arrays that are read, or tell sizes."""
+        """Return statements that bind the names of arrays that are read or determine sizes."""
         page = self.page
         tellers = set() if page.sizes is None else page.sizes.tellers(sizes)
         used = [
@@ -90,12 +90,12 @@ class Interface:
         return [f"{name} = {text}" for i, (name, text) in pairs if name != text and used[i]]
 
     def _sizes_of(self, names: list[str], used: set[str]) -> list[str]:
-        """Statements that find the variables of sizes that are used."""
+        """Return statements that compute the used variables of sizes."""
         sizes = self.page.sizes
         return [] if sizes is None else sizes.found(names, sizes.needed(used))
 
     def _checks(self, names: list[str], given: list[str], used: set[str]) -> list[str]:
-        """Statements that make of what is `given` arrays of these names and of the right shapes."""
+        """Return statements that convert `given` to named arrays and check their shapes."""
         lines, sizes = [], self.page.sizes
         for i, (name, text) in enumerate(zip(names, given, strict=True)):
             type = self.page.schedule.types[i]
@@ -112,7 +112,7 @@ class Interface:
         return lines
 
     def result(self, value: int, *, inline: bool) -> str:
-        """The expression of a result in full shape."""
+        """Return the expression of a result in full shape."""
         if inline and self.page.pieces[value].pending:
             self.page.say(self.page.schedule.steps[self.page.pieces[value].step])
             self.page.waiting.pop(value, None)
@@ -126,9 +126,9 @@ class Interface:
         return self._own(value, piece, found.scalar is None and found.shape != type.shape)
 
     def _own(self, value: int, piece: Piece, repeated: bool) -> str:
-        """The expression as an array that is neither an argument, a constant, nor a scalar.
+        """Return the expression as an array that is not an argument, a constant, or a scalar.
 
-        Nor is it one whose elements are `repeated`.
+        If elements are `repeated`, it is copied as well.
         """
         schedule, type = self.page.schedule, self.page.schedule.types[value]
         computed = value >= schedule.inputs and not schedule.is_view(value)
@@ -140,12 +140,12 @@ class Interface:
         return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
 
     def returned(self, results: list[str]) -> list[str]:
-        """The expression of results in their containers."""
+        """Return the lines of the results in their containers."""
         assert self.form is not None
         names, tree = self.page.names, self.form.results
         return returned(tree, results, self.page.file.classes, names, LONGEST - 7)
 
 
 def _raising(message: str) -> list[str]:
-    """The statement behind an `if` that refuses what is given."""
+    """Return the statement after an `if` that raises."""
     return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]

@@ -1,7 +1,7 @@
-"""A page of readable code: what stands for each value, and the statements written so far.
+"""A page of readable code: the expression of each value, and the statements so far.
 
-An expression waits on the page until something reads it. There it is folded into the line that
-reads it, if it reads well there, or else written as a statement of its own.
+An expression is pending until it is read. It is then inlined into the line that reads it, if the
+line stays readable, or else written as a statement.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from primgraph.codegen.run import support
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.types import Shape, TensorType
 
-# Columns of an expression behind `return`, and behind the name of a value that has none.
+# Maximum width of an expression after `return`, and after the name of a value.
 LONGEST = WIDTH - len("    return ")
 
 _DEEPEST = 4
 
-# Elementwise primitives that are written as an expression of their operands, whatever these are.
+# Elementwise primitives that are written as expressions of any operands.
 _ALIGNED = frozenset(
     op
     for op, row in CARDS.items()
@@ -50,11 +50,11 @@ _ALIGNED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What stands for a value: a name, a literal, or an expression that is not yet a statement.
+    """The expression of a value: a name, a literal, or a pending expression.
 
-    `shape` is that of the expression, which NumPy's broadcasting may still have to repeat.
-    `names` are the variables in it, `scalar` is the number that a literal says, `value` the
-    value to name if the expression gets a statement of its own: -1 where it needs none.
+    `shape` is that of the expression, before NumPy's broadcasting. `names` are the variables in it,
+    and `scalar` is the number of a literal. `value` is the value to name if the expression becomes
+    a statement; -1 if it is not pending.
     """
 
     text: Text
@@ -73,10 +73,10 @@ class Piece:
 @final
 @dataclass(slots=True)
 class Shared:
-    """What the functions of a file that stands alone share: global names, and constants by value.
+    """State that the functions of a standalone file share: global names, and constants by value.
 
-    `parts` counts the functions that are parts of others; `classes` are those of results.
-    `imports` are lines beside that of NumPy; SciPy may be among them only if `scipy`.
+    `parts` counts the functions that are parts of others; `classes` name the classes of results.
+    `imports` are further import lines; SciPy may be among them only if `scipy`.
     """
 
     names: set[str]
@@ -88,13 +88,13 @@ class Shared:
 
 
 def entry_name(graph: str) -> str:
-    """The name of the function that computes a graph of that name."""
+    """Return the name of the function for a graph of that name."""
     return graph if is_safe(graph) else "kernel"
 
 
 @final
 class Page:
-    """What has been written of a module, and what stands for each value."""
+    """The statements of a module so far, and the expression of each value."""
 
     def __init__(
         self,
@@ -115,32 +115,32 @@ class Page:
         self.table: dict[str, Any] = {}
         self.users: list[str] = []
         self.helpers: dict[str, None] = {}
-        # Results that may share memory with an argument or a constant, though they are no views.
+        # Results that may share memory with an argument or a constant without being views.
         self.shared: set[int] = set()
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
-        # How deep statements stand: those of a function at 1, those in its loops deeper.
+        # Indentation depth: 1 in a function, deeper in its loops.
         self.depth = 1
         self.called = called(schedule, titles, keys)
-        # Values that are written with other axes of one element.
+        # Values that are written with other axes of size 1.
         self.shown = shown_shapes(schedule, _ALIGNED)
-        # Expressions without a statement, which the end of a function has to write.
+        # Pending expressions, which must be written at the end of a function.
         self.waiting: dict[int, None] = {}
 
     def settle(self, piece: Piece, inline: bool) -> None:
-        """Keep an expression for its only reader, or make it a statement."""
+        """Keep an expression pending for its only reader, or write it as a statement."""
         value = piece.value
         self.pieces[value] = piece
         self.waiting[value] = None
-        # Several results stand better under their own lines than in a long return.
+        # Several results read better as statements than in a long return.
         returned = len(self.schedule.outputs) > 1 and value in self.outputs
         named = value in self.called
         if not inline or self.schedule.uses[value] != 1 or returned or named:
             self.write(value)
 
     def belongs(self, piece: Piece, step: Step) -> bool:
-        """Whether an expression reads well as a part of that of `step`."""
+        """Return whether an expression is readable inline in that of `step`."""
         made = self.schedule.steps[piece.step]
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
         return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
@@ -148,7 +148,7 @@ class Page:
     def joined(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
         names = tuple(dict.fromkeys(n for a in args for n in a.names))
         viewed = self.is_view(i)
-        # Sums and products of many are read from left to right, and are not deep.
+        # Chains of sums or products are read from left to right, and are not deep.
         chained = bool(args) and args[0].text.rank == text.rank < ATOM
         depths = [a.depth - (k == 0 and chained) for k, a in enumerate(args)]
         depth = max(depths, default=0) + (not viewed)
@@ -161,11 +161,11 @@ class Page:
         return self.schedule.steps[i].op.is_view
 
     def written_type(self, value: int, type: TensorType) -> TensorType:
-        """The type of a value, with the axes of one element that it is written with."""
+        """Return the type of a value, with the axes of size 1 that it is written with."""
         return TensorType(self.shown.get(value, type.shape), type.dtype)
 
     def explicit(self, piece: Piece, type: TensorType) -> Piece:
-        """The same in full shape and with a dtype."""
+        """Return the piece in full shape and with a dtype."""
         if piece.scalar is not None and type.shape:
             return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
         if piece.scalar is not None:
@@ -207,18 +207,18 @@ class Page:
                 self.write(value)
 
     def sizes_read(self, results: Sequence[str] = ()) -> set[str]:
-        """The variables of sizes that the current function reads, its results being expressions."""
+        """Return the variables of sizes that the current function reads, including `results`."""
         if self.sizes is None:
             return set()
         return self.sizes.read_by([*(line.text for line in self.parts.current.rows), *results])
 
     def use_sizes(self, results: Sequence[str] = ()) -> None:
-        """Note the variables of sizes that the current function reads."""
+        """Record the variables of sizes that the current function reads."""
         for name in sorted(self.sizes_read(results)):
             self.parts.use(name)
 
     def write(self, value: int) -> None:
-        """Make the pending expression of `value` a statement, and its name what stands for it."""
+        """Write the pending expression of `value` as a statement, and use its name from now on."""
         piece = self.pieces[value]
         self.waiting.pop(value, None)
         step = self.schedule.steps[piece.step]
@@ -236,7 +236,7 @@ class Page:
             self.parts.use(name)
 
     def say(self, step: Step) -> None:
-        """A comment with the user's line, where it is another one than before."""
+        """Write a comment with the user's source line, if it differs from the previous one."""
         source = step.source
         if source is None or source == self.said or not _is_told(source):
             return
@@ -245,12 +245,12 @@ class Page:
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
 
     def include(self, name: str) -> None:
-        """Include a helper that an expression calls, behind those that it calls itself."""
+        """Include a helper that an expression calls, after those that it calls itself."""
         for required in support.required(name):
             self.include(required)
         self.helpers.setdefault(name)
 
 
 def _is_told(source: Source | None) -> bool:
-    """Whether a place is in a file that a reader can open."""
+    """Return whether a source is in a file that a reader can open."""
     return source is not None and source.is_told

@@ -1,7 +1,7 @@
-"""Axes of one element that a person would write in another way than the graph has them.
+"""Axes of size 1 that a person would write differently than the graph has them.
 
-Reductions that are only spread out again keep their axes: `np.sum(x, axis=1, keepdims=True)`.
-The product of a matrix and a vector is one: `a @ x`, not that with a matrix of one column.
+Reductions that are only broadcast back keep their axes: `np.sum(x, axis=1, keepdims=True)`. A
+matrix-vector product is written as such, `a @ x`, not with a matrix of one column.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ REDUCTIONS: frozenset[Op] = frozenset({reduce_sum, reduce_prod, reduce_max, redu
 
 
 def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
-    """The shapes of the values that are written with other axes of one element than they have.
+    """Return the shapes of values that are written with other axes of size 1.
 
-    `aligned` are the elementwise primitives that are written as an expression of their operands.
-    Values that these join have all the same shape; it is another one where all that makes such
-    values, and all that reads them, can be written with that.
+    `aligned` are the elementwise primitives that are written as expressions of any operands. Values
+    joined by these have a common shape. It may differ from the graph's if all definitions and uses
+    of these values support that.
     """
-    # Without these there is nothing that can be written in another shape.
+    # Only these can be written in another shape.
     if not any(s.op in REDUCTIONS or s.op is reshape or s.op is matmul for s in schedule.steps):
         return {}
     groups = _Groups(schedule)
@@ -51,40 +51,40 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
 
 
 def _joins(step: Step, aligned: Collection[Op]) -> bool:
-    """Whether the operands and the result of a step are written in one shape."""
+    """Return whether the operands and the result of a step are written in one shape."""
     return step.op.stops or (step.op.elementwise and step.op in aligned)
 
 
 @final
 class _Groups:
-    """Values that are written with axes added or left out together, or not at all."""
+    """Groups of values (union-find) whose axes of size 1 change together, or not at all."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self._leader = list(range(len(schedule.types)))
-        # The shapes in which values are asked for, None for one that they cannot have.
+        # Required shapes; None forbids a change.
         self._asked: dict[int, set[Shape | None]] = defaultdict(set)
-        # Those that would be good to have, as another one takes a reshape.
+        # Preferred shapes, as others need a reshape.
         self._wished: dict[int, set[Shape]] = defaultdict(set)
-        # Values whose shapes change together, though they are others.
+        # Distinct values whose shapes change together.
         self._tied: list[tuple[int, int]] = []
 
     def join(self, value: int, other: int) -> None:
-        """Let two values have the same shape."""
+        """Unify the shapes of two values."""
         self._leader[self._find(value)] = self._find(other)
 
     def tie(self, value: int, other: int) -> None:
-        """Let one value be written in another shape only if the other is, too."""
+        """Let a value change its shape only if the other one does, too."""
         self._tied.append((value, other))
 
     def ask(self, value: int, shape: Shape | None) -> None:
-        """Note a shape in which a value is made or read."""
+        """Record a shape in which a value is computed or read."""
         self._asked[value].add(shape)
 
     def wish(self, value: int, shape: Shape) -> None:
-        """Note the shape that a reshape gives, which needs none if the value has it.
+        """Record the result shape of a reshape, which is not written if the value has it.
 
-        Without axes of one element a value is as simple as can be, whatever it is reshaped to.
+        A value without axes of size 1 is preferred, whatever it is reshaped to.
         """
         self._wished[value].add(shape)
 
@@ -96,7 +96,7 @@ class _Groups:
         return value
 
     def answers(self) -> dict[int, Shape]:
-        """The shapes on which all agree, of values that have another one."""
+        """Return the agreed shapes that differ from the values' own."""
         types = self.schedule.types
         wanted: dict[int, set[Shape | None]] = defaultdict(set)
         for value, shapes in self._asked.items():
@@ -125,7 +125,7 @@ class _Groups:
 
 
 def _ask(groups: _Groups, step: Step) -> None:
-    """Note which shapes a step that is not elementwise can have for its operands and results."""
+    """Record the shapes that a step supports which is not elementwise."""
     x, result = step.inputs[:1], step.outputs[0]
     if step.op in REDUCTIONS:
         groups.ask(x[0], None)
@@ -149,7 +149,7 @@ def _kept(step: Step) -> Shape:
 
 
 def _is_alike(step: Step) -> bool:
-    """Whether a reshape adds axes of one element, or leaves some out, and does nothing else."""
+    """Return whether a reshape only adds or removes axes of size 1."""
     return _without_ones(step.operands[0].shape) == _without_ones(step.params["shape"])
 
 
@@ -158,9 +158,10 @@ def _without_ones(shape: Shape) -> Shape:
 
 
 def _vectors(step: Step) -> tuple[int, ...]:
-    """The operands of a product of matrices that have a single row, or a single column.
+    """Return the operands of a matrix product that have a single row or column.
 
-    Products with one term each are left as they are: a product of vectors may have another zero.
+    Products with one term each are left alone: a product of vectors may have a zero of another
+    sign.
     """
     x, y = step.operands
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] == 1:

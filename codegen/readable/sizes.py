@@ -1,6 +1,6 @@
-"""Sizes in readable code: variables that its first lines find from arrays, and what is checked.
+"""Symbolic sizes in readable code: variables computed from array shapes, and checks.
 
-A file that stands alone refuses the arrays that primgraph would refuse, in the same words.
+A standalone file rejects the arrays that primgraph would reject, with the same messages.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions
 from primgraph.ir.types import TensorType
 
-# A line of code, and how deep it stands below the others.
+# Lines of code, indented relative to each other.
 Lines = list[str]
 
 
 @final
 class Sizes:
-    """The sizes of a graph in readable code.
+    """The symbolic sizes of a graph in readable code.
 
-    `variables` are what stands for each of them. Raises `BuildError` for a size that no input
-    tells.
+    `variables` maps sizes to their variables. Raises `BuildError` for a size that no input
+    determines.
     """
 
     def __init__(self, graph: Graph, taken: Collection[str] = ()) -> None:
@@ -42,22 +42,22 @@ class Sizes:
 
     @property
     def names(self) -> list[str]:
-        """The variables, in the order of the sizes."""
+        """Return the variables, in the order of the sizes."""
         return [str(v) for v in self.variables.values()]
 
     def read_by(self, lines: Iterable[str]) -> set[str]:
-        """The variables that some lines of code read; comments read none."""
+        """Return the variables that lines of code read; comments are ignored."""
         if self._pattern is None:
             return set()
         code = (line for line in lines if not line.lstrip().startswith("#"))
         return {name for line in code for name in self._pattern.findall(line)}
 
     def found(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
-        """Statements that find the `used` variables, and those that these need, from arrays."""
+        """Return statements that compute the `used` variables from arrays."""
         return [line for name, lines in self._finding(arrays) if name in used for line in lines]
 
     def needed(self, used: Collection[str]) -> set[str]:
-        """The `used` variables, and those by which they are found."""
+        """Return the `used` variables, and those from which they are computed."""
         needed = set(used)
         for _, _, extent, solved in reversed(self.fitting.solved):
             if solved and str(self.variables[solved]) in needed:
@@ -65,7 +65,7 @@ class Sizes:
         return needed
 
     def tellers(self, used: Collection[str]) -> set[int]:
-        """The inputs by which the `used` variables, and those that they need, are found."""
+        """Return the inputs from which the `used` variables are computed."""
         needed = self.needed(used)
         told = {i for name, (i, _) in self.fitting.bare.items() if self._is_in(name, needed)}
         return told | {i for i, _, _, name in self.fitting.solved if self._is_in(name, needed)}
@@ -74,7 +74,7 @@ class Sizes:
         return name in self.variables and str(self.variables[name]) in variables
 
     def _finding(self, arrays: Sequence[str]) -> Iterator[tuple[str, Lines]]:
-        """Of each variable what finds it, in an order in which that can be done."""
+        """Yield each variable with the statements that compute it, in a valid order."""
         for name, (i, axis) in self.fitting.bare.items():
             variable = str(self.variables[name])
             yield variable, [f"{variable} = {arrays[i]}.shape[{axis}]"]
@@ -88,29 +88,29 @@ class Sizes:
                 yield variable, [f"{variable} = {text}"]
 
     def _solution(self, given: str, extent: Dim, name: str) -> tuple[int, int]:
-        """What an extent, linear in a size, is without the rest, and what the size is times."""
+        """Return the numerator and factor of a size that occurs linearly in an axis."""
         left: Any = extent.at({k: v for k, v in self.variables.items() if k != name})
         number = extent_at(left, {name: 0})
         factor: int = extent_at(left, {name: 1}) - number
         whole: int = Dim(((((given, 1),), 1),))
         return whole - number, factor
 
-    # What is checked.
+    # Checks.
 
     def is_known(self, i: int) -> bool:
-        """Whether an input has no sizes."""
+        """Return whether an input has no symbolic sizes."""
         return not self.fitting.inputs[i][1].names
 
     def misshapen(self, name: str, type: TensorType) -> str:
-        """The condition that an array has not the axes of its type, or not the known extents."""
+        """Return the condition that an array has other axes than its type, or other known sizes."""
         wrong = [f"{name}.ndim != {type.ndim}"]
         known = ((axis, n) for axis, n in enumerate(type.shape) if type_is_known(n))
         return " or ".join([*wrong, *(f"{name}.shape[{axis}] != {n}" for axis, n in known)])
 
     def checked(self, arrays: Sequence[str], used: Collection[str], rest: str) -> Lines:
-        """Statements that find variables, and refuse sizes that do not fit.
+        """Return statements that compute variables, and reject sizes that do not fit.
 
-        `rest` is a name that is free. Variables are found if they are `used`, or checked.
+        `rest` is a free name. Variables are computed if they are `used` or checked.
         """
         checks = [*self._contradictions(arrays), *self._assumed()]
         read = frozenset().union(*(names for names, _ in checks))
@@ -127,7 +127,7 @@ class Sizes:
     def _solving(
         self, arrays: Sequence[str], i: int, axis: int, extent: Dim, name: str, rest: str
     ) -> Lines:
-        """Statements that find a size from an extent that it is a part of."""
+        """Return statements that solve for a size that occurs in an axis."""
         variable, given = str(self.variables[name]), f"{arrays[i]}.shape[{axis}]"
         left, factor = self._solution(given, extent, name)
         wrong = f"{variable} < 0"
@@ -142,7 +142,7 @@ class Sizes:
         return [*lines, f"if {wrong}:", *message.raised()]
 
     def _contradictions(self, arrays: Sequence[str]) -> Iterator[tuple[frozenset[str], Lines]]:
-        """The sizes that other extents have to agree with, and refusals of those that do not."""
+        """Yield checks that other axes agree with the sizes, with the sizes that they read."""
         telling = {
             *self.fitting.bare.values(),
             *((i, a) for i, a, _, n in self.fitting.solved if n),
@@ -167,7 +167,7 @@ class Sizes:
             yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raised()]
 
     def _assumed(self) -> Iterator[tuple[frozenset[str], Lines]]:
-        """The sizes of which something is assumed, and refusals of those that are not so."""
+        """Yield checks of assumptions, with the sizes that they read."""
         for condition, source in assumptions(self.graph):
             message = _Message().text("size ")
             self._tell(message, sorted(condition.names))
@@ -182,12 +182,12 @@ class Sizes:
 
 
 def type_is_known(extent: int) -> bool:
-    """Whether an extent is a number."""
+    """Return whether a size is a number."""
     return type(extent) is int
 
 
 def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
-    """The Python expression that sizes are not as assumed."""
+    """Return the Python expression that an assumption is violated."""
     found = None if condition.lower else remainder(condition.difference)
     if found is not None:
         x, y = (written(extent_at(v, variables)).within(PRODUCT + 1) for v in found[:2])
@@ -209,13 +209,13 @@ def _assumed_by(source: Source | None) -> str:
 
 @final
 class _Message:
-    """The text of an error, with values in it, as an f-string."""
+    """The message of an error, as an f-string with values."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[str, bool]] = []
 
     def text(self, text: str) -> _Message:
-        """Add text, which need not be plain."""
+        """Add text, which is escaped."""
         self._parts.append((text, False))
         return self
 
@@ -225,7 +225,7 @@ class _Message:
         return self
 
     def raised(self) -> Lines:
-        """The statement behind an `if` that raises it."""
+        """Return the statement after an `if` that raises the error."""
         plain = "".join(text for text, is_code in self._parts if not is_code)
         quote = "'" if plain.count('"') > plain.count("'") else '"'
         text = "".join(f"{{{p}}}" if code else _escaped(p, quote) for p, code in self._parts)
@@ -234,7 +234,7 @@ class _Message:
 
 
 def _escaped(text: str, quote: str) -> str:
-    """Any text as a part of an f-string."""
+    """Return any text as part of an f-string."""
     plain = printable(text)
     for mark in ("\\", quote):
         plain = plain.replace(mark, f"\\{mark}")
@@ -242,7 +242,7 @@ def _escaped(text: str, quote: str) -> str:
 
 
 def _variables(graph: Graph, taken: Collection[str]) -> dict[str, Dim]:
-    """A variable for each size: its name in small letters, unless something else has that."""
+    """Return a variable for each size: its lower-case name, unless that is taken."""
     used = {v.hint.replace(".", "_") for v in graph.inputs}
     used.update(taken)
     found: dict[str, Dim] = {}

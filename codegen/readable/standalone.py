@@ -1,4 +1,4 @@
-"""Files of functions that need NumPy only, and know nothing of primgraph."""
+"""Standalone files of functions that need only NumPy, without primgraph."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from primgraph.ir.graph import Graph
 
 
 def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
-    """The text of a Python file with one function for each of `graphs`, named as the graph.
+    """Return the text of a Python file with one function per graph, named as the graph.
 
-    With `scipy` it may import SciPy for what NumPy does not have.
+    With `scipy` it may import SciPy for functions that NumPy does not have.
 
-    Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
+    Raises `CompileError` if a graph has a primitive without a NumPy expression, and for two
     functions of one name.
     """
     count = "one function" if len(graphs) == 1 else f"{len(graphs)} functions"
@@ -58,9 +58,9 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
 def save_source(
     path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool, scipy: bool
 ) -> None:
-    """Write such a file, over one that primgraph did not write only with `force`.
+    """Write such a file; overwrite files of other origin only with `force`.
 
-    Raises `ArgumentError` for such a file without it, and what `standalone_source` raises.
+    Raises `ArgumentError` for such files without `force`, and the errors of `standalone_source`.
     """
     source = standalone_source(graphs, scipy=scipy)
     if not force:
@@ -69,17 +69,17 @@ def save_source(
 
 
 def _imports(shared: Shared) -> list[str]:
-    """Lines that import what the functions need: Python's own modules before others."""
+    """Return the imports of the functions: the standard library before others."""
     own = sorted({"import math"}.intersection(shared.imports)) + sorted(shared.classes.imports)
     others = [line for line in shared.imports if line not in own]
     return [*own, *([""] if own else []), "import numpy as np", *others]
 
 
 def _add(file: Module, module: Module) -> None:
-    """Put the functions of `module` into `file`."""
+    """Add the functions of `module` to `file`."""
     entry = module.functions[-1]
     entry.decorators = ['@np.errstate(all="ignore")']
-    # The first line imports NumPy, which the file does once; those behind a blank are constants.
+    # The first line imports NumPy, which the file does once; lines after a blank are constants.
     constants = module.opening[2:]
     file.opening += ["", *constants] if constants and len(file.opening) == 1 else constants
     file.helpers += [helper for helper in module.helpers if helper not in file.helpers]

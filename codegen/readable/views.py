@@ -1,4 +1,4 @@
-"""How readable code writes views: as a person would write the same look at an array."""
+"""Views in readable code, as a person would write them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_AXES = 4
 
 
 def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
-    """What stands for result `k` of step `i`, which is a view and becomes `value`."""
+    """Set the expression of result `k` of step `i`, a view that becomes `value`."""
     source = step.inputs[0]
     piece = page.pieces[source]
     how = _seen(page, step, k, value)
@@ -46,7 +46,7 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
 
 
 def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
-    """The elements at one place along axes, which are a slice and a reshape in the graph."""
+    """Return the indexing that replaces a slice and a reshape to single positions, or None."""
     made = page.schedule.steps[piece.step] if piece.pending else None
     if made is None or made.op is not slice_ or made.outputs[0] != step.inputs[0]:
         return None
@@ -66,7 +66,7 @@ def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
 
 
 def _seen(page: Page, step: Step, k: int, value: int) -> View | None:
-    """How a view is written, where axes of one element may have been left out or added."""
+    """Return how a view is written, if axes of size 1 may have been added or removed."""
     before = page.shown.get(step.inputs[0])
     after = page.shown.get(value)
     if before is None and after is None:
@@ -79,7 +79,7 @@ def _seen(page: Page, step: Step, k: int, value: int) -> View | None:
 
 
 def _with_none(how: View | None, step: Step) -> View | None:
-    """Reshapes that only add axes of one element behind others as what a person writes for them."""
+    """Turn a reshape that only adds axes of size 1 into indexing with None."""
     if not isinstance(how, Reshape):
         return how
     source, shape = step.operands[0].shape, step.params["shape"]

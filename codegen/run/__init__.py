@@ -1,1 +1,1 @@
-"""What generated code calls while it runs: threads, BLAS, support functions, checks of feeds."""
+"""The runtime of generated code: threads, BLAS, support functions, checks of arguments."""

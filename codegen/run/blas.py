@@ -1,12 +1,12 @@
-"""How many threads NumPy's BLAS has: one while a kernel runs that has products in blocks.
+"""Number of BLAS threads: one while a kernel runs that has products in blocks.
 
-Products in blocks are small, threads beneath threads get in each other's way, and the bits of a
-product may depend on how many threads computed it. OpenBLAS, which the wheels of NumPy bring
-along, has one setting for the whole process; other libraries are left alone.
+Products in blocks are small, nested threads compete for cores, and the bits of a product may depend
+on the number of threads. OpenBLAS, which is bundled with the wheels of NumPy, has one setting for
+the whole process. Other libraries are left alone.
 
-What it gains, by `python benchmarks/side_effects.py`: on two cores that other work shares, the
-gradient of two layers of 64 units on 4,096 rows takes 22 times as long (quartiles 16 and 29) where
-BLAS keeps its threads, and 32 times where the kernel has one, as they wait for one another.
+The gain, by `python benchmarks/side_effects.py`, on two cores shared with other work: the gradient
+of two layers of 64 units on 4,096 rows takes 22 times as long (quartiles 16 and 29) if BLAS keeps
+its threads, and 32 times with one thread for the kernel, as threads wait for each other.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import Any, final
 
 from primgraph.base.locks import make_lock
 
-# How builds of OpenBLAS decorate the names of their functions.
+# Name decorations of OpenBLAS builds.
 DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
-# What OpenBLAS answers where its threads are OpenMP's: there each thread has a setting of its own.
+# The result of `get_parallel` for OpenMP threads, each of which has a setting of its own.
 _OPENMP = 2
 
 
 @final
 class _Setting:
-    """The number of threads of BLAS as two functions, and who wants it to be one."""
+    """Getter and setter of the number of BLAS threads, and the holders that need it to be one."""
 
     def __init__(self, get: Callable[[], int], put: Callable[[int], None]) -> None:
         self.get, self.put = get, put
-        # A finaliser may call a kernel in the middle of these lines, in the same thread.
+        # A finaliser may call a kernel within these lines, in the same thread.
         self.lock = make_lock()
         self.holders: set[object] = set()
         self.before = 1
 
     def hold(self, holder: object) -> None:
-        """Leave BLAS one thread until `holder`, and all others, have let go."""
+        """Set BLAS to one thread until `holder`, and all others, have released it."""
         with self.lock:
             self.holders.add(holder)
             if len(self.holders) == 1:
@@ -51,18 +51,18 @@ class _Setting:
             if holder not in self.holders:
                 return
             self.holders.remove(holder)
-            # A number that somebody has set meanwhile is left as it is.
+            # A setting that was changed meanwhile is kept.
             if not self.holders and self.get() == 1:
                 self.put(self.before)
 
 
 def is_controlled() -> bool:
-    """Whether kernels can have each product computed by one thread."""
+    """Return whether kernels can compute each product with one thread."""
     return _setting() is not None
 
 
 def single_threaded(run: Callable[..., Any]) -> Callable[..., Any]:
-    """`run`, with one thread for BLAS; several threads may be in it at the same time."""
+    """Wrap `run` to use one thread for BLAS; several threads may run it at the same time."""
     setting = _setting()
     if setting is None:
         return run
@@ -79,7 +79,7 @@ def single_threaded(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _setting() -> _Setting | None:
-    """The setting of the OpenBLAS that NumPy uses, the only one; None where there is none."""
+    """Return the setting of the only OpenBLAS that NumPy uses; None if there is none."""
     with _looking:
         return _found_setting()
 
@@ -100,7 +100,7 @@ def _found_setting() -> _Setting | None:
 
 @cache
 def product(name: str) -> tuple[int, bool] | None:
-    """The address of "dgemm" or "sgemm", and whether its integers have 64 bits, if it is there."""
+    """Return the address of "dgemm" or "sgemm", and whether its integers have 64 bits; or None."""
     for library in libraries():
         for before, after in DECORATIONS:
             found = getattr(library, f"{before}{name}_{after}", None)
@@ -113,7 +113,7 @@ _FUNCTIONS = ("set_num_threads", "get_num_threads", "get_parallel")
 
 
 def libraries() -> Iterator[ctypes.CDLL]:
-    """What is loaded already and may have OpenBLAS in it, or beneath it."""
+    """Yield loaded libraries that may contain or link to OpenBLAS."""
     module = sys.modules.get("numpy._core._multiarray_umath")
     path = getattr(module, "__file__", None)
     if path is None:
@@ -126,21 +126,21 @@ def libraries() -> Iterator[ctypes.CDLL]:
 
 
 def library_at(path: str) -> ctypes.CDLL | None:
-    """What is loaded from that file."""
+    """Return the loaded library of that file."""
     try:
-        # Calls keep the interpreter's lock, so that no thread is in one when another forks:
-        # the child would wait for ever for a lock that is taken within OpenBLAS.
+        # Calls keep the interpreter's lock, so that no thread is in a call when another one forks.
+        # Otherwise the child would wait forever for a lock that is held within OpenBLAS.
         return ctypes.PyDLL(path)
     except OSError:
         return None
 
 
 def _after_fork() -> None:
-    """In a child process nobody of those holds the setting who did in the parent."""
+    """Reset the setting in a child process, where none of the holders exists."""
     setting = _found_setting() if _found_setting.cache_info().currsize else None
     if setting is not None and setting.holders:
         setting.holders.clear()
-        # That takes a lock of OpenBLAS, which a product in another thread may have held.
+        # The setter takes a lock of OpenBLAS, which a product in another thread may have held.
         if setting.get() != setting.before:
             setting.put(setting.before)
 

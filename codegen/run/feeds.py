@@ -1,4 +1,4 @@
-"""Feeds: whatever the user passes becomes a plain array of the declared type, or an error."""
+"""Conversion of arguments to plain arrays of the declared types, or errors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.frontend.dlpack import exchanged
 from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
-# NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
+# NumPy's flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
 _READY = 0x101
 _WRITABLE = 0x501
 
-# All integers up to here are numbers of float64.
+# All integers up to this number are exact in float64.
 _EXACT = 2**53
 
 
 def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
-    """`array` as a contiguous, aligned, native array of the base class, of exactly that type.
+    """Return `array` as a contiguous, aligned, native base-class array of exactly that type.
 
-    An array that is so already is returned itself; others are converted once, if no value can
-    change: arrays by NumPy's "safe" casting, Python's numbers and lists by "same_kind". Raises
-    `FeedError`, with what is declared and what is given, for everything else: for integers that
-    a float dtype does not hold, and for what pandas says is missing too. A wrong shape is never
-    broadcast.
+    Such an array is returned itself. Others are converted, if no value can change: arrays by
+    NumPy's "safe" casting, Python numbers and lists by "same_kind". Everything else raises
+    `FeedError`, with the declared and the given type. This includes integers that a float dtype
+    cannot represent, and missing values of pandas. Shapes are never broadcast.
     """
     if (
         array.__class__ is np.ndarray
@@ -57,9 +56,9 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
 
 
 def _given(array: Any, type: TensorType) -> TensorType:
-    """`type` with the extents of `array` in the place of those that are not known.
+    """Return `type` with symbolic sizes replaced by the sizes of `array`.
 
-    Whether they fit what else is fed is not looked at here.
+    Consistency with other arguments is not checked here.
     """
     given = getattr(array, "shape", None)
     shape: Shape = given if given.__class__ is tuple else np.shape(array)
@@ -70,16 +69,16 @@ def _given(array: Any, type: TensorType) -> TensorType:
 
 
 def has_own_strides(array: np.ndarray[Any, Any]) -> bool:
-    """Whether a contiguous array has the strides of a fresh one, or no elements.
+    """Return whether a contiguous array has the strides of a new one, or no elements.
 
-    NumPy counts an array as contiguous whatever the strides along axes of one element, and chooses
-    loops that round differently by them.
+    NumPy ignores strides along axes of size 1 when it checks contiguity, but chooses loops by them,
+    which round differently.
     """
     return array.size == 0 or array.strides == strides_of(array.shape, array.itemsize)
 
 
 def strides_of(shape: Shape, itemsize: int) -> tuple[int, ...]:
-    """How many bytes neighbours along each axis of a fresh array lie apart."""
+    """Return the strides, in bytes, of a new array."""
     strides, step = [], itemsize
     for extent in reversed(shape):
         strides.append(step)
@@ -95,7 +94,7 @@ def checked_out(
 ) -> None:
     """Raise `ArgumentError` unless results can be written into the arrays `given`.
 
-    There is one, or None, for each output; None for those that are left in a donated input.
+    There is one, or None, per output; results in donated inputs have None.
     """
     if len(given) != len(types):
         raise ArgumentError(f"out has {len(given)} arrays for {len(types)} results")
@@ -117,9 +116,10 @@ def checked_out(
 
 
 def _is_number_of(number: Any, type: TensorType) -> bool:
-    """Whether `number` is one of exactly that dtype, or one of Python's that fits it for certain.
+    """Return whether `number` is a scalar of exactly that dtype, or a Python number that fits it.
 
-    They are what small problems are fed, and quick; what is not known here is looked at closely.
+    These are the common arguments of small problems; this check is fast, and others are checked in
+    full.
     """
     kind, dtype = number.__class__, type.dtype
     if kind is int:
@@ -128,7 +128,7 @@ def _is_number_of(number: Any, type: TensorType) -> bool:
 
 
 def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
-    """What is given as an array of the base class, of a dtype that can be a tensor's."""
+    """Return the argument as a base-class array of a supported dtype."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise FeedError(
             f"input {name!r} is {type}: a masked array with masked entries is given",
@@ -153,7 +153,7 @@ def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
 
 
 def _may_cast(found: np.ndarray[Any, Any], type: TensorType, casting: Any) -> bool:
-    """Whether the cast is allowed; Python integers may go to any integer dtype that holds them."""
+    """Return whether the cast is allowed; Python integers may go to any dtype that holds them."""
     if casting == "same_kind" and found.dtype.kind in "iu" and type.dtype.kind in "iu":
         return found.size == 0 or _holds(found, type)
     return np.can_cast(found.dtype, type.dtype, casting)
@@ -173,19 +173,19 @@ def _holds(found: np.ndarray[Any, Any], type: TensorType) -> bool:
 
 
 def _has_missing(array: Any) -> bool:
-    """Whether a column of pandas, of a dtype that tells missing values from NaN, has any."""
+    """Return whether a pandas column, of a dtype with missing values, has any."""
     masked = hasattr(getattr(array, "dtype", None), "na_value") and hasattr(array, "isna")
     return masked and bool(np.any(array.isna()))
 
 
 def _is_exact(found: np.ndarray[Any, Any], ready: np.ndarray[Any, Any]) -> bool:
-    """Whether integers are the same as floats; asked only where not all of them can be."""
+    """Return whether all integers are exact as floats; computed only if they may not be."""
     held = 2 ** (np.finfo(ready.dtype).nmant + 1)
     if found.size == 0 or np.iinfo(found.dtype).max <= held:
         return True
     if -held <= int(found.min()) and int(found.max()) <= held:
         return True
-    # Back from a float beyond the largest integer, anything may come.
+    # Casting a float beyond the largest integer back is undefined.
     inside = ready < np.ldexp(1.0, np.iinfo(found.dtype).bits - (found.dtype.kind == "i"))
     return bool(np.all(np.isfinite(ready) & inside & (ready.astype(found.dtype) == found)))
 

@@ -1,4 +1,4 @@
-"""Stacks of planned code whose rows are counted while a loop runs."""
+"""Dynamic stacks of planned code, whose rows are counted while a loop runs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from primgraph.ir.types import DType, Shape
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# The rows for which there is room at first.
+# Initial capacity in rows.
 _FIRST = 16
 
 
 @final
 class Growing:
-    """A stack of rows of one type: where there is no room for one more, room doubles.
+    """A stack of rows of one type, whose capacity doubles when it is full.
 
-    It keeps its room from run to run, so that runs of so many trips as there have been allocate
-    nothing. `rows` has as many rows as there is room for, of which loops know how many they use.
+    It keeps its capacity between runs, so that runs with as many iterations allocate nothing.
+    `rows` has all rows of the capacity; loops know how many they use.
     """
 
     __slots__ = ("rows",)
@@ -28,13 +28,13 @@ class Growing:
         self.rows: Array = np.empty((0, *shape), dtype)
 
     def row(self, k: int) -> Array:
-        """The place of row `k`, behind those that have been written."""
+        """Return row `k`, growing if needed; earlier rows keep their contents."""
         if k >= len(self.rows):
             self._grow(max(2 * k, _FIRST))
         return self.rows[k, ...]
 
     def go_on(self, count: int) -> Array:
-        """Room for `count` rows in all, of which those that there are hold what they held."""
+        """Return at least `count` rows; existing rows keep their contents."""
         if count > len(self.rows):
             self._grow(max(2 * len(self.rows), count))
         return self.rows
@@ -45,7 +45,7 @@ class Growing:
         self.rows[: len(old)] = old
 
     def room(self, count: int) -> Array:
-        """Room for `count` rows, which hold anything."""
+        """Return at least `count` rows with undefined contents."""
         if count > len(self.rows):
             self.rows = np.empty((count, *self.rows.shape[1:]), self.rows.dtype)
         return self.rows

@@ -1,7 +1,7 @@
-"""Functions of LAPACK, and what of BLAS goes with them, as addresses for native code.
+"""Addresses of LAPACK functions, and of some of BLAS, for native code.
 
-NumPy brings them along, or is linked to them; where they are not to be found there, SciPy tells of
-its own. It is imported then, which takes its time, and for nothing else.
+They are in NumPy's bundled or linked libraries. Otherwise they are taken from SciPy, which is
+imported only for this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 
 from primgraph.codegen.run.blas import DECORATIONS, libraries, library_at
 
-# In the order in which native code knows them.
+# In the order in which native code expects them.
 NAMES = (
     *("potrf", "getrf", "trsm", "symm", "trsv", "gemm"),
     *("geqrf", "orgqr", "syevd", "gesdd", "syr2k"),
@@ -26,8 +26,10 @@ _OF_BLAS = ("trsm", "symm", "trsv", "gemm", "syr2k")
 
 @final
 class Lapack(NamedTuple):
-    """The addresses for float64 and float32, in the order of `NAMES`, whether whole numbers have 64
-    bits, and whose they are."""
+    """Addresses for float64 and float32 in the order of `NAMES`, and properties of the library.
+
+    `wide` tells that integers have 64 bits, and `owner` is the package that has the library.
+    """
 
     doubles: tuple[int, ...]
     floats: tuple[int, ...]
@@ -37,8 +39,8 @@ class Lapack(NamedTuple):
 
 @cache
 def lapack() -> Lapack | None:
-    """All functions, of one library; None where there is none that has them."""
-    # Native code hands over whole numbers of 64 bits, of which others read the lower half.
+    """Return all functions, of one library; None if no library has them all."""
+    # Native code passes 64-bit integers, of which 32-bit libraries read the lower half.
     narrow = sys.byteorder == "little"
     for library in _libraries():
         for before, after in DECORATIONS:
@@ -65,7 +67,7 @@ def _libraries() -> Iterator[ctypes.CDLL]:
 
 
 def _of_scipy() -> Lapack | None:
-    """What SciPy tells the modules that are compiled for it."""
+    """Return the functions that SciPy exports for Cython."""
     try:
         tables = [
             importlib.import_module(f"scipy.linalg.cython_{name}").__pyx_capi__
@@ -79,7 +81,7 @@ def _of_scipy() -> Lapack | None:
 
 
 def _pointer(capsule: object) -> int:
-    """The address in a capsule, whose name tells the types of arguments."""
+    """Return the address in a capsule, whose name has the argument types."""
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     told: bytes = name(capsule)

@@ -1,8 +1,8 @@
-"""NumPy functions that generated code calls where NumPy has no single function of its own.
+"""Support functions that generated code calls where NumPy has no single function.
 
-The text of each is copied into sources that stand alone, so every function here uses nothing but
-`np`, other functions of this file or of those that it collects, their constants, and the builtins
-that are listed here, which are all that generated code has.
+Their text is copied into standalone files. So every function here uses only `np`, other functions
+of this file or of the modules that it collects, and their constants. Of Python's builtins they use
+only those listed here, which are all that generated code has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
 from primgraph.approximations import matrices as matrix_functions
 
-# What generated code, and with it the text of functions of this file, has of Python's builtins.
+# The Python builtins that generated code, including copied support functions, may use.
 BUILTINS = {
     f.__name__: f
     for f in (
@@ -47,7 +47,7 @@ def power_of_each(x: Any, y: Any) -> Any:
 
 
 def complex_of(x: Any, y: Any) -> Any:
-    """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
+    """Return x + iy by assigning the parts: a sum would turn infinities into NaN, and lose -0."""
     shape = np.broadcast_shapes(np.shape(x), np.shape(y))
     made = np.empty(shape, np.result_type(x, y, np.complex64))
     made.real, made.imag = x, y
@@ -57,9 +57,10 @@ def complex_of(x: Any, y: Any) -> Any:
 def root_of_squares(
     x: Any, squares: Any, axis: Any = None, divisor: float = 1.0, out: Any = None
 ) -> Any:
-    """The root of a sum of squares of `x`, divided before; it is summed again where it must be.
+    """Return the root of the sum of squares of `x`, divided by `divisor`.
 
-    Where `squares` has over- or underflowed, `x` is scaled by a power of two.
+    Where `squares` has over- or underflowed, the sum is recomputed with `x` scaled by a power of
+    two.
     """
     squares = np.asarray(squares)
     info = np.finfo(squares.dtype)
@@ -80,7 +81,7 @@ def root_of_squares(
 
 
 def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
-    """What `draw` makes of a generator seeded with each element of `key`, one after the other."""
+    """Call `draw` with a generator seeded by each element of `key`; return the stacked results."""
     keys = np.asarray(key)
     result = np.empty((keys.size, *shape), dtype)
     for i, k in enumerate(keys.reshape(-1)):
@@ -89,13 +90,13 @@ def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
 
 
 def scaled(numbers: Any, low: float, high: float) -> Any:
-    """Numbers between 0 and 1, moved in place to lie between `low` and `high`."""
+    """Scale numbers between 0 and 1 in place to lie between `low` and `high`."""
     np.multiply(numbers, high - low, out=numbers)
     return np.add(numbers, low, out=numbers)
 
 
 def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) -> Any:
-    """Uniform numbers in [low, high), a function of `key` alone."""
+    """Return uniform numbers in [low, high), which depend on `key` alone."""
     draws = each_key(
         key, shape, dtype, lambda rng: scaled(np.asarray(rng.random(shape)), low, high)
     )
@@ -105,12 +106,12 @@ def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) ->
 
 
 def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
-    """True with probability `p`, a function of `key` alone."""
+    """Return True with probability `p`, depending on `key` alone."""
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
 
 
 def random_variate(key: Any, name: str, *params: Any) -> Any:
-    """Numbers of a distribution of NumPy's generators, a function of `key` and parameters alone."""
+    """Draw from a distribution of NumPy's generators, depending on `key` and parameters alone."""
     keys = np.asarray(key)
     gamma = name == "standard_gamma"
     result = np.empty_like(params[0], params[0].dtype if gamma else np.int64)
@@ -127,7 +128,7 @@ def random_variate(key: Any, name: str, *params: Any) -> Any:
 
 
 def taken(x: Any, out: Any) -> Any:
-    """The elements of `x` to be changed: in `out`, which may be `x`, or in a new array."""
+    """Return a copy of `x` to be modified: in `out`, which may be `x`, or in a new array."""
     if out is None:
         return np.array(x)
     if out is not x:
@@ -138,10 +139,10 @@ def taken(x: Any, out: Any) -> Any:
 def triangular_solve(
     a: Any, b: Any, lower: Any, transposed: Any, unit: Any, out: Any = None
 ) -> Any:
-    """The solution of equations with a triangle of `a`, some rows at a time; `out` may be `b`.
+    """Solve with a triangle of `a`, block of rows by block; `out` may be `b`.
 
-    Each block of rows takes a product with what is known, and an elimination in its own triangle;
-    where there are many right-hand sides products with its inverse, and one step of refinement.
+    Each block of rows takes a product with the known rows, and an elimination in its own triangle.
+    With many right-hand sides it takes products with its inverse, and one step of refinement.
     """
     x, n = taken(b, out), a.shape[-1]
     t = np.swapaxes(a, -1, -2) if transposed else a
@@ -166,16 +167,16 @@ def triangular_solve(
 
 
 def adjoint(x: Any) -> Any:
-    """Each matrix transposed, and conjugated if it is complex."""
+    """Return the conjugate transpose of each matrix."""
     turned = np.swapaxes(x, -1, -2)
     return np.conj(turned) if x.dtype.kind == "c" else turned
 
 
 def cholesky_in_blocks(a: Any, out: Any) -> Any:
-    """The Cholesky factor in `out`, which may be `a`, some columns at a time.
+    """Compute the Cholesky factor in `out`, which may be `a`, block of columns by block.
 
-    Those below a block are a product with its inverse, and one step of refinement. It spares the
-    new array that NumPy makes, which takes longer than the factor of a few hundred rows.
+    Rows below a block are a product with its inverse, and one step of refinement. This avoids the
+    new array that NumPy allocates, which takes longer than the factor of a few hundred rows.
     """
     found, n, size = taken(a, out), a.shape[-1], 48 if a.shape[-1] < 1024 else 64
     for i in range(0, n, size):
@@ -196,7 +197,7 @@ def cholesky_in_blocks(a: Any, out: Any) -> Any:
 
 
 def cholesky_tangent(factor: Any, d: Any) -> Any:
-    """How a Cholesky factor moves along `d`: `l @ low(inv(l) @ d @ inv(l).T)`, `d` symmetric.
+    """Return the tangent of a Cholesky factor: `l @ low(inv(l) @ d @ inv(l).T)`, `d` symmetric.
 
     `low` is the lower triangle with half of its diagonal.
     """
@@ -210,10 +211,10 @@ def cholesky_tangent(factor: Any, d: Any) -> Any:
 
 
 def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
-    """The gradient by a symmetric matrix from that by its Cholesky factor, lower triangles read.
+    """Return the gradient by a symmetric matrix from that by its Cholesky factor (lower triangles).
 
-    From the last block of rows to the first, what the factor was computed by is turned around:
-    I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527, section 4.2.
+    Reverse mode of the blocked factorisation, last block of rows first: I. Murray, Differentiation
+    of the Cholesky decomposition, arXiv:1602.07527, section 4.2.
     """
     found, n, size = taken(ct, out), ct.shape[-1], 64 if ct.shape[-1] < 1024 else 128
     for i in reversed(range(0, n, size)):
@@ -241,7 +242,7 @@ def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
 
 
 def assumed(x: Any, facts: Any) -> Any:
-    """`x`, whose matrices are as they were declared to be, up to rounding."""
+    """Return a copy of `x`; raise if its matrices are not as declared, up to rounding."""
     turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
     bound = size * np.finfo(x.dtype).eps * 64
     for fact in facts:
@@ -260,16 +261,17 @@ def assumed(x: Any, facts: Any) -> Any:
 
 
 def unless_any(x: Any, bad: Any, message: Any) -> Any:
-    """`x`; where `bad` is true anywhere that is an error."""
+    """Return a copy of `x`; raise if `bad` is true anywhere."""
     if np.any(bad):
         raise np.linalg.LinAlgError(message)
     return np.array(x)
 
 
 def cofactors(a: Any) -> Any:
-    """The derivative of the determinant by each element, `det(a) * inv(a).T`.
+    """Return the derivative of the determinant by each element, `det(a) * inv(a).T`.
 
-    Of singular matrices it is found by singular values, each one left out of their product.
+    For singular matrices it is computed from singular values, omitting one at a time from their
+    product.
     """
     try:
         return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
@@ -282,7 +284,7 @@ def cofactors(a: Any) -> Any:
 
 
 def placed(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> Any:
-    """Zeros in which the elements of parts stand at places of their own, in row-major order."""
+    """Return zeros with the elements of parts at strided positions, in row-major order."""
     whole = np.zeros(shape, parts[0].dtype)
     size = 1
     for extent in shape[lead:]:
@@ -297,7 +299,7 @@ def placed(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> Any:
 
 
 def sliding_windows(x: Any, axis: Any, sizes: Any, steps: Any, dilations: Any) -> Any:
-    """Elements of windows over axes from `axis` on, and behind these axes the windows."""
+    """Return elements of windows over axes from `axis` on, followed by axes of the windows."""
     number, rank = len(sizes), x.ndim
     spans = tuple([d * (n - 1) + 1 for n, d in zip(sizes, dilations, strict=True)])
     axes = tuple(range(axis, axis + number))
@@ -310,7 +312,7 @@ def sliding_windows(x: Any, axis: Any, sizes: Any, steps: Any, dilations: Any) -
 
 
 def overlap_add(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> Any:
-    """Sums of the elements of windows over axes of `extents`, from `axis` on."""
+    """Return sums of the elements of windows over axes of `extents`, from `axis` on."""
     first, last = axis + len(extents), axis + 2 * len(extents)
     sizes, counts = x.shape[axis:first], x.shape[first:last]
     shape = (*x.shape[:axis], *extents, *x.shape[last:])
@@ -325,14 +327,14 @@ def overlap_add(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> 
 
 
 def aligned(size: int) -> Any:
-    """That many bytes, starting where a line of the cache does."""
+    """Return `size` bytes, aligned to a cache line."""
     whole = np.empty(size + 64, np.uint8)
     start = -whole.__array_interface__["data"][0] % 64
     return whole[start : start + size]
 
 
 def blocks(extent: int, rows: int, full: Any, rest: Any) -> Any:
-    """For each block of an axis a slice, and the things to work with: `rest` if it is shorter."""
+    """Return a slice for each block of an axis, with its objects: `rest` for a shorter last one."""
     return [
         (slice(i, min(i + rows, extent)), full if i + rows <= extent else rest)
         for i in range(0, extent, rows)
@@ -340,12 +342,12 @@ def blocks(extent: int, rows: int, full: Any, rest: Any) -> Any:
 
 
 def poison(array: Any) -> None:
-    """Fill memory that nothing is to be read from with ones, which are NaNs as floats."""
+    """Fill dead memory with ones, which are NaNs as floats."""
     array.reshape(-1).view(np.uint8).fill(255)
 
 
 def _called(code: CodeType) -> Iterator[str]:
-    """The global names that a function reads, in the order of its text."""
+    """Yield the global names that a function reads, in the order of its text."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -369,7 +371,7 @@ _FUNCTIONS = {
     and value.__module__ in (__name__, *(m.__name__ for m in _COLLECTED))
     and not name.startswith("_")
 }
-# Each with the first of the files that has it, which the others import it from.
+# Each with the first module that has it, from which the others import it.
 _CONSTANTS = {
     name: module for module in _COLLECTED[::-1] for name in vars(module) if name.isupper()
 }
@@ -383,7 +385,7 @@ NAMES = (*_CONSTANTS, *_FUNCTIONS)
 
 @cache
 def required(name: str) -> tuple[str, ...]:
-    """Which other functions, and which constants, one of them uses."""
+    """Return the functions and constants of this kind that `name` uses."""
     if name in _FUNCTIONS:
         read = list(_called(_FUNCTIONS[name].__code__))
     else:
@@ -393,7 +395,7 @@ def required(name: str) -> tuple[str, ...]:
 
 @cache
 def text_of(name: str) -> str:
-    """The text of a function or a constant, as its file has it."""
+    """Return the source text of a function or a constant."""
     if name in _FUNCTIONS:
         return inspect.getsource(_FUNCTIONS[name])
     source = inspect.getsource(_CONSTANTS[name])

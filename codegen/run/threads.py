@@ -1,7 +1,7 @@
-"""Worker threads: the blocks of a loop go to a few threads, of which the caller is one.
+"""Worker threads: the blocks of a loop are shared by a few threads, including the caller's.
 
-Which thread computes a block changes nothing in it, and totals are added up in the order of the
-blocks, so that results do not depend on the number of threads, nor on which was faster.
+Results do not depend on the number of threads, nor on their speed: each block is computed in the
+same way in any thread, and totals are added in the order of the blocks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from primgraph.base.locks import make_lock
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.frontend.signature import checked_late
 
-# The things that one thread has for each block of a loop, those for all loops of a kernel, and a
-# loop that goes through them.
+# The objects that one thread uses for each block of a loop, those for all loops of a kernel, and a
+# loop over blocks.
 Blocks: TypeAlias = Sequence[Any]
 Space: TypeAlias = Sequence[Blocks]
 Loop: TypeAlias = Callable[[Any, Callable[[], None], Any], None]
@@ -33,9 +33,9 @@ _VARIABLE = "PRIMGRAPH_THREADS"
 def set_num_threads(count: int) -> None:
     """Let kernels that run from now on use up to `count` threads each, the caller's included.
 
-    At the start it is what the environment variable PRIMGRAPH_THREADS says, or else the number
-    of processors that the process may use. Only large kernels use more than one, and results do
-    not depend on it, in no bit. Raises `ArgumentError` for anything but a positive integer.
+    The default is the environment variable PRIMGRAPH_THREADS, or else the number of processors that
+    the process may use. Only large kernels use more than one thread. The number changes no bit of
+    the results. Raises `ArgumentError` for anything but a positive integer.
 
     >>> pg.set_num_threads(2)
     """
@@ -92,12 +92,11 @@ def share(
     space: Callable[[], Space],
     spares: list[Space],
 ) -> None:
-    """Do `loop(blocks, turn, outside)`, each block in one of up to `most` threads.
+    """Run `loop(blocks, turn, outside)`, each block in one of up to `most` threads.
 
-    Other threads than the caller's take the things of their blocks, those of loop `number`, from
-    one of the `spares`, or make a `space()`. What a block adds to totals it adds after `turn()`,
-    which waits for the blocks before it. An error is that of the first block that has one, as it
-    is in one thread.
+    Threads other than the caller's take the objects of loop `number` from one of the `spares`, or
+    from a new `space()`. A block adds to totals after `turn()`, which waits for the blocks before
+    it. The error raised is that of the first failing block, as in a single thread.
     """
     count = min(most, len(blocks), get_num_threads())
     if count < 2 or getattr(_here, "busy", False):
@@ -114,14 +113,14 @@ def share(
     job.answer()
 
 
-# Whether this thread is at work for some loop: what finalisers and signal handlers run meanwhile
-# stays in it.
+# Whether this thread is in a loop: kernels called by finalisers and signal handlers meanwhile do
+# not start threads.
 _here = threading.local()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """In this context the thread that calls a kernel does all blocks itself; bits stay the same."""
+    """Run all blocks in the calling thread within this context; bits stay the same."""
     before = getattr(_here, "busy", False)
     _here.busy = True
     try:
@@ -131,16 +130,16 @@ def alone() -> Iterator[None]:
 
 
 def _at_once() -> None:
-    """The turn of a block that comes after all others before it."""
+    """Do nothing: all earlier blocks are done."""
 
 
 class _Abandoned(Exception):
-    """An earlier block has failed, so that this one is not needed."""
+    """Raised in a block that is not needed, as an earlier one has failed."""
 
 
 @final
 class _Job:
-    """A loop that is being worked on. Blocks are taken from the first to the last."""
+    """A loop that is being run. Blocks are taken in order."""
 
     def __init__(
         self,
@@ -154,16 +153,16 @@ class _Job:
         self.loop, self.outside, self.number = loop, outside, number
         self.space, self.spares = space, spares
         self.changed = threading.Condition(make_lock())
-        # The first block that nobody has taken, and the first that is not finished.
+        # The first block that is not taken, and the first that is not finished.
         self.next = self.finished = 0
-        # The first block that is not to be done: none, or the first one that has failed.
+        # The end of the blocks to do: their number, or the first one that has failed.
         self.end = count
         self.error: BaseException | None = None
         self.helpers = 0
         self.closed = False
 
     def work(self, blocks: Blocks) -> None:
-        """Do blocks, in this thread, until there are none left."""
+        """Run blocks in this thread until none is left."""
         mine = _Hand(self, blocks)
         try:
             self.loop(mine, mine.turn, self.outside)
@@ -176,7 +175,7 @@ class _Job:
                 raise
 
     def help(self) -> None:
-        """Work in a thread that is not the caller's, unless all is done by now."""
+        """Run blocks in a worker thread, unless all are taken."""
         with self.changed:
             if self.closed or self.next >= self.end:
                 return
@@ -194,7 +193,7 @@ class _Job:
                 self.changed.notify_all()
 
     def close(self) -> None:
-        """Wait until no other thread works any more; arrays are the caller's again."""
+        """Wait until no other thread works; the arrays belong to the caller again."""
         with self.changed:
             self.closed = True
             while self.helpers:
@@ -208,13 +207,13 @@ class _Job:
             try:
                 raise error
             finally:
-                # Or the error would hold this frame, which holds the error.
+                # Otherwise the error would hold this frame, which holds the error.
                 del error
 
 
 @final
 class _Hand:
-    """The blocks that one thread takes, one after the other."""
+    """The blocks that one thread takes, in order."""
 
     __slots__ = ("block", "blocks", "job")
 
@@ -247,7 +246,7 @@ class _Hand:
 
 @final
 class _Crew:
-    """Threads that wait for jobs. They are made when they are first needed, and stay."""
+    """A pool of threads that wait for jobs. They are created on demand, and stay."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -256,7 +255,7 @@ class _Crew:
         self.dismissed = False
 
     def call(self, job: _Job, count: int) -> None:
-        """Offer a job to `count` threads; those that are busy may come too late."""
+        """Offer a job to `count` threads; busy ones may come too late."""
         if len(self.threads) < count:
             self._grow(count)
         for _ in self.threads[:count]:
@@ -268,17 +267,18 @@ class _Crew:
                 atexit.register(self.dismiss)
             while len(self.threads) < count and not self.dismissed:
                 name = f"primgraph-{len(self.threads) + 1}"
-                # Daemons, so that the interpreter does not wait for them before it can tell them.
+                # Daemons, so that the interpreter does not wait for them before it can dismiss
+                # them.
                 thread = threading.Thread(target=_serve, args=(self.jobs,), name=name, daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:
-                    # The system has no more threads, or the interpreter is about to end.
+                    # The system has no more threads, or the interpreter is shutting down.
                     return
                 self.threads.append(thread)
 
     def dismiss(self) -> None:
-        """Let all threads end, and wait for it: none may run when the interpreter is gone."""
+        """Stop all threads, and wait for them: none may run after the interpreter ends."""
         with self.lock:
             self.dismissed = True
             threads, self.threads = self.threads, []
@@ -289,11 +289,11 @@ class _Crew:
 
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:
-    """The life of a thread of the crew."""
+    """Serve jobs until dismissed."""
     np.seterr(all="ignore")
     _here.busy = True
     while (job := jobs.get()) is not None:
-        # Where there is no room for another space, the others do this thread's share.
+        # Without memory for another space, other threads do this thread's share.
         with suppress(MemoryError):
             job.help()
         del job
@@ -303,7 +303,7 @@ _crew = _Crew()
 
 
 def _after_fork() -> None:
-    """In a child process there are no threads but the one that forked."""
+    """Reset the pool in a child process, which has no threads but the one that forked."""
     global _crew
     atexit.unregister(_crew.dismiss)
     _crew = _Crew()

@@ -1,1 +1,1 @@
-"""Arithmetic on Python's own floats: graphs of few numbers, without arrays."""
+"""Scalar mode: arithmetic on Python floats, without arrays, for graphs of few numbers."""

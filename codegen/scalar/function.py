@@ -1,15 +1,15 @@
-"""Scalar mode: a graph of a few numbers as arithmetic on Python's floats.
+"""Scalar mode: a graph of a few numbers as arithmetic on Python floats.
 
-A call of a NumPy function costs some hundred nanoseconds however little it computes, an operator
-of Python's about ten. Arrays of a few elements are taken apart into names, one an element, and
-put together again for the results. Results are those of NumPy: arithmetic, sums and square roots
-to the bit, other functions within one unit in the last place, which is why only those of the C
-library are used for which that holds.
+A call of a NumPy function costs some hundred nanoseconds however little it computes, a Python
+operator about ten. Arrays of a few elements are split into one variable per element, and joined
+again for the results. Results are those of NumPy: arithmetic, sums and square roots to the bit,
+other functions within one unit in the last place; only functions of the C library that are this
+accurate are used.
 
-Whether a graph is one for that is known when it is compiled, by its types and operations; whether
-arguments are, by their class, dtype and shape, which the code looks at first. Where NumPy returns
-infinities and NaNs, Python's arithmetic raises one of two exceptions, for which the code has the
-only `try`. In both cases it returns None, and the caller computes everything with NumPy.
+Compilation decides by types and operations whether a graph is suitable. The code first checks
+class, dtype and shape of its arguments. Where NumPy returns infinities and NaNs, Python arithmetic
+raises one of two exceptions, which the code catches. In both cases it returns None, and the caller
+uses NumPy.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
 from primgraph.ir.views import Slice
 
-# Longer programs, those with more inputs, and longer vectors gain little beside what they take.
+# Limits of the program, the number of inputs, and the length of vectors: beyond these there is
+# little gain.
 LONGEST = 500
 WIDEST = 20
 _MOST_ELEMENTS = 100
-# The same for what a loop does in a trip, which is compiled for all of them. There a call of a
-# NumPy function stands for more expressions, as the numbers have their names already.
+# The same for a loop body, which is compiled for all iterations. Here a NumPy call stands for more
+# expressions, as the numbers are in variables already.
 _LONGEST_TRIP = 2000
 _CALL_IN_TRIP = 20
 
@@ -42,12 +43,12 @@ _SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
 
 
 def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
-    """Lines that bind names, and `scalar(*arrays)`, which gives the results of the kernel.
+    """Return lines that bind names, and `scalar(*arrays)`, which returns the kernel's results.
 
-    They are in a list, unless there is only one, and that is to be `alone`. The function returns
+    Results are in a list, unless there is a single one that is to be `alone`. The function returns
     None for arguments that are not arrays of exactly the declared types, and where NumPy's results
-    would be special values. None if the graph is not one of a few floats and booleans, or has
-    operations that are faster on arrays.
+    would be special values. Return None if the graph is not one of a few floats and booleans, or
+    has operations that are faster on arrays.
     """
     if not 0 < len(schedule.steps) <= LONGEST or schedule.inputs > WIDEST:
         return None
@@ -63,13 +64,13 @@ def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str],
 def scalar_trips(
     body: Schedule, consts: int, carries: int, test: Schedule | None = None
 ) -> Module | None:
-    """A module with `numbers(fixed, state, rows)`, which makes trips of a loop.
+    """Return a module with `numbers(fixed, state, rows)`, which runs iterations of a loop.
 
-    Of constants and carries it takes lists of their elements, and of each stack a list of rows:
-    of numbers, or of lists of them. It gives what is carried on, lists of what is to be stacked,
-    the number of trips, and whether `test` has ended them, or None where NumPy's results would be
-    special values. With a test `rows` are only counted. None if the body is not one of a few
-    numbers.
+    It takes lists of the elements of constants and carries, and for each stack a list of rows,
+    which are numbers or lists of numbers. It returns the carries, lists to be stacked, the
+    iteration count, and whether `test` ended the loop. It returns None where NumPy's results would
+    be special values. With a test, `rows` only limits the count. Return None if the body is not one
+    of a few numbers.
     """
     graphs = [body] if test is None else [test, body]
     types = {t for graph in graphs for t in graph.types}
@@ -102,7 +103,7 @@ def _trips(body: _Scalars, consts: int, carries: int, test: _Scalars | None) -> 
     stacks = range(len(found) - carries)
     for k in stacks:
         made.line(f"s{k} = []")
-        # An array is made of numbers in a third of the time that it is made of rows.
+        # Creating an array from a flat list takes a third of the time of a list of rows.
         alone = len(found[carries + k]) == 1
         made.line(f"a{k} = s{k}.{'append' if alone else 'extend'}")
     made.line("n, ended = 0, False")
@@ -141,12 +142,12 @@ def _flat(names: Any) -> list[str]:
 
 
 def _row(texts: Sequence[str]) -> str:
-    """What stands for a row: a number, or several."""
+    """Return the expression of a row: a number, or a tuple."""
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def _bound(functions: Sequence[Function]) -> list[str]:
-    """Lines that bind the names which functions take from outside."""
+    """Return lines that bind the outer names that functions use."""
     lines = [line.text for function in functions for line in function.body]
     names = set(_NAME.findall("\n".join(lines)))
     known = [line for n, line in _BINDINGS.items() if n in names]
@@ -156,7 +157,7 @@ def _bound(functions: Sequence[Function]) -> list[str]:
 
 @final
 class _Scalars:
-    """A graph of numbers, expression by expression; names begin with `letter`."""
+    """Generator of a graph of numbers, expression by expression; names begin with `letter`."""
 
     def __init__(self, schedule: Schedule, alone: bool, letter: str = "v", depth: int = 1) -> None:
         self.schedule = schedule
@@ -165,14 +166,14 @@ class _Scalars:
         self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
         self.elements: dict[int, Elements] = {}
         self.computed: list[Line] = []
-        # How many expressions there are, and for how many calls they stand.
+        # Number of expressions, and of array operations that they replace.
         self.expressions = 0
         self.calls = 0
-        # Values that may lie in memory from the last element to the first.
+        # Values whose elements may be in reverse memory order.
         self.reversed: set[int] = set()
 
     def function(self) -> tuple[list[str], Function] | None:
-        """Names to bind, and the function; None if there is none, or it would not be faster."""
+        """Return the bindings and the function; None if impossible or not faster."""
         for i in range(self.schedule.inputs):
             self._argument(i)
         for i, step in enumerate(self.schedule.steps):
@@ -193,7 +194,7 @@ class _Scalars:
         return _bound([self.made]), self.made
 
     def names_of(self, value: int) -> Elements:
-        """Names for the elements of a value."""
+        """Return variable names for the elements of a value."""
         type = self.schedule.types[value]
         return _array(_names(self.letter, value, type.size), type)
 
@@ -215,7 +216,7 @@ class _Scalars:
         self.elements[i] = _array(names, type)
 
     def _number(self, given: str, name: str, unfit: str) -> None:
-        """Take one number, which may be Python's own."""
+        """Write the conversion of a scalar argument, which may be a Python float."""
         self.made.line(f"if {given}.__class__ is float:")
         self.made.line(f"{name} = {given}", depth=1)
         self.made.line(f"elif {unfit}:")
@@ -224,7 +225,7 @@ class _Scalars:
         self.made.line(f"{name} = {given}.item()", depth=1)
 
     def add(self, i: int, step: Step) -> bool:
-        """Write one equation, if it can be written."""
+        """Write an equation; return whether that is possible."""
         card = CARDS.get(step.op)
         form = None if card is None else card.scalar
         if form is None:
@@ -252,7 +253,7 @@ class _Scalars:
 
 
 def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
-    """The elements of the results of what moves elements, which says where it takes each from."""
+    """Return the elements of a step that moves elements, by evaluating it on indices."""
     texts = np.concatenate([x.ravel() for x in operands])
     ends = np.cumsum([x.size for x in operands])
     places = [
@@ -276,7 +277,7 @@ def _array(texts: Sequence[str], type: TensorType) -> Elements:
 
 
 def _unfit(name: str, type: TensorType) -> str:
-    """The condition for an array not to be of that type."""
+    """Return the condition that an array does not have that type."""
     dtype = "float64_dtype" if type.dtype == FLOAT64 else "bool_dtype"
     return (
         f"{name}.__class__ is not ndarray or {name}.dtype is not {dtype} "
@@ -285,7 +286,7 @@ def _unfit(name: str, type: TensorType) -> str:
 
 
 def _result(name: str, elements: Elements, type: TensorType) -> list[str]:
-    """Statements that make a result of its elements; the fastest known."""
+    """Return the fastest known statements that create a result from its elements."""
     texts = elements.ravel().tolist()
     if not type.shape:
         return [f"{name} = new_array({texts[0]})"]
@@ -298,13 +299,13 @@ def _result(name: str, elements: Elements, type: TensorType) -> list[str]:
 
 
 def _turns(step: Step) -> bool:
-    """Whether the elements of a result lie in the reverse order of those of the operand."""
+    """Return whether a result has its elements in the reverse order of the operand's."""
     ranges = [r for how in step.form.seen if isinstance(how, Slice) for r in how.ranges]
     return any(r[2] < 0 for r in ranges) or any(n < 0 for n in step.params.get("steps", ()))
 
 
 def _is_short(text: str) -> bool:
-    """Whether an expression is a name or a number, which needs no name of its own."""
+    """Return whether an expression is a name or a number, which needs no variable."""
     return _SHORT.fullmatch(text) is not None
 
 

@@ -1,1 +1,1 @@
-"""What transforms want to know of a graph before they change it; nothing here changes one."""
+"""Analyses of graphs for the transforms. No analysis changes a graph."""

@@ -1,4 +1,4 @@
-"""Which values carry derivatives, and whether each element depends on the same one only."""
+"""Activity analysis: values that carry derivatives, and elementwise (diagonal) dependence."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from primgraph.transforms.dataflow.body_transfer import (
 
 
 def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
-    """The float values that depend on `sources` in a differentiable way, and those themselves.
+    """Return the inexact values that depend on `sources` differentiably, including `sources`.
 
-    With `by_tangents`, those that tangents may reach.
+    With `by_tangents`, follow only the operands along which a primitive passes tangents.
     """
     active = set(sources)
     for eqn in graph.body:
@@ -35,10 +35,10 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
 
 
 def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
-    """`sources`, and all that depends on them, result by result where an equation has bodies.
+    """Return `sources` and all values that depend on them, per result of equations with bodies.
 
-    `forward_slice` has all results of a loop, a branch or a checkpoint. This has those that are
-    linear where `separated` takes it apart.
+    `forward_slice` includes all results of a loop, a branch or a checkpoint. This includes only the
+    results that are linear once `separated` has split the equation.
     """
     found = set(sources)
     for eqn in body:
@@ -65,7 +65,7 @@ def _follow(graph: Graph, known: Known[bool]) -> Known[bool]:
 
 
 def reached_inputs(body: Graph, present: Iterable[int], consts: int, carries: int) -> set[int]:
-    """The positions of inputs of the body of a loop that depend in some trip on `present` ones."""
+    """Return the positions of body inputs of a loop that depend on `present` in some iteration."""
     found = set(present)
     while True:
         results = _follow(body, [i in found or None for i in range(len(body.inputs))])
@@ -89,10 +89,10 @@ _THROUGH: dict[Op, Callable[[Equation, Known[bool], Analysis[bool]], Known[bool]
 
 
 def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
-    """Whether each element of each output depends on the same element of `wrt` only.
+    """Return whether each output element depends only on the same element of `wrt`.
 
-    That is so if all that lies between is elementwise and of one type. The Jacobian is then its
-    own transpose, and reverse mode can be had by forward mode.
+    This holds if all active equations are elementwise and of one type. The Jacobian is then
+    diagonal, hence its own transpose: forward mode computes reverse mode.
     """
     kind = wrt[0].type
     if any(v.type != kind for v in (*wrt, *graph.outputs)):
@@ -102,7 +102,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
-        # Conjugation is no product with any number.
+        # Conjugation is not multiplication by a number.
         if eqn.op is conj:
             return False
         if not each and (eqn.op.own_slope or not eqn.op.formal):

@@ -1,9 +1,8 @@
-"""Where the samples of a batch lie in each value, and the first equation at which they may meet.
+"""Batch independence: the axis of samples in each value, and the first equation that mixes samples.
 
-Samples are counted by axis 0 of what a graph is differentiated by. They stay apart if each
-equation on the way to the outputs keeps them so: if no sample of its result has a derivative by
-another sample of its operands. What has no derivative, such as comparisons, `floor` and
-`stop_gradient`, may look at all of them.
+Axis 0 of the differentiated inputs counts samples. Samples are independent if no sample of an
+equation's result has a derivative by another sample of its operands. Operations without a
+derivative, such as comparisons, `floor` and `stop_gradient`, may combine samples.
 """
 
 from __future__ import annotations
@@ -81,11 +80,11 @@ from primgraph.transforms.dataflow.locality import looking_into, slopes_of
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where samples lie in a value: along `axis`, between `before` and `after` other elements.
+    """Position of samples in a value: along `axis`, between `before` and `after` other elements.
 
-    The extent of the axis is the product of `before`, the number of places for samples, and
-    `after`: more than those where a reshape has joined axes. Place `i` has sample `i + shift`;
-    where there is no such sample it has nothing that depends on any.
+    The size of the axis is `before` times the number of samples times `after`; these exceed 1 where
+    a reshape has merged axes. Position `i` has sample `i + shift`; without such a sample, its
+    elements depend on none.
     """
 
     axis: int
@@ -95,23 +94,23 @@ class Place:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each element along the axis is of another sample."""
+        """Return whether each element along the axis belongs to another sample."""
         return self.before == self.after == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """An equation at which samples may meet, and what it does to them."""
+    """An equation that may mix samples, and how."""
 
     equation: Equation
     why: str
 
 
-# One for each operand, None for what has no derivative by any sample.
+# One place per operand; None for an operand without a derivative by any sample.
 Places: TypeAlias = Sequence[Place | None]
-# One for each result, or what is done to samples that does not keep them apart.
+# One place per result, or the reason why samples are mixed.
 Found: TypeAlias = list[Place] | str
-# Of branches and loops, results may have none, and an equation of a body may be what mixes.
+# For branches and loops: results may have no place, and an equation of a body may be the cause.
 _Any: TypeAlias = Places | str | Mixing
 _Rule: TypeAlias = Callable[[Equation, Places, "Counts"], _Any]
 
@@ -121,10 +120,10 @@ _PARTS = "takes a part of the samples where these share an axis with others"
 
 
 def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
-    """The first equation of `graph` that may let samples of `wrt` meet on the way to outputs.
+    """Return the first equation of `graph` that may mix samples of `wrt` on the way to outputs.
 
-    None if samples stay apart, and axis 0 of all outputs counts them. One sample is never mixed.
-    The answer takes one pass over the graph, and is on the safe side: what has no rule may mix.
+    Return None if samples are independent, and axis 0 of all outputs counts them. A single sample
+    is never mixed. The analysis takes one pass and is conservative: an op without a rule may mix.
     """
     if not wrt or wrt[0].shape[0] in (0, 1):
         return None
@@ -139,7 +138,7 @@ def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
 
 
 def _followed(graph: Graph, starts: dict[Value, Place]) -> dict[Value, Place] | Mixing:
-    """Where samples lie in what outputs depend on, if each equation keeps them apart."""
+    """Return the places of samples in all values that outputs depend on, or the mixing equation."""
     relevant = _relevant(graph)
     places = {v: p for v, p in starts.items() if v in relevant}
     counts = Counts(graph)
@@ -159,7 +158,7 @@ def _followed(graph: Graph, starts: dict[Value, Place]) -> dict[Value, Place] | 
 
 
 def _relevant(graph: Graph) -> set[Value]:
-    """The values with elements that outputs depend on in a way that has a derivative."""
+    """Return the nonempty values that outputs depend on differentiably."""
     relevant = {v for v in graph.outputs if v.type.size != 0}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
@@ -172,14 +171,14 @@ def _is_constant(eqn: Equation) -> bool:
 
 
 def _operands(eqn: Equation) -> tuple[Value, ...]:
-    """The operands along which the equation has a derivative."""
+    """Return the operands along which the equation has a derivative."""
     if eqn.op.own_slope:
         return eqn.inputs[1:]
     return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
 def places_after(eqn: Equation, places: Places, counts: Counts) -> _Any:
-    """Where samples are in the results of an equation, or what it does to them."""
+    """Return the places of samples in the results of an equation, or the reason of mixing."""
     rule = _RULES.get(eqn.op)
     if rule is not None:
         return rule(eqn, places, counts)
@@ -189,7 +188,7 @@ def places_after(eqn: Equation, places: Places, counts: Counts) -> _Any:
 
 
 def _by_slopes(eqn: Equation, places: Places) -> Found:
-    """What the graphs of the derivative do, where parameters have it."""
+    """Analyse the derivative graphs in the equation's parameters, if there are any."""
     if not isinstance(eqn.op, Primitive) or eqn.op.slopes_rule is None:
         return _UNKNOWN
     ahead = len(eqn.inputs) - len(places)
@@ -209,7 +208,7 @@ def _by_slopes(eqn: Equation, places: Places) -> Found:
 
 
 class Counts:
-    """Tells index arrays that count along one of their axes."""
+    """Recogniser of index arrays that count along one of their axes."""
 
     __slots__ = ("_known", "_made")
 
@@ -218,10 +217,9 @@ class Counts:
         self._known: dict[tuple[Value, int], tuple[int, int] | None] = {}
 
     def along(self, value: Value, after: int = 1) -> tuple[int, int] | None:
-        """The axis and the start, if elements are the start plus their place along the axis.
+        """Return (axis, start) if elements are `start` plus their index along the axis; else None.
 
-        With `after` the positions are in an axis on which so many elements follow each other for
-        each that is counted.
+        With `after`, each counted position covers that many consecutive indices.
         """
         if (value, after) not in self._known:
             self._known[value, after] = self._found(value, after)
@@ -256,7 +254,7 @@ def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[in
     return None
 
 
-# Rules. `_only` is the place in the operand that has one, of those that have one such operand.
+# Rules. `_only` returns the single operand that has a place.
 
 
 def _only(places: Places) -> tuple[int, Place]:
@@ -264,7 +262,7 @@ def _only(places: Places) -> tuple[int, Place]:
 
 
 def _same(places: Places) -> Found:
-    """The place that all operands with samples have them in."""
+    """Return the common place of all operands that have one."""
     different = {p for p in places if p is not None}
     return [different.pop()] if len(different) == 1 else _DIFFERENT
 
@@ -285,7 +283,7 @@ def _permute(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _reshape(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """The axis that holds them between as many elements before and behind."""
+    """Find the result axis that holds the samples, between as many elements before and after."""
     _, place = _only(places)
     old, new = eqn.inputs[0].shape, eqn.output.shape
     lead, trail = _around(old, place)
@@ -299,13 +297,13 @@ def _reshape(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _around(shape: Shape, place: Place) -> tuple[int, int]:
-    """How many elements lie before the samples and behind them, in row-major order."""
+    """Return the number of elements before and after the samples, in row-major order."""
     lead, trail = math.prod(shape[: place.axis]), math.prod(shape[place.axis + 1 :])
     return lead * place.before, place.after * trail
 
 
 def spread_over(shape: Shape, place: Place) -> int:
-    """How many places for samples there are in an array of that shape."""
+    """Return the number of sample positions in an array of that shape."""
     return shape[place.axis] // (place.before * place.after)
 
 
@@ -330,7 +328,7 @@ def _root_of_squares(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _within(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Elements along some axes meet, and the result has these axes."""
+    """Keep the place unless the samples' axis is among the combined `axes`."""
     _, place = _only(places)
     return "mixes the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
 
@@ -353,7 +351,7 @@ def _reverse(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _windows(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Windows have twice as many axes in the place of those that they slide over."""
+    """Move the place past the new axes: windows double the axes that they slide over."""
     _, place = _only(places)
     number = len(eqn.kwargs["sizes"])
     return _beside_windows(place, eqn.kwargs["axis"], number, number)
@@ -374,7 +372,7 @@ def _beside_windows(place: Place, axis: int, number: int, more: int) -> Found:
 
 
 def _matmul(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Rows of the left and columns of the right factor stay apart, and what lies before both."""
+    """Keep samples in rows of the left factor, columns of the right one, or batch axes."""
     last = eqn.output.type.ndim - 1
     left, right = places
     if (left and left.axis == last) or (right and right.axis == last - 1):
@@ -430,7 +428,7 @@ def _slice(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _slice_assign(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """What is assigned has its samples at other places of the result."""
+    """Shift the place of the assigned part to its place in the result."""
     whole, part = places
     if part is not None:
         axis = part.axis
@@ -444,7 +442,7 @@ def _slice_assign(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _gather(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Indices that count the samples take each sample from itself."""
+    """Keep the place if the indices count the samples."""
     _, place = _only(places)
     first, indices = eqn.kwargs["axis"], eqn.inputs[1:]
     if place.axis < first:
@@ -460,14 +458,14 @@ def _gather(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _scatter_add(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """The axes of the indices in the second operand stand for the indexed ones of the first."""
+    """Map axes of the indices in the second operand to the indexed axes of the first."""
     whole, part, *_ = places
     first, indices = eqn.kwargs["axis"], eqn.inputs[2:]
     rank, indexed = indices[0].type.ndim, range(first, first + len(indices))
     if part is not None and part.axis >= first + rank:
         part = replace(part, axis=part.axis - rank + len(indices))
     elif part is not None and part.axis >= first:
-        # Of several indices one may count the samples.
+        # One of several indices may count the samples.
         shape, extent = eqn.inputs[0].shape, eqn.inputs[1].shape[part.axis]
         goal = [
             (a, after, counted[1])
@@ -485,7 +483,7 @@ def _scatter_add(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _placed(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Leading axes of operands, along which nothing is put elsewhere, are those of the result."""
+    """Keep a place among the leading axes, along which nothing moves."""
     lead = eqn.inputs[0].type.ndim - len(eqn.kwargs["strides"][0])
     if any(p is not None and p.axis >= lead for p in places):
         return "puts samples in other places"
@@ -493,7 +491,7 @@ def _placed(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _stack(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Matrices of a stack stay apart, and columns of right-hand sides."""
+    """Keep a place in the batch axes, or in the columns of right-hand sides."""
     found, last = _same(places), eqn.inputs[0].type.ndim - 1
     if isinstance(found, str):
         return found
@@ -505,7 +503,7 @@ def _stack(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _spectrum(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Matrices of a stack stay apart from those of others, and vectors that belong to them."""
+    """Keep a place in the batch axes of matrices and of the vectors that belong to them."""
     found = _same(places)
     lead = max(v.type.ndim for v in eqn.inputs) - 2
     if eqn.op is not unless_any and not isinstance(found, str) and found[0].axis >= lead:
@@ -514,7 +512,7 @@ def _spectrum(eqn: Equation, places: Places, counts: Counts) -> Found:
 
 
 def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
-    """The rule of a branch or a loop, which keeps samples apart if its bodies do in each trip."""
+    """Return the rule of a branch or a loop: samples stay independent if they do in each body."""
 
     def rule(eqn: Equation, places: Places, counts: Counts) -> _Any:
         try:

@@ -1,4 +1,4 @@
-"""How what is known of operands goes through branches and loops, into their bodies and out."""
+"""Dataflow analysis through the bodies of branches and loops."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import parted
 
 T = TypeVar("T")
-# What is known of each result; None where there is nothing to know.
+# The fact about each result; None if nothing is known.
 Known: TypeAlias = "list[T | None]"
 
 
 class Fault(Exception):
-    """Why nothing is known any more; `cause` says it in the words of the analysis."""
+    """Failure of an analysis; `cause` is the reason in the terms of the analysis."""
 
     def __init__(self, cause: Any) -> None:
         super().__init__(str(cause))
@@ -25,11 +25,11 @@ class Fault(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class Analysis(Generic[T]):
-    """What an analysis does with bodies.
+    """Transfer functions of a dataflow analysis for equations with bodies.
 
-    `follow` goes through one of them, and raises `Fault`; `row` and `stack` turn what is known of
-    a stack into what is known of its rows, and back. `differs` is the cause where trips or
-    branches do not agree.
+    `follow` maps facts on inputs of a body to facts on its outputs, and raises `Fault`. `row` maps
+    the fact on a stack to the fact on its rows, `stack` maps it back. `differs` is the cause of the
+    fault where iterations or branches disagree.
     """
 
     follow: Callable[[Graph, Known[T]], Known[T]]
@@ -38,7 +38,7 @@ class Analysis(Generic[T]):
     differs: Any
 
     def one(self, found: Sequence[T | None]) -> T | None:
-        """What all of them are that are known."""
+        """Return the fact that all known facts agree on; raise `Fault` if they differ."""
         known = [x for x in found if x is not None]
         if any(x != known[0] for x in known):
             raise Fault(self.differs)
@@ -71,7 +71,7 @@ def through_while(eqn: Equation, known: Known[T], analysis: Analysis[T]) -> Know
 def _settled(
     body: Graph, fixed: Known[T], state: Known[T], rows: Known[T], analysis: Analysis[T]
 ) -> Known[T]:
-    """What is known of carries and stacks after any number of trips."""
+    """Return the facts on carries and stacks at the fixed point of the loop."""
     while True:
         found = analysis.follow(body, [*fixed, *state, *rows])
         after = [analysis.one(pair) for pair in zip(state, found, strict=False)]

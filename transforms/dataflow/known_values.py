@@ -1,4 +1,4 @@
-"""The values that are known while a program is built: constants, and what is computed of them."""
+"""Compile-time constants: values that depend on no input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.primitives.constants import full
 
 Array = np.ndarray[Any, Any]
-# Of a value whose array is asked for when it is needed.
+# Input values with functions that return their arrays, called when needed.
 Given = Mapping[Value, Callable[[], "Array | None"]]
 
 # Larger arrays are not computed.
@@ -22,7 +22,7 @@ _LARGEST = 2**23
 
 @final
 class Known:
-    """The arrays of what a graph computes from nothing but constants, computed when asked for.
+    """Lazily evaluated arrays of a graph's constant values.
 
     `given` has arrays of inputs, where these are known.
     """
@@ -35,14 +35,14 @@ class Known:
         self._arrays: dict[Value, Array | None] = {}
 
     def number(self, value: Value) -> Any:
-        """The one number that all elements are, if that is seen at once; else None."""
+        """Return the number that all elements equal, if a `full` shows it; else None."""
         eqn = self._made.get(value)
         while eqn is not None and isinstance(eqn.op, Primitive) and eqn.op.is_view:
             eqn = self._made.get(eqn.inputs[0])
         return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
 
     def array(self, value: Value) -> Array | None:
-        """The array of `value`; None where it depends on what is fed, or is very large."""
+        """Return the array of `value`; None if it depends on unknown inputs or is very large."""
         arrays = self._arrays
         waiting = [value]
         while waiting:

@@ -1,4 +1,4 @@
-"""Which elements of results belong to which elements of operands, by what derivatives do."""
+"""Locality of derivatives: which equations map elements to elements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from primgraph.ir.slices import forward_slice
 
 
 def is_elementwise(eqn: Equation) -> bool:
-    """Whether the derivative goes from each element of operands to the same one of results.
+    """Return whether each result element has a derivative by the same operand element only.
 
-    So it does for elementwise primitives, and for functions of the user's whose rules consist of
-    such.
+    This holds for elementwise primitives, and for user functions whose derivative rules consist of
+    elementwise equations.
     """
     op = eqn.op
     if not isinstance(op, Primitive):
@@ -29,15 +29,15 @@ def is_elementwise(eqn: Equation) -> bool:
         return not is_new or all(_keeps_places(g) for g, _, _ in slopes_of(eqn))
 
 
-# The functions whose rules are looked into.
+# Functions whose derivative rules are being inspected.
 _looked_into: ContextVar[frozenset[Any]] = ContextVar("looked_into", default=frozenset())
 
 
 @contextmanager
 def looking_into(eqn: Equation) -> Iterator[bool]:
-    """A context for looking into the derivative of `eqn`, and whether that does not go on already.
+    """Guard against recursion while inspecting the derivative of `eqn`; yield whether it is new.
 
-    A rule may call the function that it is of; then all depends on the rest of it.
+    A rule may call its own function; then the rest of the rule decides.
     """
     rule, known = eqn.kwargs.get("rule"), _looked_into.get()
     before = _looked_into.get()
@@ -51,9 +51,9 @@ def looking_into(eqn: Equation) -> Iterator[bool]:
 def slopes_of(
     eqn: Equation, positions: Sequence[int] | None = None
 ) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]:
-    """Graphs of the derivative of `eqn` along these operands, or all, where parameters have it.
+    """Return derivative graphs of `eqn` along `positions` (default: all), if it has any.
 
-    Beside each are its inputs that stand for the operands, and for results and seeds.
+    Each comes with its inputs for the operands, and its inputs for results and seeds.
     """
     assert isinstance(eqn.op, Primitive)
     rule = eqn.op.slopes_rule

@@ -1,7 +1,8 @@
-"""Where what a loop carries on matters behind a trip: at the end of the loop, or to later trips.
+"""Liveness of loop carries: where a carry matters after an iteration.
 
-What is carried on matters to rows of stacks as well as to what the loop ends with. Where rows
-differ, so do trips: behind each of them it matters where the end or a later row asks for it.
+A carry matters to the final result and to rows of stacked outputs. Where rows have different
+conditions, so have iterations: a carry matters after an iteration if the end or a later row needs
+it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import apart, of_ro
 @final
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Where it matters what is carried on: `behind` each trip, maybe as a stack, and `first`,
-    before all trips.
+    """Liveness of carries: conditions `behind` each iteration, and `first`, before all iterations.
 
-    Before each trip that is where it matters behind it, or where all conditions in one of
-    `reasons` hold, which are stacks.
+    `behind` may be a stack with one condition per iteration. Before an iteration a carry matters
+    where it matters after it, or where all conditions in one of `reasons` (stacks) hold.
     """
 
     behind: Value
@@ -45,10 +45,11 @@ def ahead(
     *,
     reverse: bool,
 ) -> Ahead | None:
-    """Where it matters what is carried on: at the end where all conditions in one of `ends` hold,
-    in each trip where all of those in one of `rows` do, which may be stacks, of the shape `stack`.
+    """Return where carries matter, or None if they matter everywhere.
 
-    With `reverse` the last trip comes first. None if it matters everywhere.
+    They matter at the end where all conditions in one of `ends` hold. In each iteration they matter
+    where all conditions in one of `rows` hold, which may be stacks of the shape `stack`. With
+    `reverse`, the last iteration runs first.
     """
     shape = stack[1:]
     end = _any_of(conditions, ends, shape)
@@ -65,13 +66,13 @@ def ahead(
 
 
 def _any_of(conditions: Conditions, found: Iterable[Sequence[Value]], shape: Shape) -> Value:
-    """Where all conditions in one of `found` hold."""
+    """Record where all conditions in at least one of `found` hold."""
     nowhere = conditions.record(full, value=False, shape=shape, dtype=BOOL)
     return reduce(conditions.either, [reduce(conditions.both, row) for row in found], nowhere)
 
 
 def _later(conditions: Conditions, row: Value, *, reverse: bool) -> Value:
-    """Where `row` holds in some later row; `reverse` if these stand in front."""
+    """Record where `row` holds in a later row; with `reverse`, later rows come first."""
     eqn = conditions.definition(row)
     if eqn is not None and eqn.op is broadcast and 0 not in eqn.kwargs["new_axes"]:
         found = _later(conditions, eqn.inputs[0], reverse=reverse)

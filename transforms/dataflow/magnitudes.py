@@ -1,4 +1,4 @@
-"""How close to zero the numbers of a value can be without being zero."""
+"""Lower bounds of the magnitude of nonzero elements."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from primgraph.primitives.logic import select
 Definition: TypeAlias = Callable[[Value], Equation | None]
 _Kind: TypeAlias = Any
 
-# How many equations are looked through one behind the other.
+# Maximum depth of the equations that are visited.
 _DEPTH = 8
-# No float64 is closer to a zero of the cosine, nor float32: 4.7e-19 and 1.6e-9 are the least
+# No float64 or float32 is closer to a zero of the cosine: 4.7e-19 and 1.6e-9 are the least
 # (J.-M. Muller, Elementary Functions, 3rd edition, 2016, chapter 11).
 _COSINE = 1e-20
 
 
 def has_reciprocals(value: Value, definition: Definition) -> bool:
-    """Whether every element that is not zero is known to have a finite reciprocal, with room."""
+    """Return whether every nonzero element is known to have a finite reciprocal, with margin."""
     kind = np.finfo(value.dtype)
     return least(value, definition) > 16.0 / float(kind.max)
 
 
 def least(value: Value, definition: Definition, depth: int = _DEPTH) -> float:
-    """No element of `value` is closer to zero than this, up to rounding, but for zeros and NaN."""
+    """Return a lower bound, up to rounding, of the magnitude of elements that are not 0 or NaN."""
     kind = np.finfo(value.dtype)
     eqn = definition(value)
     if eqn is None or depth == 0 or not isinstance(eqn.op, Primitive):
@@ -52,9 +52,10 @@ def least(value: Value, definition: Definition, depth: int = _DEPTH) -> float:
 
 
 def _beside_constants(eqn: Equation, definition: Definition, kind: _Kind) -> float:
-    """A sum with a constant is zero, or no closer to it than what rounds the constant.
+    """Return the least nonzero magnitude of a sum with a constant: about the rounding error.
 
-    Where a product is added without being rounded, that is by a square of the precision.
+    With a fused multiply-add the product is not rounded, so that the square of the precision
+    counts.
     """
     made = [definition(v) for v in eqn.inputs]
     sizes = [abs(d.kwargs["value"]) for d in made if d is not None and d.op is full]

@@ -1,7 +1,7 @@
-"""What is known of matrices: triangular, symmetric, positive definite; and of the sign of numbers.
+"""Structure of matrices (triangular, symmetric, positive definite), and signs of numbers.
 
-Facts are declared by `assume`, or follow from how a value is computed. They hold for real numbers:
-a matrix that is positive definite may be singular as rounded.
+Facts are declared by `assume`, or follow from the equation of a value. They hold in exact
+arithmetic: a positive definite matrix may be singular after rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from primgraph.primitives.reductions import reduce_sum
 
 
 class Fact(Flag):
-    """Of each matrix in the last two axes; the last two tell of all elements."""
+    """Facts about matrices in the last two axes; the last two facts are about all elements."""
 
     NOTHING = 0
     LOWER = auto()
@@ -57,12 +57,12 @@ Known: TypeAlias = Mapping[Value, Fact]
 Definition: TypeAlias = Callable[[Value], Equation | None]
 _Rule: TypeAlias = Callable[[Equation, list[Fact], Definition], Fact]
 
-# Constants up to this size are looked at.
+# Larger constants are not inspected.
 _LARGEST = 4096
 
 
 def facts_of(graph: Graph) -> dict[Value, Fact]:
-    """What is known of each value of a graph, of which nothing is known of those that are left."""
+    """Return the known facts of each value of a graph; values without facts are left out."""
     made = {v: eqn for eqn in graph.body for v in eqn.outputs}
     found: dict[Value, Fact] = {}
     for eqn in graph.body:
@@ -75,11 +75,11 @@ def facts_of(graph: Graph) -> dict[Value, Fact]:
 
 
 def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dict[Value, Fact]:
-    """What follows of the results of an equation."""
+    """Return the facts about the results of an equation."""
     if eqn.op is qr:
         return {eqn.outputs[1]: Fact.UPPER}
     rule = _RULES.get(eqn.op)
-    # Complex numbers have no sign, and of their matrices nothing is told yet.
+    # Complex numbers have no sign, and there are no rules for complex matrices.
     if rule is None or any(not v.type.is_float for v in eqn.outputs):
         return {}
     if any(v.type.is_complex for v in eqn.inputs):
@@ -88,11 +88,11 @@ def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dic
     return {eqn.output: fact} if fact else {}
 
 
-# Parts.
+# Patterns of equations.
 
 
 def transposed(value: Value, definition: Definition) -> Value | None:
-    """What `value` is the transpose of, matrix by matrix."""
+    """Return the value that `value` is the matrix transpose of, or None."""
     eqn = definition(value)
     if eqn is None or eqn.op is not shapes.permute:
         return None
@@ -106,7 +106,7 @@ def _swaps(eqn: Equation) -> bool:
 
 
 def _opposite(fact: Fact) -> Fact:
-    """What holds of the transposes."""
+    """Return the facts of the transposed matrix."""
     kept = fact & ~DIAGONAL
     if Fact.LOWER in fact:
         kept |= Fact.UPPER
@@ -116,7 +116,7 @@ def _opposite(fact: Fact) -> Fact:
 
 
 def _is_lower_mask(value: Value, definition: Definition, k: int) -> bool:
-    """Whether a value is true where the column is at most `k` to the right, and nowhere else."""
+    """Return whether a mask is true exactly where `column <= row + k`."""
     eqn = definition(value)
     if eqn is not None and eqn.op is shapes.broadcast:
         if tuple(eqn.kwargs["new_axes"]) != tuple(range(len(eqn.kwargs["new_axes"]))):
@@ -145,7 +145,7 @@ def _is_full(value: Value, definition: Definition, number: float) -> bool:
 
 
 def _counts(values: Sequence[Value], axes: Sequence[int], definition: Definition) -> bool:
-    """Whether values are the numbers of rows and of columns, in this order, of matrices."""
+    """Return whether `values` are the indices of the axes `axes` (iota), in this order."""
     for value, axis in zip(values, axes, strict=True):
         eqn = definition(value)
         if eqn is None or eqn.op is not iota or value.type.ndim != 2:
@@ -156,7 +156,7 @@ def _counts(values: Sequence[Value], axes: Sequence[int], definition: Definition
 
 
 def _on_diagonal(mask: Value, definition: Definition) -> bool:
-    """Whether a value is true on the diagonal of a matrix, and nowhere else."""
+    """Return whether a mask is true exactly on the diagonal."""
     eqn = definition(mask)
     if eqn is None or eqn.op is not logic.equal:
         return False
@@ -164,7 +164,7 @@ def _on_diagonal(mask: Value, definition: Definition) -> bool:
 
 
 def lower_part_of(value: Value, definition: Definition) -> Value | None:
-    """`x` if `value` is the lower triangle of `x`, and zeros above."""
+    """Return `x` if `value` is the lower triangle of `x`, with zeros above; else None."""
     eqn = definition(value)
     if eqn is None or eqn.op is not logic.select:
         return None
@@ -173,7 +173,7 @@ def lower_part_of(value: Value, definition: Definition) -> Value | None:
 
 
 def upper_part_of(value: Value, definition: Definition) -> Value | None:
-    """`x` if `value` is the upper triangle of `x`, and zeros below."""
+    """Return `x` if `value` is the upper triangle of `x`, with zeros below; else None."""
     eqn = definition(value)
     if eqn is None or eqn.op is not logic.select:
         return None
@@ -200,7 +200,7 @@ def _permute(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _broadcast(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """New axes before the matrices leave these as they are; those of one number are symmetric."""
+    """Keep all facts under new leading axes; a matrix of one repeated number is symmetric."""
     new, rank = eqn.kwargs["new_axes"], eqn.output.type.ndim
     if all(a < rank - 2 for a in new):
         return facts[0]
@@ -247,7 +247,7 @@ def _constant(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _cast(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """The identity is made of a comparison of the numbers of rows and of columns."""
+    """Recognise the identity matrix: a cast of the comparison of row and column indices."""
     if _on_diagonal(eqn.inputs[0], definition):
         return DIAGONAL | DEFINITE | Fact.NOT_NEGATIVE
     return Fact.NOT_NEGATIVE if eqn.inputs[0].dtype.kind == "b" else facts[0] & _SHAPES
@@ -258,7 +258,7 @@ def _exp(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _of_each(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """What is computed of each element alone is symmetric where all operands are."""
+    """Return symmetry of an elementwise result: it is symmetric if all operands are."""
     common = Fact.SYMMETRIC
     for fact in facts:
         common &= fact
@@ -298,7 +298,7 @@ def _neg(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _mul(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """Multiples of one number, and Schur's products, which are definite if both are."""
+    """Return the facts of a multiple or a Schur product, definite if both factors are."""
     one, other = facts
     found = one & other & (Fact.SYMMETRIC | _SIGNS)
     if PSD in one and PSD in other:
@@ -316,7 +316,7 @@ def _mul(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _is_uniform(value: Value, definition: Definition) -> bool:
-    """Whether the elements of each matrix are one number, which is finite if all are."""
+    """Return whether all elements of each matrix are one number."""
     eqn = definition(value)
     if eqn is None:
         return False
@@ -342,7 +342,7 @@ def _sum(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _matmul(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """Products of triangles are triangles, `a @ a.T` is semidefinite, and so is `a @ p @ a.T`."""
+    """Return the facts of a product: triangular if both factors are; `a @ a.T` is semidefinite."""
     x, y = eqn.inputs
     found = facts[0] & facts[1] & DIAGONAL
     if transposed(x, definition) is y or transposed(y, definition) is x:
@@ -351,7 +351,7 @@ def _matmul(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
 
 
 def _select(eqn: Equation, facts: list[Fact], definition: Definition) -> Fact:
-    """Parts of matrices, and those with a vector along the diagonal."""
+    """Return the facts of a selected triangle, or of a vector placed on the diagonal."""
     found = facts[1] & facts[2]
     if lower_part_of(eqn.output, definition) is not None:
         found |= Fact.LOWER

@@ -1,6 +1,6 @@
-"""Ranges of values, and what elementwise functions make of them.
+"""Interval arithmetic for elementwise functions.
 
-Real numbers are bounded as if nothing was rounded; polynomials are taken not to overflow,
+Real numbers are bounded as if nothing were rounded. Polynomials are assumed not to overflow;
 exponentials are not.
 """
 
@@ -23,11 +23,10 @@ INF = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """All elements lie between `low` and `high`, but for those that the flags allow.
+    """Interval [`low`, `high`] of all elements, with flags for infinities and NaN.
 
-    `below` and `above` tell whether -inf and inf may occur, `nan` whether NaN may. An infinite
-    bound alone says that nothing is known. Of a value with `peak` the largest element over these
-    axes is `high` exactly.
+    `below` and `above` allow -inf and inf, `nan` allows NaN. An infinite bound alone means that it
+    is unknown. With `peak`, the maximum over these axes is exactly `high`.
     """
 
     low: float = -INF
@@ -43,7 +42,7 @@ class Range:
 
     @property
     def is_number(self) -> bool:
-        """Whether all elements are one known number."""
+        """Return whether all elements are one known number."""
         return self.finite and self.low == self.high
 
     @property
@@ -51,7 +50,7 @@ class Range:
         return not self.nan and (self.low > 0 or self.high < 0)
 
     def within(self, low: float, high: float) -> bool:
-        """Whether all elements lie strictly between `low` and `high`; infinite ones do not."""
+        """Return whether all elements are finite and strictly between `low` and `high`."""
         return self.finite and self.low > low and self.high < high
 
 
@@ -60,7 +59,7 @@ ANYTHING = Range(below=True, above=True, nan=True)
 _Rule: TypeAlias = Callable[..., Range]
 
 
-# Where functions of finite operands have a finite value and slope.
+# Domains on which functions of finite operands have a finite value and derivative.
 SMOOTH: dict[Op, Callable[..., bool]] = {
     e.log: lambda x: x.low > 0,
     e.log1p: lambda x: x.low > -1,
@@ -83,7 +82,7 @@ SMOOTH: dict[Op, Callable[..., bool]] = {
 
 
 def _is_polynomial(x: Range, y: Range) -> bool:
-    """Whether powers do not grow like an exponential, for `x` that are not negative."""
+    """Return whether `x ** y` does not grow exponentially, for nonnegative `x`."""
     return (y.high < INF or x.high <= 1) and (y.low > -INF or x.low >= 1)
 
 
@@ -91,7 +90,7 @@ def _is_polynomial(x: Range, y: Range) -> bool:
 
 
 def hull(given: Sequence[Range]) -> Range:
-    """What holds the elements of all of `given`."""
+    """Return the smallest range that contains all of `given`."""
     return Range(
         min(x.low for x in given),
         max(x.high for x in given),
@@ -140,12 +139,12 @@ def _div(x: Range, y: Range) -> Range:
 
 
 def _between(low: float, high: float) -> _Rule:
-    """The rule of a bounded function that has limits at infinity."""
+    """Return the rule of a bounded function that has limits at infinity."""
     return lambda x: Range(low, high, nan=x.nan)
 
 
 def _monotone(function: Callable[[float], float], op: Op) -> _Rule:
-    """The rule of an increasing function, finite where `SMOOTH` says so of its slope."""
+    """Return the rule of an increasing function that is finite on its domain in `SMOOTH`."""
 
     def rule(x: Range) -> Range:
         if not (x.finite and SMOOTH[op](x)):
@@ -166,7 +165,7 @@ def _rsqrt(x: Range) -> Range:
 
 
 def _maximum(x: Range, y: Range) -> Range:
-    # Where one is -inf there is only the other.
+    # A -inf operand never determines the maximum.
     lows = [v.low for v in (x, y) if not v.below]
     low = max(lows) if lows else min(x.low, y.low)
     return Range(low, max(x.high, y.high), x.below and y.below, x.above or y.above, x.nan or y.nan)
@@ -182,7 +181,7 @@ def _power(x: Range, y: Range) -> Range:
 
 
 def _quotient(x: Range, y: Range) -> Range:
-    """The range of whole quotients and of what they leave."""
+    """Return the range of an integer quotient or a remainder."""
     return REAL if x.finite and y.finite and y.excludes_zero else ANYTHING
 
 

@@ -1,9 +1,8 @@
-"""Branches and loops seen from within: which operands and results of theirs a body has, and bodies
-into which conditions are brought from around them.
+"""Interface of the bodies of branches and loops: operands, results, and conditions passed in.
 
-A condition tells which elements of a result matter, or where the tangent of an operand may differ
-from zero. In the body it becomes a mark: the same value, with a tangent that is zero elsewhere. So
-what is done about partial functions within the body is what is done about them anywhere.
+A condition tells which elements of a result matter, or where the tangent of an operand is nonzero.
+In the body it becomes a mark: the same value, with a tangent that is masked by the condition.
+Masking within a body then works as in any graph.
 """
 
 from __future__ import annotations
@@ -27,19 +26,18 @@ from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.activity import depending
 
-# The numbers of marks, which no value of the user's has; the second kind may be infinite or NaN.
+# Numbers of marks, which user values never have; `UNSURE` marks values that may be infinite or NaN.
 _MARK, UNSURE = -1, -2
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What an equation with bodies brings to them, and takes from them.
+    """Layout of operands and results of an equation with bodies.
 
-    Of the operands the first `lead` are for the equation itself. Of those of the bodies the first
-    are `consts`, the next `carries` go from trip to trip, and others are rows of stacks; where
-    there are no trips all are constants. Results of a loop are its `carries`, and stacks; there
-    may be a number of trips between these.
+    The first `lead` operands belong to the equation itself. The body inputs are `consts` constants,
+    then `carries` loop carries, then rows of stacks; without a loop all are constants. A loop's
+    results are its carries, then stacks; `while_loop` puts the iteration count between them.
     """
 
     bodies: tuple[Graph, ...]
@@ -66,26 +64,28 @@ class Frame:
         return cls(eqn.bodies, lead, len(eqn.inputs) - lead, 0, False, False, True)
 
     def result(self, k: int) -> int:
-        """The place among results of what stands at `k` among those of a body."""
+        """Map a body result index to the equation result index."""
         return k + 1 if self.counts and k >= self.carries else k
 
     def kept(self, place: int) -> int | None:
-        """The place among results of a body of what stands at `place` among those of the equation;
-        None for the number of trips."""
+        """Map an equation result index to the body result index; None for the iteration count."""
         if self.counts and place == self.carries:
             return None
         return place - 1 if self.counts and place > self.carries else place
 
     def is_carried(self, k: int) -> bool:
-        """Whether the result of a body at `k` is carried on."""
+        """Return whether body result `k` is a loop carry."""
         return k < self.carries
 
     def is_row(self, i: int) -> bool:
-        """Whether the input of a body at `i` is a row of a stack."""
+        """Return whether body input `i` is a row of a stack."""
         return i >= self.consts + self.carries
 
     def active(self, present: Collection[int]) -> list[int]:
-        """The positions of inputs that carry derivatives in some trip, of those in the first."""
+        """Return the positions of body inputs that carry derivatives in some iteration.
+
+        `present` are those of the first iteration.
+        """
         found = set(present)
         while True:
             more: set[int] = set()
@@ -100,10 +100,10 @@ class Frame:
 @final
 @dataclass(slots=True)
 class Entry:
-    """Conditions on their way into the bodies of an equation: what stands there for each.
+    """Body inputs that stand for conditions passed into the bodies of an equation.
 
-    Those in `fixed` are the same in every trip, `rows` are stacks, of which each trip has a row.
-    `present` has what an only body takes anyway.
+    Conditions in `fixed` are loop-invariant; those in `rows` are stacks, with one row per
+    iteration. `present` maps operands that a single body already has as inputs.
     """
 
     fixed: dict[Value, Value] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Entry:
     present: dict[tuple[Value, bool], Value] = field(default_factory=dict)
 
     def of(self, condition: Value, row: bool) -> Value:
-        """What stands for `condition` within."""
+        """Return the body input that stands for `condition`."""
         if (condition, row) in self.present:
             return self.present[condition, row]
         known = self.rows if row else self.fixed
@@ -121,7 +121,7 @@ class Entry:
         return known[condition]
 
     def source(self, inner: Value) -> tuple[Value, bool] | None:
-        """What `inner` stands for, and whether it is a row of that."""
+        """Return the condition that `inner` stands for, and whether `inner` is a row of it."""
         for known, row in ((self.fixed, False), (self.rows, True)):
             for outer, value in known.items():
                 if value is inner:
@@ -132,26 +132,25 @@ class Entry:
 @final
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A condition that is repeated along `new_axes` of what it is about; of a row, if it is a stack
-    of conditions on rows."""
+    """A condition to be broadcast along `new_axes` of its value, or a stack of such conditions."""
 
     condition: Value
     new_axes: tuple[int, ...] = ()
 
     def is_stack(self, value: Value) -> bool:
-        """Whether there is one condition for each row, of which `value` is one."""
+        """Return whether this is a stack with one condition for each row `value`."""
         return len(self.condition.shape) + len(self.new_axes) > len(value.shape)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Conditions to be brought into the bodies of an equation.
+    """Conditions to be passed into the bodies of an equation.
 
-    `matters` has those of results, by their places in the bodies, `differs` that of operands. Where
-    these are stacks, the conditions are such, too, or the same for each row; those on what goes
-    from trip to trip may differ from trip to trip in the same way. Results of bodies at `unused`
-    are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
+    `matters` has conditions on body results, `differs` conditions on body inputs. For stacks these
+    are stacks too, or one condition for all rows; conditions on carries may vary by iteration in
+    the same way. Body results at `unused` have no use, and inputs at `unsure` may be infinite or
+    NaN.
     """
 
     matters: Mapping[int, Sequence[Repeated]] = field(default_factory=dict)
@@ -179,7 +178,7 @@ NONE = Opening()
 @final
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Bodies with marks, and what has come in for them."""
+    """Bodies with marks, and the inputs that were added for them."""
 
     frame: Frame
     entry: Entry
@@ -188,15 +187,15 @@ class Marked:
     def inserted(
         self, values: Sequence[Any], fixed: Sequence[Any], rows: Sequence[Any]
     ) -> list[Any]:
-        """Constants, carries and rows, each group with its conditions behind it."""
+        """Insert conditions after the constants (`fixed`) and after the rows (`rows`)."""
         consts, begin = self.frame.consts, self.frame.consts + self.frame.carries
         return [*values[:consts], *fixed, *values[consts:begin], *values[begin:], *rows]
 
 
 def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = None) -> Marked:
-    """The bodies of `eqn` with marks; of their results only those at `outputs`, if these are given.
+    """Mark the bodies of `eqn`; keep only the body results at `outputs`, if given.
 
-    The inputs of the bodies stay what they are.
+    The bodies keep their own input values.
     """
     frame, entry = Frame.of(eqn), Entry()
     if frame.is_loop:
@@ -257,29 +256,28 @@ def _marked_within(value: Value, where: Repeated) -> Value:
 
 
 def _mark(value: Value, condition: Value) -> Value:
-    """`value`, with a tangent only where `condition` holds."""
+    """Return `value` with its tangent masked by `condition`."""
     return _noted(value, select(condition, value, zeros_like(value)))
 
 
 def _cut(value: Value) -> Value:
-    """`value`, without a tangent."""
+    """Return `value` without a tangent."""
     return _noted(value, stop_gradient(value)) if value.type.is_inexact else value
 
 
 def _noted(value: Value, other: Value, number: int = _MARK) -> Value:
-    """`value`, with the tangent of `other`."""
+    """Return `value` with the tangent of `other`."""
     found: Value = as_another(stop_gradient(value), other, number=number)
     return found
 
 
 def is_mark(eqn: Equation) -> bool:
-    """Whether `eqn` marks a value for the derivative that is being taken."""
+    """Return whether `eqn` is a mark of the derivative that is being computed."""
     return eqn.op is as_another and eqn.kwargs["number"] in (_MARK, UNSURE)
 
 
 def opened(eqn: Equation, opening: Opening) -> tuple[Equation, list[int]]:
-    """`eqn` with marks in its bodies and the conditions of these among its operands, and where its
-    own operands stand now."""
+    """Return `eqn` with marked bodies and conditions as operands, and the new operand positions."""
     found = marked(eqn, opening)
     frame, entry = found.frame, found.entry
     fixed, rows = [*entry.fixed], [*entry.rows]

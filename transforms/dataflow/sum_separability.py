@@ -1,9 +1,9 @@
-"""Functions of many samples that are sums over these: what each sample adds, and what none does.
+"""Sum separability: split a function of many samples into sums over samples and a remainder.
 
-Stricter than `mixing`, which looks at derivatives only: here values are followed too, so that
-comparisons, rounded numbers and `stop_gradient` count like everything else, and so does the place
-of a sample: who counts samples from the first on, or draws numbers for them, gets other ones when
-they come in parts.
+This is stricter than `mixing`, which follows derivatives only. Here values are followed too, so
+that comparisons, rounding and `stop_gradient` count like everything else. The index of a sample
+counts as well: a function that counts samples, or draws a random number for each, gives other
+results on chunks of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from primgraph.transforms.dataflow.body_transfer import (
 @final
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A sum over all samples; with `more` something has been added that comes from no sample."""
+    """A sum over all samples; `more` if a term that depends on no sample was added."""
 
     more: bool = False
 
@@ -54,10 +54,10 @@ class Total:
 @final
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A graph that is taken apart: `each` has the sums over samples, or what there is of each.
+    """A graph split into terms: `each` has the sums over samples, `rest` the other terms.
 
-    Where something that comes from no sample is added to one of the outputs, `rest` is what that
-    is, else it is None. `rows` are the outputs in which samples stay apart, along axis 0.
+    `rest` is None if no output has a term that depends on no sample. `rows` are the outputs with
+    one row per sample, along axis 0.
     """
 
     each: Graph
@@ -70,8 +70,8 @@ class Parts:
 class Cut:
     """A graph cut at its sums over samples.
 
-    `each` gives these sums for some of the samples; `rest` takes what `each` takes but for samples,
-    and then the sums over all of them, and gives the outputs.
+    `each` computes these sums for a chunk of samples. `rest` takes the non-sample inputs and the
+    sums over all samples, and computes the outputs.
     """
 
     each: Graph
@@ -89,10 +89,9 @@ _PART = "takes some of the samples by where they are"
 
 
 def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
-    """`graph`, whose inputs `wrt`, the last ones, have samples along axis 0, in two: up to the sums
-    over samples, and from there; or the equation at which samples meet otherwise.
+    """Cut `graph` at the sums over axis 0 of its last inputs `wrt`, or return the mixing equation.
 
-    What comes after the sums may be anything.
+    The part behind the sums may be any function of them.
     """
     needed = backward_slice(graph.body, graph.outputs)
     plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
@@ -120,10 +119,10 @@ def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
 
 
 def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
-    """The parts of `graph`, of primitives, whose inputs `wrt` have samples along axis 0.
+    """Split `graph`, whose inputs `wrt` have samples along axis 0, or return the mixing equation.
 
-    Each output is either a row for each sample, or a sum over samples to which something may have
-    been added that comes from none; or the equation that makes it anything else.
+    `graph` consists of primitives. Each output must be a row per sample, or a sum over samples plus
+    terms that depend on none.
     """
     needed = backward_slice(graph.body, graph.outputs)
     plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
@@ -150,7 +149,7 @@ def _rows_of(wrt: Sequence[Value]) -> int:
 
 
 class _Mixed(Exception):
-    """The equation at which samples meet in a way that is no sum."""
+    """Raised at an equation that combines samples in a way that is not a sum."""
 
     def __init__(self, eqn: Equation, why: str) -> None:
         super().__init__(why)
@@ -160,9 +159,9 @@ class _Mixed(Exception):
 def _followed(
     graph: Graph, starts: Mapping[Value, _Kind], rows: int, any_use: bool = False
 ) -> _Kinds:
-    """What each value is that depends on samples; raises `_Mixed`.
+    """Classify each value that depends on samples; raise `_Mixed` if samples are mixed.
 
-    With `any_use` sums may be used in any way that does not bring them back to samples.
+    With `any_use`, sums may be used in any way that does not combine them with samples again.
     """
     kinds: _Kinds = dict(starts)
     counted: set[Value] = set()
@@ -178,7 +177,7 @@ def _followed(
             if _loses_rows(eqn, rows):
                 if eqn.op not in (reduce_sum, matmul) or not counted.isdisjoint(eqn.inputs):
                     raise _Mixed(eqn, _COUNTS)
-                # As many times a number as there are samples is a sum over these.
+                # The number of samples times a constant is a sum over samples.
                 kinds.update(dict.fromkeys(eqn.outputs, Total()))
             continue
         found: Sequence[_Kind | None]
@@ -197,7 +196,7 @@ def _followed(
 
 
 def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
-    """Whether the result has something else for each sample, without any of them."""
+    """Return whether the result varies with the sample index without depending on a sample."""
     if eqn.op is iota:
         return bool(_has(eqn.kwargs["shape"][eqn.kwargs["axis"]], rows))
     random = isinstance(eqn.op, Primitive) and eqn.op.random
@@ -205,9 +204,9 @@ def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
 
 
 def _loses_rows(eqn: Equation, rows: int) -> bool:
-    """Whether operands have an element for each sample, and the result has not.
+    """Return whether an axis of samples is removed by the equation.
 
-    Where samples are a number, another extent may be that number by chance, and nothing is told.
+    With a known number of samples, another axis may have the same size by chance: return False.
     """
     if not names_in(rows):
         return False
@@ -218,20 +217,20 @@ def _loses_rows(eqn: Equation, rows: int) -> bool:
 
 
 def _has(extent: int, rows: int) -> bool:
-    """Whether an extent counts samples."""
+    """Return whether an axis of size `extent` counts samples."""
     names = names_in(rows)
     return not names.isdisjoint(names_in(extent)) if names else extent == rows
 
 
 def _not_indices(eqn: Equation) -> tuple[Value, ...]:
-    """The operands but those that say where elements are taken or added."""
+    """Return the operands that are not indices."""
     if eqn.op is gather:
         return eqn.inputs[:1]
     return eqn.inputs[:2] if eqn.op is scatter_add else eqn.inputs
 
 
 def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
-    """Whether all elements of the result are zero, by how it is written."""
+    """Return whether the equation shows that all elements of the result are zero."""
     if eqn.op is full:
         return bool(eqn.kwargs["value"] == 0)
     return eqn.op in (broadcast, reshape) and eqn.inputs[0] in zeros
@@ -240,7 +239,7 @@ def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
 def _after_rows(
     eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int, zeros: set[Value]
 ) -> Sequence[_Kind | None]:
-    """What an equation makes of operands in which samples stay apart."""
+    """Classify the results of an equation whose operands have independent samples."""
     if _is_sum(eqn, given) or _is_scattered_sum(eqn, given, zeros):
         return [Total()]
     found = _places(eqn, given, counts, rows)
@@ -266,7 +265,7 @@ def _places(
         found = rule(eqn, given)
         return found
     if eqn.op.own_slope:
-        # The value is that of the first operand; the others tell its derivative.
+        # The value is that of the first operand; the other operands define its derivative.
         found = places_after(eqn, given[1:], counts) if any(given[1:]) else [given[0]]
         return _one([given[0], *found]) if isinstance(found, list) else found
     if eqn.op.formal:
@@ -285,7 +284,7 @@ def _one(places: Sequence[Place | None]) -> list[Place] | str:
 
 
 def _is_sum(eqn: Equation, given: Sequence[Place | None]) -> bool:
-    """Whether an equation adds up over all samples."""
+    """Return whether an equation sums over all samples."""
     if eqn.op is reduce_sum:
         (place,) = given
         return place is not None and place.axis in eqn.kwargs["axes"] and not place.shift
@@ -301,7 +300,7 @@ def _is_sum(eqn: Equation, given: Sequence[Place | None]) -> bool:
 
 
 def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[Value]) -> bool:
-    """Whether samples are added to zeros, each at places of its own."""
+    """Return whether each sample is scattered into zeros, at its own indices."""
     if eqn.op is not scatter_add or eqn.inputs[0] not in zeros:
         return False
     _, part, *indices = given
@@ -313,7 +312,7 @@ def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[V
 
 
 def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> Any:
-    """Elements that samples choose, each for itself."""
+    """Return the place of elements that each sample gathers with its own indices."""
     first, index = eqn.kwargs["axis"], _one(given[1:])
     if isinstance(index, str):
         return index
@@ -324,7 +323,7 @@ def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> A
     return _one([chosen, *own]) if isinstance(own, list) else own
 
 
-# What has no derivative, or one by rules of its own.
+# Primitives without a derivative, or with a stricter rule than in `mixing`.
 
 
 def _along_axis(eqn: Equation, given: Sequence[Place | None]) -> Any:
@@ -355,7 +354,7 @@ _BODIES: dict[Op, Callable[..., list[Place | None]]] = {
 
 
 def _through(eqn: Equation, given: Sequence[Place | None], rows: int) -> Any:
-    """What a branch or a loop gives, whose bodies keep samples apart in each trip."""
+    """Classify the results of a branch or a loop whose bodies keep samples independent."""
 
     def follow(body: Graph, places: list[Place | None]) -> list[Place | None]:
         starts = {v: p for v, p in zip(body.inputs, places, strict=True) if p is not None}
@@ -376,7 +375,8 @@ def _through(eqn: Equation, given: Sequence[Place | None], rows: int) -> Any:
     try:
         found = _BODIES[eqn.op](eqn, list(given), analysis)
         if eqn.op is while_loop:
-            # The state may have samples after some trips; the test is asked by what it has then.
+            # The state may have samples after some iterations, and the loop test must not depend on
+            # them.
             count = eqn.kwargs["consts"]
             test = eqn.kwargs["test"]
             states = found[: len(test.inputs) - count]
@@ -397,7 +397,7 @@ def _stack(place: Place) -> Place:
     return Place(place.axis + 1, place.before, place.after, place.shift)
 
 
-# Sums, and what is linear in them.
+# Sums, and functions that are linear in them.
 
 
 def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
@@ -416,7 +416,7 @@ def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) ->
 
 
 def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | None:
-    """The operands in which an equation is linear, `places` among them; None if it is not."""
+    """Return the operands in which an equation is jointly linear; None unless all `places` are."""
     op = eqn.op
     if op is stop_gradient or op.formal:
         return (0,) if list(places) == [0] else None
@@ -429,7 +429,7 @@ def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | 
 
 
 def _divided(graph: Graph, kinds: _Kinds, rows: frozenset[int]) -> Parts:
-    """`graph` as two: one of what comes from samples, one of what is added beside."""
+    """Split `graph` in two: the terms that depend on samples, and the others."""
     builder = Builder(graph.name)
     each: dict[Value, Value] = {}
     rest: dict[Value, Value] = {}
@@ -470,7 +470,7 @@ def _or_zeros(found: Value | None, like: Value) -> Value:
 def _with_zeros(
     builder: Builder, eqn: Equation, operands: Sequence[Value | None]
 ) -> tuple[Value, ...]:
-    """An equation on operands of which those are zeros that are missing."""
+    """Copy an equation with zeros for the operands that are None."""
     builder.source = eqn.source
     with recording(builder):
         if eqn.op in (add, sub) and None in operands:

@@ -1,8 +1,8 @@
-"""Where tangents may differ from zero.
+"""Support of tangents: where they may be nonzero.
 
-A `select` between what is differentiated and what is not, a join of such parts, or zeros put
-around one, has tangents that are zero in known places, whatever slopes they meet later: zero times
-an infinite slope is zero there, as it is in reverse mode, where nothing comes back from there.
+A `select` or a join of active and inactive parts, or zero padding, has tangents that are zero at
+known places. They stay zero there even if a later derivative is infinite. Reverse mode agrees, as
+it passes no cotangent back from there.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from primgraph.transforms.dataflow.value_bounds import ranges_within
 def supports_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
 ) -> tuple[dict[Equation, list[Value | None]], dict[Equation, Opening]]:
-    """For each equation with slopes that may be infinite or NaN, where its operands' tangents may
-    differ from zero, if not everywhere; those of branches and loops are brought into these."""
+    """Return supports of operand tangents of equations with risky derivatives, and body conditions.
+
+    A support is None if the tangent may be nonzero everywhere. For branches and loops the supports
+    are passed into their bodies.
+    """
     walk = _Walk(conditions, risks, frozenset(sources))
     for eqn in graph.body:
         if not risks.active.isdisjoint(eqn.outputs):
@@ -41,7 +44,7 @@ def supports_of(
 
 @final
 class _Walk:
-    """Follows conditions from operands to results; equations are to be visited in order."""
+    """Forward walk that moves supports from operands to results; visit equations in order."""
 
     def __init__(self, conditions: Conditions, risks: Risks, sources: frozenset[Value]) -> None:
         self.conditions = conditions
@@ -52,7 +55,7 @@ class _Walk:
         self.openings: dict[Equation, Opening] = {}
 
     def visit(self, eqn: Equation) -> None:
-        """Note where the results of `eqn` may have a tangent, and which of its slopes to hold."""
+        """Record the supports of the results of `eqn`, and the operand tangents to mask."""
         if eqn.op in CONTROL:
             self._enter(eqn)
             return
@@ -72,7 +75,7 @@ class _Walk:
             self.found[eqn] = found
 
     def _enter(self, eqn: Equation) -> None:
-        """Take what is known of operands into the bodies of `eqn`, and out what is found there."""
+        """Pass supports of operands into the bodies of `eqn`, and record those of its results."""
         within = _Within(self, eqn)
         risky = (self.is_risky(eqn, i) for i, v in enumerate(eqn.inputs) if v in self.risks.active)
         if within.known and any(risky):
@@ -87,13 +90,13 @@ class _Walk:
         return self.risks.along(eqn, position) == ALWAYS
 
     def _support(self, value: Value) -> Value | None:
-        """Where the tangent of `value` may differ from zero; None for nowhere."""
+        """Return where the tangent of `value` may be nonzero; None if nowhere."""
         if value not in self.risks.active:
             return None
         return self.known.get(value) or self.conditions.everywhere(value)
 
     def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
-        """Where a result may have a tangent; None for everywhere, or where it is not known."""
+        """Return the support of a result; None if it is everywhere or unknown."""
         if eqn.op is select:
             return self._of_select(eqn, operands)
         if eqn.op in (maximum, minimum) and None in operands:
@@ -128,7 +131,7 @@ class _Walk:
         return self.conditions.record(select, condition, left, right)
 
     def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
-        """Where the only operand with a tangent is not beaten by the other."""
+        """Return where the only active operand is selected, that is, not beaten by the other."""
         x, y = eqn.inputs
         place = 1 if operands[0] is None else 0
         beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
@@ -143,10 +146,10 @@ class _Walk:
 
 @final
 class _Within:
-    """Where tangents may differ from zero in the bodies of a branch or a loop, and behind it.
+    """Supports of tangents in the bodies of a branch or a loop, and of its results.
 
-    `known` has the conditions on what the bodies take, by position: in every trip, so far as it
-    goes from trip to trip. Zeros that a loop begins with stay zeros if each trip leaves them such.
+    `known` has conditions on body inputs by position; on carries they hold in every iteration.
+    Zeros in an initial carry stay zeros if the body preserves them.
     """
 
     def __init__(self, around: _Walk, eqn: Equation) -> None:
@@ -170,7 +173,7 @@ class _Within:
             self._walk_through()
 
     def result(self, place: int) -> Value | None:
-        """Where the result at `place` may have a tangent; None if that is not known."""
+        """Return the support of the result at `place`; None if it is unknown."""
         k = self.frame.kept(place)
         if k is None:
             return None
@@ -179,7 +182,7 @@ class _Within:
         return self._behind(k)
 
     def _follow(self) -> None:
-        """Find where what has a tangent in later trips only has it behind the first of them."""
+        """Find supports of carries that have a tangent only after the first iteration."""
         self._walk_through()
         while True:
             found = [i for i, value in self._carried() if value in self.walks[0].risks.active]
@@ -194,7 +197,7 @@ class _Within:
             self._walk_through()
 
     def _lost(self) -> list[int]:
-        """What is carried on with a tangent that a trip does not leave zero where it was."""
+        """Return the carries whose known support an iteration does not preserve."""
         walk, of = self.walks[0], self.marked.entry.of
         return [
             i
@@ -205,12 +208,12 @@ class _Within:
         ]
 
     def _carried(self) -> list[tuple[int, Value]]:
-        """What each trip carries on, with the position at which the next one takes it."""
+        """Return the carries that the body returns, with their input positions."""
         outputs = self.marked.bodies[0].outputs[: self.frame.carries]
         return list(enumerate(outputs, self.frame.consts))
 
     def _behind(self, k: int) -> Value | None:
-        """Where the result of the bodies at `k` may have a tangent, by what each of them tells."""
+        """Return the support of body result `k`, joined over all bodies."""
         supports = []
         for walk, body in zip(self.walks, self.marked.bodies, strict=True):
             value = body.outputs[k]
@@ -228,7 +231,7 @@ class _Within:
         self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
 
     def _walk(self, own: Graph, body: Graph) -> _Walk:
-        """What is known within `body`, which is `own` with marks."""
+        """Analyse `body`, which is `own` with marks."""
         ranges = self.around.risks.ranges
         given = ranges_within(self.eqn, [ranges[v] for v in self.eqn.inputs])
         conditions = Conditions(body)

@@ -1,7 +1,6 @@
-"""Bounds of all values of a graph at finite inputs: which slopes stay finite, and which may not.
+"""Interval analysis at finite inputs: which derivatives stay finite, and which may not.
 
-What is subtracted from its own largest element is at most 0, and attains it, so that the sum of
-its exponentials is at least 1.
+`x - max(x)` is at most 0 and attains 0, so that the sum of its exponentials is at least 1.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from primgraph.transforms.dataflow.ranges import (
 )
 from primgraph.transforms.dataflow.region_interface import UNSURE, Frame
 
-# How many equations before a value are looked at for the range of what comes from elsewhere.
+# Maximum number of equations visited backwards from a value whose range is unknown.
 _NEAR = 64
 
 Arrays: TypeAlias = Callable[[Value], np.ndarray[Any, Any] | None]
@@ -49,14 +48,14 @@ Arrays: TypeAlias = Callable[[Value], np.ndarray[Any, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What rules may look at: ranges so far, equations by their results, and constant arrays."""
+    """State of the analysis that rules read: ranges so far, defining equations, constant arrays."""
 
     known: dict[Value, Range]
     made: dict[Value, Equation]
     array: Arrays
 
     def add(self, eqn: Equation) -> None:
-        """Find the ranges of the results of `eqn`."""
+        """Compute the ranges of the results of `eqn`."""
         self.made.update(dict.fromkeys(eqn.outputs, eqn))
         given = [self.known[v] for v in eqn.inputs]
         if eqn.op in CONTROL:
@@ -71,9 +70,9 @@ def ranges_of(
     given: Mapping[Value, Range] | None = None,
     array: Arrays = lambda value: None,
 ) -> dict[Value, Range]:
-    """The range of each value of `graph` where all its inputs are finite, or within `given`.
+    """Return the range of each value of `graph`, for inputs that are finite, or within `given`.
 
-    `array` gives the elements of constant values.
+    `array` returns the elements of constant values.
     """
     around = _Around({**dict.fromkeys(graph.inputs, REAL), **(given or {})}, {}, array)
     for eqn in graph.body:
@@ -84,7 +83,7 @@ def ranges_of(
 def ranges_near(
     values: Iterable[Value], definition: Callable[[Value], Equation | None]
 ) -> dict[Value, Range]:
-    """Ranges of `values`, from the equations just before them; operators count as stable."""
+    """Return ranges of `values` from nearby equations; decompositions are assumed to be stable."""
     around = _Around({}, {}, lambda value: None)
     known = around.known
     for value in values:
@@ -106,9 +105,9 @@ def ranges_near(
 
 
 def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
-    """The ranges of the inputs of bodies in any trip, of operands in ranges that are `given`.
+    """Return ranges of body inputs that hold in every iteration, for operands `given`.
 
-    Of what goes from trip to trip only that is looked for whether it stays finite.
+    For loop carries only finiteness is tracked, not bounds.
     """
     frame = Frame.of(eqn)
     known = [replace(x, peak=None) for x in given[frame.lead :]]
@@ -127,7 +126,7 @@ def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
 
 def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
-    """The ranges of the results of branches and loops. Stacks have zeros for trips not made."""
+    """Return the ranges of results of branches and loops; rows of iterations not run are zero."""
     frame = Frame.of(eqn)
     known = ranges_within(eqn, given)
     results = [_of_outputs(body, known) for body in frame.bodies]
@@ -140,7 +139,7 @@ def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
 
 def _of_outputs(body: Graph, known: Sequence[Range]) -> list[Range]:
-    # Loops ask for the same ranges at least twice, which doubles at each level of nesting.
+    # Loops query the same ranges at least twice, which doubles at each nesting level.
     key = ("ranges", *known)
     results: list[Range] | None = body.noted(key)
     if results is None:
@@ -172,8 +171,8 @@ def _has_complex(eqn: Equation) -> bool:
     return eqn.outputs[0].type.is_complex or any(v.type.is_complex for v in eqn.inputs)
 
 
-# What complex numbers go through without becoming infinite; functions that are bounded for real
-# numbers have poles there, or grow like exponentials.
+# Operations that keep complex numbers finite. Functions that are bounded on the real line have
+# poles in the complex plane, or grow exponentially.
 _POLYNOMIAL: frozenset[Op] = MOVES | {
     e.add, e.sub, e.neg, e.mul, products.matmul, r.reduce_sum, r.cumsum, logic.select,
     parts.real, parts.imag, parts.conj, parts.complex_, parts.modulus, s.reshape, s.permute,
@@ -182,7 +181,7 @@ _POLYNOMIAL: frozenset[Op] = MOVES | {
 
 
 def _range_of_complex(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """Of complex numbers it is only known whether they are finite: they have no bounds."""
+    """Return finiteness only, as complex numbers have no bounds."""
     if eqn.op is parts.modulus:
         return replace(absolute(given[0]), low=0.0)
     if eqn.op in (c.full, c.constant):
@@ -193,11 +192,11 @@ def _range_of_complex(eqn: Equation, given: list[Range], around: _Around) -> Ran
     return REAL if finite and eqn.op in _POLYNOMIAL else ANYTHING
 
 
-# What a slope needs to stay finite.
+# Conditions under which a partial derivative is finite.
 
 
 def factors_of_slope(op: Primitive[Any], position: int, count: int) -> list[int]:
-    """The operands, of `count`, on whose values the slope along that at `position` depends."""
+    """Return the operands, of `count`, whose values occur in the derivative at `position`."""
     if op.own_slope:
         return [0]
     if op.linear == "each":
@@ -207,7 +206,7 @@ def factors_of_slope(op: Primitive[Any], position: int, count: int) -> list[int]
 
 
 def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range]) -> bool:
-    """Whether the slope of `eqn` along that operand is finite wherever all inputs are."""
+    """Return whether the derivative of `eqn` at `position` is finite for finite inputs."""
     op = eqn.op
     if not isinstance(op, Primitive):
         return False
@@ -231,7 +230,7 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     return SMOOTH[op](*given) if op in SMOOTH else not op.singular
 
 
-# The slopes of these are finite at infinities too.
+# Primitives whose derivatives are finite at infinities too.
 _FLAT_ENDS: frozenset[Op] = frozenset(
     {e.tanh, e.sigmoid, e.erf, e.erfc, e.abs_, e.arctan, e.maximum, e.minimum, r.reduce_max,
      r.reduce_min}
@@ -246,7 +245,7 @@ def _exp_is_finite(x: Range, result: Value) -> bool:
     return not (x.nan or x.above) and x.high <= _largest_exponent(result)
 
 
-# Ranges of results, where more than the ranges of operands counts.
+# Ranges of results that depend on parameters or definitions, not only on ranges of operands.
 
 
 def _of_full(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -323,7 +322,7 @@ def _of_broadcast(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 
 def _of_sum(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """Sums of numbers that are not negative are at least as large as the largest of them."""
+    """Return the range of a sum; a sum of nonnegative numbers is at least their maximum."""
     (x,) = given
     nan = x.nan or (x.below and x.above)
     count = math.prod(eqn.inputs[0].shape[a] for a in eqn.kwargs["axes"])
@@ -336,7 +335,7 @@ def _of_sum(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 
 def _of_softmax(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """Parts of a whole, unless they are NaN."""
+    """Return [0, 1], the range of a softmax; NaN only if the operand may be infinite or NaN."""
     return Range(0.0, 1.0, nan=not given[0].finite)
 
 
@@ -347,26 +346,26 @@ def _of_running_sum(eqn: Equation, given: list[Range], around: _Around) -> Range
 
 
 def _of_products(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """Sums of products, and products of many: of no sign unless all factors are positive."""
+    """Return the range of a sum of products or a product: nonnegative if all factors are."""
     if not all(x.finite for x in given):
         return ANYTHING
     return Range(0.0) if all(x.low >= 0 for x in given) else REAL
 
 
 def _of_difference(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """`x - y`; of a value less its own largest element over some axes, at most 0."""
+    """Return the range of `x - y`; at most 0 if `y` is the maximum of `x` over some axes."""
     x, y = given
     plain = added(x, negated(y))
     axes = _largest_of(eqn.inputs[0], eqn.inputs[1], around)
     if axes is None or x.above or x.nan:
         return plain
-    # Where all are -inf the shift is 0, and none attains the bound.
+    # Where all elements are -inf the shift is 0, and no element attains the bound.
     attained = not x.below or _some_chosen(eqn.inputs[0], axes, around)
     return Range(-INF, 0.0, x.below, False, False, axes if attained else None)
 
 
 def _some_chosen(value: Value, axes: tuple[int, ...], around: _Around) -> bool:
-    """Whether a constant condition chooses an element that is finite somewhere along `axes`."""
+    """Return whether a constant condition selects a finite element along `axes` everywhere."""
     eqn = around.made.get(value)
     if eqn is None or eqn.op is not logic.select:
         return False
@@ -379,8 +378,10 @@ def _some_chosen(value: Value, axes: tuple[int, ...], around: _Around) -> bool:
 
 
 def _largest_of(x: Value, y: Value, around: _Around) -> tuple[int, ...] | None:
-    """The axes over which `y` is the largest element of `x`, repeated, or 0 where that is not
-    finite."""
+    """Return the axes over which `y` is the maximum of `x`, broadcast back; None if it is not one.
+
+    A `select` that replaces non-finite maxima by a finite number is skipped.
+    """
     axes: tuple[int, ...] | None = None
     eqn = around.made.get(y)
     while eqn is not None and eqn.op is not r.reduce_max:
@@ -400,7 +401,7 @@ def _largest_of(x: Value, y: Value, around: _Around) -> tuple[int, ...] | None:
 
 
 def _is_finite_test(eqn: Equation, around: _Around) -> bool:
-    """Whether a `select` takes its first operand just where that is finite, and else a number."""
+    """Return whether a `select` replaces elements that are not finite by a finite constant."""
     test = around.made.get(eqn.inputs[0])
     if test is None or test.op is not logic.less:
         return False
@@ -413,7 +414,7 @@ def _is_finite_test(eqn: Equation, around: _Around) -> bool:
 
 
 def _of_select(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    """Either branch; one that is compared with a bound is known to keep it where it is taken."""
+    """Return the hull of both branches, tightened by a comparison with a constant."""
     condition, x, y = eqn.inputs
     if _is_finite_test(eqn, around):
         return hull([replace(given[1], below=False, above=False, nan=False), given[2]])
@@ -429,13 +430,13 @@ def _of_select(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return hull(chosen)
 
 
-# The comparisons after which the first operand is at least, or at most, the second.
+# Comparisons after which the first operand is bounded below (True) or above (False) by the second.
 _AT_LEAST = {logic.greater: True, logic.greater_equal: True, logic.less: False,
              logic.less_equal: False}  # fmt: skip
 
 
 def _where(test: Equation | None, value: Value, side: bool, known: Range, around: _Around) -> Range:
-    """The range of `value` where the comparison `test` gives `side`."""
+    """Return the range of `value` where the comparison `test` equals `side`."""
     if test is None or test.op not in _AT_LEAST or value not in test.inputs:
         return known
     place = test.inputs.index(value)

@@ -1,4 +1,4 @@
-"""The sum of a function over samples, with the sum taken as early as linearity allows."""
+"""Sum of a function over samples, with the sum moved as early as linearity allows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def batch_sum(graph: Graph, size: int, axes: Sequence[int | None]) -> Graph:
     """Turn `f(x) -> y` into `(x_1, ..., x_size) -> f(x_1) + ... + f(x_size)`.
 
     `axes` has 0 for each input that gets a leading axis of that size and None for one that all
-    samples share. The result is that of `batch`, summed over the new axis, but for rounding.
-    What is linear in all that differs between samples is applied once, to the sum, instead of
-    `size` times: for second derivatives along several directions that is half of the work and
-    more (the forward Laplacian; R. Li et al., A computational framework for neural network-based
+    samples share. The result is that of `batch`, summed over the new axis, up to rounding. An
+    equation that is linear in all operands that differ between samples is applied once to the sum,
+    instead of `size` times. For second derivatives along several directions that halves the work or
+    better (the forward Laplacian; R. Li et al., A computational framework for neural network-based
     variational Monte Carlo with Forward Laplacian, 2024).
 
     Raises `MissingRuleError` where a primitive has no batching rule.
@@ -59,7 +59,7 @@ def batch_sum(graph: Graph, size: int, axes: Sequence[int | None]) -> Graph:
 
 
 def _demands(graph: Graph, differing: set[Value]) -> tuple[set[Value], set[Value]]:
-    """Which differing values are wanted as a sum, and which for each sample."""
+    """Return the batched values of which the sum is needed, and those needed per sample."""
     summed = {v for v in graph.outputs if v in differing}
     spread: set[Value] = set()
     for eqn in reversed(graph.body):
@@ -73,7 +73,7 @@ def _demands(graph: Graph, differing: set[Value]) -> tuple[set[Value], set[Value
 
 
 def _is_linear(eqn: Equation, differing: set[Value]) -> bool:
-    """Whether the equation is linear in the operands that differ between samples."""
+    """Return whether the equation is linear in the operands that differ between samples."""
     op = require_primitive(eqn)
     places = [i for i, v in enumerate(eqn.inputs) if v in differing]
     if not set(places) <= set(op.linear_operands(len(eqn.inputs))):
@@ -84,13 +84,13 @@ def _is_linear(eqn: Equation, differing: set[Value]) -> bool:
 
 
 def _is_narrower(x: TensorType, y: TensorType) -> bool:
-    """Whether sums of `x` overflow, wrap round or are rounded where sums of `y` are not."""
+    """Return whether sums of dtype `x` overflow, wrap or round where sums of `y` do not."""
     return x.dtype != y.dtype and not (x.is_float and x.dtype.itemsize > y.dtype.itemsize)
 
 
 @final
 class _Copies:
-    """Where the values of a graph went: one for each sample, the same for all, or their sum."""
+    """Recorded copies of a graph's values: one per sample, or shared by all, or summed."""
 
     def __init__(self, builder: Builder, size: int, differing: set[Value]) -> None:
         self.builder = builder
@@ -100,7 +100,7 @@ class _Copies:
         self.total: dict[Value, Value] = {}
 
     def sum_of(self, value: Value) -> Value:
-        """The sum over all samples of `value`."""
+        """Return the sum of `value` over all samples, recorded once."""
         if value in self.total:
             return self.total[value]
         same = self.each[value]
@@ -112,7 +112,7 @@ class _Copies:
         return result
 
     def record(self, eqn: Equation, summed: set[Value], spread: set[Value]) -> None:
-        """Record what is wanted of the results of `eqn`."""
+        """Record the results of `eqn` that are needed, per sample or summed."""
         if self.differing.isdisjoint(eqn.outputs):
             found = self.builder.copy(eqn, tuple(self.each[v] for v in eqn.inputs))
             self.each.update(zip(eqn.outputs, found, strict=True))

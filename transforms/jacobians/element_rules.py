@@ -1,10 +1,10 @@
-"""The elements of a Jacobian, a few arrays of them at once, without any vector that it is times.
+"""Jacobian entries computed directly, without Jacobian-vector products.
 
-A tangent that is linear in a vector is, element by element, a sum of terms: a factor times one
-element of the vector. Where equations only move, scale, choose and add, each term of all elements
-is one array of factors, and an array of the places in the vector that is known while the program is
-built. So the diagonals of a stencil are had each by the operations that one would write by hand,
-where products with vectors cost as much for each colour.
+A tangent that is linear in a vector is a sum of terms per element: a factor times one element of
+the vector. If equations only move, scale, select and add elements, each term is one array of
+factors and one constant array of positions in the vector. The diagonals of a stencil then cost the
+operations that one would write by hand. Compressed Jacobian-vector products cost as much for each
+colour.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from primgraph.primitives.shapes import (
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# A sum is taken apart into so many terms at most, and results are put together of so many slices.
+# Limits on the number of summands that a sum is split into, and of slices that assemble a result.
 _SUMMANDS = 8
 _SLICES = 24
 
@@ -49,9 +49,9 @@ _SLICES = 24
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """For each element of a tangent a factor, and the element of the vector that it is times.
+    """A term of a tangent: per element, a factor and the index of the vector element it multiplies.
 
-    `factor` None stands for ones. A place in `columns` is -1 where the term has nothing; `is_zero`
+    `factor` None stands for ones. An index in `columns` is -1 where the term is absent; `is_zero`
     tells that the factor is zero there.
     """
 
@@ -62,23 +62,23 @@ class Term:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it may be added to others as it is."""
+        """Return whether the factor is zero where the term is absent; such terms can be added."""
         return self.is_zero or not self.has_gaps
 
 
 class _Unknown(Exception):
-    """The equation has no terms that could be told."""
+    """Raised for an equation whose terms cannot be determined."""
 
 
 def terms_of(
     graph: Graph, most: float, *, chooses: bool = True
 ) -> tuple[Builder, Value | None, list[Term]] | None:
-    """The terms of the only output of `graph`, which is linear in its last input.
+    """Return the terms of the only output of `graph`, which is linear in its last input.
 
-    They are recorded in a builder that has the other inputs; the value is that of the output where
-    it does not depend on the vector. None where an equation does something else than to move,
-    scale, choose or add, and where terms have more than `most` elements all together. Without
-    `chooses` nothing may be chosen, either: what is not would be a zero beside infinite factors.
+    They are recorded in a builder that has the other inputs. The value returned is that of the
+    output if it does not depend on the vector. Return None if an equation does not move, scale,
+    select or add, or if the terms have more than `most` elements in total. Without `chooses`,
+    `select` is not allowed either: it would put zeros beside infinite factors.
     """
     seed = graph.inputs[-1]
     builder = Builder(graph.name, source=NOWHERE)
@@ -114,32 +114,32 @@ def terms_of(
 @final
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Where terms are recorded, and what is known so far."""
+    """Builder of terms, and the values and terms recorded so far."""
 
     builder: Builder
     moved: dict[Value, Value]
     terms: dict[Value, list[Term]]
 
     def known(self, value: Value) -> Array:
-        """The elements of a value that is known while the program is built."""
+        """Return the array of a compile-time constant; raise `_Unknown` for other values."""
         eqn = self.builder.definition(self.moved[value])
         if eqn is None or eqn.inputs or eqn.op.stops:
             raise _Unknown
         return np.asarray(require_primitive(eqn).impl(**eqn.kwargs))
 
     def require_zero(self, value: Value) -> None:
-        """What is not linear in the vector can be no part of a linear sum but zero."""
+        """Raise `_Unknown` unless `value` is zero: a linear sum has no other constant term."""
         if full_value(self.builder, self.moved[value]) != 0:
             raise _Unknown
 
     def full(self, term: Term, type: TensorType) -> Value:
-        """The factor of a term, which is zero where it has nothing if that is so for the term."""
+        """Return the factor of a term as a value, ones if it is None."""
         if term.factor is not None:
             return term.factor
         return filled(1, type)
 
     def clean(self, term: Term, type: TensorType) -> Term:
-        """The same term, to be added to others; `_Unknown` where its factor is not zero in gaps."""
+        """Return the term with a factor that is zero where it is absent, or raise `_Unknown`."""
         if term.is_clean:
             return term
         if term.factor is not None:
@@ -149,7 +149,7 @@ class _Work:
         return replace(term, factor=mask, is_zero=True)
 
     def sum(self, parts: Iterable[Sequence[Term]], type: TensorType) -> list[Term]:
-        """The terms of a sum; those that are of one element of the vector everywhere are one."""
+        """Return the terms of a sum; merge terms that have compatible columns."""
         found: list[Term] = []
         for term in (t for part in parts for t in part):
             for i, other in enumerate(found):
@@ -237,7 +237,7 @@ def _applied(work: _Work, eqn: Equation, term: Term, place: int = 0) -> Value | 
 
 
 def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
-    """One operand, of which elements are seen at other places, with zeros between."""
+    """Apply an equation that moves elements of its first operand, or inserts zeros."""
     found: list[list[Term]] = [[] for _ in eqn.outputs]
     for term in work.terms[eqn.inputs[0]]:
         numbers = require_primitive(eqn).impl(term.columns + 1, **eqn.kwargs)
@@ -254,7 +254,7 @@ def _term(factor: Value | None, columns: Array, was_clean: bool) -> Term:
 
 
 def _joining(work: _Work, eqn: Equation) -> list[list[Term]]:
-    """Operands side by side, or one within another: the first terms of all together, and so on."""
+    """Join the first terms of all operands, then the second ones, and so on."""
     listed = []
     for value in eqn.inputs:
         if value in work.terms:
@@ -341,7 +341,7 @@ def _chosen(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 
 def _summed(work: _Work, eqn: Equation) -> list[list[Term]]:
-    """A short sum, taken apart: a term for each summand."""
+    """Split a short sum into one term per summand."""
     (x,) = eqn.inputs
     axes = eqn.kwargs["axes"]
     extents = [x.shape[a] for a in axes]
@@ -393,11 +393,11 @@ _RULES: dict[Op, Callable[[_Work, Equation], list[list[Term]]]] = {
 def elements_of(
     graph: Graph, keys: Array, wanted: Array, kinds: Array, most: float, *, chooses: bool = True
 ) -> Graph | None:
-    """Elements of the matrix that `graph` is times its last input, as a graph of the other inputs.
+    """Return a graph of the `wanted` entries of the matrix that `graph` applies to its last input.
 
-    `keys` has for each element that may be other than zero, in ascending order, its row times the
-    number of columns and its column; `wanted` are numbers of such elements, of which those of one
-    of the `kinds` may follow each other evenly. None as in `terms_of`.
+    The graph takes the other inputs. `keys` has, for each possibly nonzero entry in ascending
+    order, `row * columns + column`. `wanted` has indices of such entries; those of one of the
+    `kinds` may be evenly spaced. Return None as `terms_of` does.
     """
     found = terms_of(graph, most, chooses=chooses)
     if found is None:
@@ -430,7 +430,7 @@ def elements_of(
 
 
 def _known_factors(builder: Builder, factors: Sequence[Value]) -> dict[int, Array]:
-    """The factors that depend on nothing, by their numbers: they are computed once, and now."""
+    """Evaluate the factors that depend on no input, by their index."""
     body, _ = builder.computing(factors)
     varying = set(builder.inputs)
     for eqn in body:
@@ -455,7 +455,7 @@ def _placed(
     kinds: Array,
     type: TensorType,
 ) -> Value | None:
-    """Slices of the factors at evenly spaced places; None where that would be many."""
+    """Assemble the entries from evenly spaced slices of the factors; None if there are too many."""
     term_of = np.full(element.max(initial=-1) + 1, -1, np.int64)
     row_of = np.zeros_like(term_of)
     term_of[element], row_of[element] = number, row
@@ -483,7 +483,7 @@ def _placed(
 
 
 def _runs(target: Array, source: Array) -> Iterable[tuple[int, int, int, int, int]]:
-    """Where evenly spaced places begin, to and from, how many they are, and how far apart."""
+    """Yield maximal runs of evenly spaced indices: starts, count, and both steps."""
     down, along = np.diff(target), np.diff(source)
     change = np.flatnonzero((down[1:] != down[:-1]) | (along[1:] != along[:-1])) + 1
     i = 0
@@ -496,7 +496,7 @@ def _runs(target: Array, source: Array) -> Iterable[tuple[int, int, int, int, in
         end = int(change[after]) if after < change.size else down.size
         further = int(change[after + 1]) if after + 1 < change.size else down.size
         if end == i + 1 < further and along[end] != 0:
-            # Two places that belong to no run: the second one begins a longer one.
+            # Two indices that belong to no run: the second one begins a longer run.
             end = i
         yield int(target[i]), int(source[i]), end - i + 1, int(down[i]), int(along[i])
         i = end + 1
@@ -512,7 +512,7 @@ def _picked(
     times: Array,
     type: TensorType,
 ) -> Value:
-    """All from one vector, by places that are constants; what has several terms is their sum."""
+    """Gather all entries from one vector at constant indices; add entries with several terms."""
     zero = filled(0, type.with_shape((1,)))
     flat = concat(*factors, zero, axis=0)
     order = np.argsort(element, kind="stable")

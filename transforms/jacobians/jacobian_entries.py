@@ -1,9 +1,9 @@
-"""The elements of a Jacobian that has few diagonals or blocks, each computed once.
+"""Jacobians with few diagonals or blocks, each entry computed once.
 
-A tangent is kept as terms: a coefficient for each element of a box, and an affine map that says
-which element of the input it is of. Unit vectors are never formed: what is linear in a tangent is
-applied to coefficients, which are those that a person would write. Where that is not enough,
-compressed products with a few directions are.
+A tangent is represented by terms: coefficients for the elements of a box, and an affine map to the
+input elements that they multiply. Unit vectors are never formed. Equations that are linear in a
+tangent are applied to coefficients, as in a derivation by hand. Elsewhere compressed
+Jacobian-vector products are used.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from primgraph.sparsity import affine
 from primgraph.sparsity.affine import Affine, Maps
 from primgraph.transforms.dataflow.activity import depending
 
-# More terms are left to compressed products.
+# With more terms, compressed products are used.
 _MOST_TERMS = 24
-# Places of more elements are not compared.
+# Larger sets of positions are not compared.
 _MOST_PLACES = 2**22
 
 
 class Term(NamedTuple):
-    """`coefficient[i]` times the element of the input that `map` has for place `low + i`.
+    """`coefficient[i]` times the input element to which `map` sends index `low + i`.
 
-    Axes behind those of the value are summed over. The coefficient has the shape of the box of
-    the map; None stands for ones.
+    Axes behind those of the value are summed over. The coefficient has the shape of the map's box;
+    None stands for ones.
     """
 
     map: Affine
@@ -65,15 +65,15 @@ Terms: TypeAlias = list[Term]
 
 
 class _Unknown(Exception):
-    """Some equation is not one of those that terms go through."""
+    """Raised for an equation that has no rule for terms."""
 
 
 def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
-    """`graph`, linear in its input at `seed`, a vector, as its matrix, and of how many diagonals.
+    """Return the matrix of `graph`, linear in the vector at `seed`, and its number of diagonals.
 
-    Its only result, a vector, becomes a matrix with a column for each element of that input, which
-    is no input any more. None where that takes other equations than terms go through, or too many
-    terms.
+    The only result, a vector, becomes a matrix with one column per element of that input, which is
+    removed from the inputs. Return None if an equation has no rule for terms, or if there are too
+    many terms.
     """
     width = graph.inputs[seed].type.size
     height = graph.outputs[0].type.size
@@ -103,7 +103,7 @@ def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
 
 
 def may_be_written_out(graph: Graph, wrt: Sequence[Value]) -> bool:
-    """Whether tangents of `wrt` meet elementwise equations and those that terms go through."""
+    """Return whether all active equations are elementwise or have a rule for terms."""
     active = depending(graph, wrt)
     for eqn in graph.body:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
@@ -115,10 +115,10 @@ def may_be_written_out(graph: Graph, wrt: Sequence[Value]) -> bool:
 
 
 def _matrix(terms: Terms, type: TensorType, shape: tuple[int, int]) -> Value | None:
-    """The matrix whose elements are those of terms, no two of which have one place."""
+    """Assemble the matrix from terms whose entries do not overlap; None if that fails."""
     places = []
     for term in terms:
-        # The row is the place in the vector, and strides of the matrix are those of both.
+        # The row is the index in the vector; matrix strides combine row and column strides.
         m = term.map
         strides = (m.strides[0] + shape[1], *m.strides[1:])
         places.append(Affine(m.offset, strides, m.low, m.high, ()))
@@ -138,7 +138,7 @@ def _matrix(terms: Terms, type: TensorType, shape: tuple[int, int]) -> Value | N
 
 
 def _are_apart(places: Maps, count: int, shape: tuple[int, int]) -> bool:
-    """Whether no two of `count` elements have one place in a matrix of that shape."""
+    """Return whether all `count` entries have distinct positions in a matrix of that shape."""
     size = prod(shape)
     if count > size:
         return False
@@ -162,7 +162,7 @@ def _full(term: Term, type: TensorType) -> Value:
 
 @final
 class _Walk:
-    """Takes terms through equations, whose other operands are in a new builder."""
+    """Forward propagation of terms; other operands are values of a new builder."""
 
     def __init__(self, builder: Builder, moved: dict[Value, Value], type: TensorType) -> None:
         self.builder = builder
@@ -180,10 +180,10 @@ class _Walk:
                 raise _Unknown
         return dict(zip(eqn.outputs, results, strict=True))
 
-    # Parts of coefficients.
+    # Slices of coefficients.
 
     def part(self, term: Term, low: Shape, high: Shape) -> Term:
-        """A term in a smaller box."""
+        """Restrict a term to a smaller box."""
         m = term.map
         if (low, high) == (m.low, m.high):
             return term
@@ -198,7 +198,7 @@ class _Walk:
         return Term(m._replace(low=low, high=high), coefficient)
 
     def other(self, value: Value, term: Term) -> Value:
-        """Another operand in the box of a term."""
+        """Return another operand, sliced and broadcast to the box of a term."""
         found, box = self.moved[value], term.box
         rank = found.type.ndim
         m = term.map
@@ -207,7 +207,7 @@ class _Walk:
         return self.spread(found, box)
 
     def spread(self, value: Value, box: Shape) -> Value:
-        """Repeated along the axes that are summed over."""
+        """Broadcast `value` along the axes that are summed over."""
         rank = value.type.ndim
         if rank == len(box):
             return value
@@ -219,7 +219,7 @@ class _Walk:
         return term._replace(coefficient=by(_full(term, self.type)))
 
     def joined(self, terms: Terms) -> Terms:
-        """Terms of which none of the same map have the same box."""
+        """Add terms that have equal maps and boxes."""
         found: dict[Affine, Term] = {}
         for term in terms:
             known = found.get(term.map)
@@ -229,7 +229,7 @@ class _Walk:
         return list(found.values())
 
     def apart(self, terms: Terms) -> Terms:
-        """Terms of which no two of one map overlap: where they do, they are added."""
+        """Split terms into disjoint boxes; add terms of one map where they overlap."""
         cells: Terms = []
         waiting = self.joined(terms)[::-1]
         while waiting:
@@ -253,7 +253,7 @@ class _Walk:
 
 
 def _meeting(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
-    """The first of `cells` that has elements of `m`, by the same map, and the box of these."""
+    """Return the first of `cells` that overlaps `m` under the same map, and the overlap."""
     for place, cell in enumerate(cells):
         if (cell.map.strides, cell.map.offset) == (m.strides, m.offset):
             both = affine.within([m], cell.map.low, cell.map.high)
@@ -262,7 +262,7 @@ def _meeting(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
     return -1, None
 
 
-# Rules: the terms of the result, of those of operands.
+# Rules: terms of the result, given terms of the operands.
 
 _Rule: TypeAlias = Callable[[_Walk, Equation, "Sequence[Terms | None]"], "Terms | list[Terms]"]
 
@@ -325,7 +325,7 @@ def _cast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
 
 
 def _behind(m: Affine, rank: int, numbers: Shape) -> Shape:
-    """Numbers for the axes that are summed over, of which there are as many as it takes."""
+    """Extend `numbers` with zeros for the axes that are summed over."""
     return (*numbers, *[0] * (len(m.low) - rank))
 
 
@@ -450,7 +450,7 @@ def _reshape(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms
 
 
 def _reduce_sum(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
-    """Axes that are summed over come last; those along which all is of one element are added."""
+    """Move the reduced axes last; sum coefficients along axes that map to one element."""
     axes, found = eqn.kwargs["axes"], []
     for term in terms[0] or ():
         m = term.map

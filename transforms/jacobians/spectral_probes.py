@@ -1,4 +1,4 @@
-"""Derivatives of gradients by eigenvalues or singular values along directions of these."""
+"""Directional derivatives of gradients by eigenvalues or singular values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ALONE = {alone for _, alone in VALUES_ALONE.values()}
 
 @final
 class Probes:
-    """Directional derivatives of gradients by eigenvalues or singular values.
+    """Cache of directional derivatives of gradients by eigenvalues or singular values.
 
-    `as_spectral_gradient` needs them. `closed` tells that all ways from values to their gradient
-    are in the graph; in the body of a loop, a branch or a checkpoint they may lead through what is
-    outside.
+    The rule of `as_spectral_gradient` needs them. `closed` tells that all paths from values to
+    their gradient are in the graph. In the body of a loop, a branch or a checkpoint, paths may
+    leave the body.
     """
 
     def __init__(self, graph: Graph, *, closed: bool) -> None:
@@ -29,14 +29,14 @@ class Probes:
         self._closed = closed
         self._even: set[Value] | None = None
         self._summed: set[Value] | None = None
-        # What was found, by values, gradient, and whether it is for zeros: chains of decompositions
-        # ask again.
+        # Results by values, gradient, and `at_zero`: chains of decompositions query them
+        # repeatedly.
         self.found: dict[tuple[Value, Value, bool], Value] = {}
 
     def is_even(self, value: Value) -> bool:
-        """Tell whether all elements along the last axis are equal, by the structure of the graph.
+        """Return whether all elements along the last axis are equal, by the graph's structure.
 
-        The sum of eigenvalues or singular values has such a gradient.
+        The gradient of the sum of eigenvalues or singular values is of this form.
         """
         if self._even is None:
             self._even = set()
@@ -46,9 +46,9 @@ class Probes:
         return value in self._even
 
     def is_summed(self, value: Value) -> bool:
-        """Tell whether nothing but sums over the last axis read `value`.
+        """Return whether only sums over the last axis read `value`.
 
-        Sums of tangents do not depend on how equal values part.
+        Sums of tangents do not depend on how equal values split.
         """
         if self._summed is None:
             self._summed = {v for e in self._graph.body if _sums_last(e) for v in e.inputs}
@@ -59,7 +59,7 @@ class Probes:
         return value in self._summed
 
     def sources(self, w: Value) -> list[Value]:
-        """Return all results of the graph with the same values; none if that is not known."""
+        """Return all results of the graph that have the same values; none if that is not known."""
         if not self._closed:
             return []
         found: dict[tuple[Op, tuple[Value, ...]], list[Value]] = {}

@@ -1,4 +1,4 @@
-"""Zeros of a seed stay zeros on their way through a derivative, whatever they are multiplied by."""
+"""Structural zeros of a seed: they stay zero in a derivative, whatever they are multiplied by."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from primgraph.transforms.dataflow.value_bounds import ranges_of
 
 _JOINING: frozenset[Op] = frozenset({select, concat, slice_assign})
 
-# Where an operand may be other than zero; None where that is not known.
+# Support of each operand: a condition where it may be nonzero, None if unknown.
 _Supports: TypeAlias = Sequence[Value | None]
 
 
@@ -45,13 +45,12 @@ _Supports: TypeAlias = Sequence[Value | None]
 def strong_zeros(
     graph: Graph, seed: int, given: Mapping[int, Range] = MappingProxyType({})
 ) -> Graph:
-    """The derivative `graph`, in which no zero of the input at `seed` meets an infinite factor.
+    """Rewrite the derivative `graph` so that zeros of the input at `seed` meet no infinite factor.
 
-    The zeros of a unit vector are structural: an element of a Jacobian that no path leads to is
-    zero, though a slope beside it be infinite, and 0 * inf would be NaN. Where the seed can reach
-    is followed as a condition beside the numbers, and products with factors that may be infinite
-    or NaN are zero elsewhere. A graph that has no such factors is left as it is. `given` has the
-    ranges of inputs, by their positions, that are known better than to be finite, or less.
+    Seed zeros are structural: a Jacobian entry without a path is exactly zero, although 0 * inf
+    would be NaN. The support of the seed is propagated as a condition. Products with factors that
+    may be infinite or NaN are masked outside the support. A graph without such factors is returned
+    unchanged. `given` maps input positions to ranges that differ from finite.
     """
     ranges = ranges_of(graph, {graph.inputs[i]: known for i, known in given.items()})
     if not any(_is_risky(eqn, ranges) for eqn in graph.body):
@@ -68,7 +67,7 @@ def strong_zeros(
 
 
 def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
-    """Whether a product or quotient with zero may be something else."""
+    """Return whether a product or quotient with zero may be nonzero or NaN."""
     if eqn.op is div:
         return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
     if eqn.op is unless_nan:
@@ -78,7 +77,7 @@ def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
 
 @final
 class _Following:
-    """Copies equations, and where their results may be other than zero."""
+    """Copies equations, and propagates the supports of their results."""
 
     def __init__(
         self, builder: Builder, moved: dict[Value, Value], ranges: dict[Value, Range]
@@ -103,7 +102,7 @@ class _Following:
             self.moved[eqn.output] = select(found, result, zeros_like(result))
 
     def _joins_zeros(self, eqn: Equation) -> bool:
-        """Whether zeros are put beside a derivative: what has none is zero there by structure."""
+        """Return whether zeros are joined with a derivative: these zeros are structural."""
         derived = eqn.source is not None and eqn.source.is_derived
         return derived and eqn.op in _JOINING and any(map(self._is_zero, eqn.inputs))
 
@@ -114,7 +113,7 @@ class _Following:
         return value.type.is_float and known.is_number and known.low == 0
 
     def _of(self, value: Value) -> Value | None:
-        """Where `value` may be other than zero."""
+        """Return the support of `value`, None if it is unknown."""
         if value in self.supports:
             return self.supports[value]
         if self._is_zero(value):
@@ -127,7 +126,7 @@ _Rule: TypeAlias = Callable[[Equation, _Supports, dict[Value, Value]], _Found]
 
 
 def _both(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
-    """A product is zero where a factor is."""
+    """Return the support of a product: the intersection of the factors' supports."""
     left, right = supports
     if left is None or right is None:
         return right if left is None else left
@@ -151,12 +150,12 @@ def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
 
 
 def _or_everywhere(value: Value, support: Value | None) -> Value:
-    """Where `value` may be other than zero, everywhere if it is not known."""
+    """Return `support`, or true everywhere if it is unknown."""
     return full(value=True, shape=value.shape, dtype=BOOL) if support is None else support
 
 
 def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
-    """What moves elements moves conditions."""
+    """Move supports as the equation moves elements."""
     assert isinstance(eqn.op, Primitive)
     pairs = zip(eqn.inputs, supports, strict=True)
     operands = [_or_everywhere(v, s) if v.type.is_inexact else moved[v] for v, s in pairs]
@@ -179,7 +178,7 @@ def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _
 
 
 def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
-    """A running sum is zero up to the first element that is not."""
+    """Return the support of a cumulative sum: from the first nonzero element on."""
     (support,) = supports
     if support is None:
         return None
@@ -199,14 +198,14 @@ def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
     if support is None or support.type.size == 0:
         return None
     if any(type(support.shape[a]) is Dim for a in axes):
-        # There may be none, which have no largest.
+        # An empty axis has no maximum.
         total = reduce_sum(cast(support, dtype=INT64), axes=axes)
         return not_equal(total, zeros_like(total))
     return reduce_max(support, axes=axes)
 
 
 def _matmul(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
-    """A row of the left factor that is zero makes a row of zeros, and so do columns."""
+    """Return the support of a product: nonzero rows of the left, columns of the right factor."""
     shape, last = eqn.output.shape, eqn.output.type.ndim - 1
     parts = [_any(s, (a,)) for s, a in zip(supports, (last, last - 1), strict=True)]
     spread: list[Value | None] = [

@@ -1,4 +1,4 @@
-"""The rules of branches and loops, which are made by transforms of their bodies."""
+"""Derivative and batching rules of branches and loops, built by transforming their bodies."""
 
 from primgraph.transforms.loops import (
     batch_loops,

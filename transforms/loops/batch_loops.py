@@ -1,4 +1,4 @@
-"""Branches and loops for many samples at once."""
+"""Batching rules of branches and loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from primgraph.transforms.batch import batch, batched
 def _cond_batch(
     flags: tuple[bool, ...], index: Value, *operands: Value, branches: tuple[Graph, ...]
 ) -> tuple[Value, ...]:
-    """Where samples take different branches, all are computed, and each sample chooses."""
+    """Compute all branches and select per sample, if the index differs between samples."""
     size = _size(flags, (index, *operands))
     axes = [0 if has else None for has in flags[1:]]
     many = tuple([batch(branch, size, axes) for branch in branches])
@@ -50,8 +50,8 @@ def _scan_batch(
     size = _size(flags, inputs)
     params = {"length": length, "reverse": reverse}
     if counted and flags[0]:
-        # Samples make different numbers of trips: all make the largest, and some keep what they
-        # have.
+        # Samples have different iteration counts: run the largest, and freeze the carries of
+        # finished samples.
         own, *rest = inputs
         most = _largest(own)
         if length is not TRIPS:
@@ -67,14 +67,14 @@ def _scan_batch(
 
 
 def _number(length: int) -> Value:
-    """A number of trips as a value."""
+    """Return an iteration count as a value."""
     if type(length) is Dim:
         return extent(dtype=INT64, shape=(), size=length)
     return filled(length, COUNT)
 
 
 def _largest(counts: Value) -> Value:
-    """The largest of some counts, 0 of none."""
+    """Return the largest of some counts, 0 if there are none."""
     (size,) = counts.shape
     if type(size) is Dim:
         counts = pad(counts, low=(0,), high=(1,))
@@ -161,7 +161,7 @@ def _while_each(
     consts: int,
     limit: int | None,
 ) -> tuple[Value, ...]:
-    """Samples make different numbers of trips: until all are done, those that are stay so."""
+    """Run until all samples are done; samples that are done keep their state."""
     carries = len(inputs) - consts
     axes = [0 if i >= consts or flags[i] else None for i in range(len(inputs))]
     asked = batch(test, size, axes)
@@ -205,8 +205,10 @@ def _while_each(
 
 
 def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph:
-    """The body, which is told how many trips there are, and carries which one this is; beyond
-    the last one it keeps what it has."""
+    """Return the body with the iteration count as a constant and the iteration index as a carry.
+
+    From the given count on, carries keep their values and stacked rows are zeros.
+    """
     builder = Builder(body.name)
     with builder:
         total, number = builder.input(COUNT), builder.input(COUNT)
@@ -225,7 +227,7 @@ def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph
 
 
 def _with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> set[int]:
-    """The positions of inputs that differ between samples in some trip."""
+    """Return the positions of body inputs that differ between samples in some iteration."""
     found = set(present)
     while True:
         reached = forward_slice(body.body, [body.inputs[i] for i in found])
@@ -245,9 +247,9 @@ def _repeated(value: Value, size: int) -> Value:
 
 
 def _exchanged(value: Value) -> Value:
-    """The axis of samples before that of trips, or the other way round.
+    """Swap the batch axis and the iteration axis.
 
-    Stacks that grow have their rows first wherever they are, as only loops go along them.
+    Growing stacks always have their rows first, as only loops use them.
     """
     if is_open(value.shape):
         return value
@@ -255,7 +257,7 @@ def _exchanged(value: Value) -> Value:
 
 
 def _chosen(index: Value, choices: Sequence[Value]) -> Value:
-    """For each sample the choice of its index; what is out of range takes the nearest."""
+    """Select per sample the choice of its index, clamped to the valid range."""
     if index.dtype == BOOL:
         return select(_like(index, choices[1]), choices[1], choices[0])
     found = choices[-1]
@@ -266,6 +268,6 @@ def _chosen(index: Value, choices: Sequence[Value]) -> Value:
 
 
 def _like(condition: Value, value: Value) -> Value:
-    """A condition for each sample, or one for all, repeated to the shape of `value`."""
+    """Broadcast a condition per sample, or one for all, to the shape of `value`."""
     axes = tuple(range(condition.type.ndim, value.type.ndim))
     return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

@@ -1,8 +1,8 @@
-"""Residuals where they matter: elsewhere ones, which no derivative of higher order can spoil.
+"""Guarded residuals: replaced by ones where they do not matter.
 
-What a `select` of a body throws away may be infinite or NaN, and so may its slopes. The linear part
-does not mind, as it is guarded itself. But the loop keeps them, and derivatives of what is kept go
-back through what has computed it: by zeros, which nobody knows any more to be such.
+Values that a `select` in a body discards may be infinite or NaN, and so may their derivatives. The
+linear part is masked itself. But the loop stores the residuals, and second derivatives
+differentiate through their computation: with zeros that are no longer known to be structural.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from primgraph.transforms.loops.residuals import Residuals
 def guarded(
     graph: Graph, parts: Residuals, ends: Sequence[Value]
 ) -> tuple[list[Equation], dict[Value, Value]]:
-    """Equations behind those of `graph`, and what they give in the place of values to be kept.
+    """Return equations to append to `graph`, and the replacements of residuals.
 
-    Only to where these matter to the linear results `ends` they are what they were.
+    A replacement equals the residual where this matters to the linear results `ends`.
     """
     body = backward_slice(graph.body, ends)
     kept = {e.output for e in body if len(e.outputs) == 1}.intersection(parts.kept)
@@ -52,6 +52,6 @@ def guarded(
             inputs = (condition, moved.get(value, value), one)
             found.append(Equation(select, inputs, (), (result,)))
             moved[value] = result
-    # What else is told of conditions is not computed: those of stacks that grow cannot be.
+    # Only the conditions used are computed; conditions on growing stacks cannot be.
     conditions = backward_slice(made, [v for e in found for v in e.inputs])
     return [*conditions, *found], moved

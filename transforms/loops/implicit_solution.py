@@ -1,11 +1,10 @@
-"""Solutions of equations: a primitive with an equation in it, and its derivatives by the implicit
-function theorem.
+"""Implicit differentiation: solutions of equations as a primitive.
 
-Of `z = f(c, z)`, or of `f(c, z) = 0`, the tangent is the solution of the linearized equation, and
-what comes back in reverse mode that of the transposed one. Both are solutions of this kind again,
-so that there are derivatives of all orders; the iteration itself is not differentiated. See
-S. Bai, J. Z. Kolter, V. Koltun, Deep equilibrium models, 2019, and M. Blondel and others, Efficient
-and modular implicit differentiation, 2022.
+The tangent of a solution of `z = f(c, z)` or `f(c, z) = 0` solves the linearized equation. Its
+cotangent solves the transposed one. Both are `solution` equations again, so that derivatives of all
+orders exist. The iteration itself is not differentiated. See S. Bai, J. Z. Kolter, V. Koltun, Deep
+equilibrium models, 2019, and M. Blondel and others, Efficient and modular implicit differentiation,
+2022.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose
 
-# How a solution is found: `z = f(z)` by calling f again and again; `f(z) = 0` by Newton's steps, or
-# by steps that are given.
+# Methods: repeated calls of f for `z = f(z)`; Newton steps, or steps given by the user, for `f(z) =
+# 0`.
 METHODS = ("repeat", "newton", "given")
 
-# The graphs of iterations that the interpreter runs, by parameters and types.
+# Cache of iteration graphs for the interpreter, by parameters and types.
 _KEPT = 256
 _iterations: dict[Any, Graph] = {}
 
@@ -56,7 +55,7 @@ def _solution(*arrays: Any, **params: Any) -> list[Any]:
 def _flops(
     *types: TensorType, body: Graph, step: Graph | None, consts: int, lead: int, **params: Any
 ) -> int:
-    """Those of one step, as nobody knows how many there are."""
+    """Return the FLOPs of one step, as the number of steps is unknown."""
     if step is not None:
         return flops_of(step)
     if params["method"] == "repeat":
@@ -94,15 +93,16 @@ def solution(
     strict: bool,
     checked: bool = False,
 ) -> tuple[TensorType, ...]:
-    """The `z` with `z = body(*consts, *z)`, or with `body(*consts, *z) = 0`; whether it was found,
-    and by how many steps.
+    """Solve `z = body(*consts, *z)` or `body(*consts, *z) = 0`.
 
-    Operands are the `consts` and what the iteration begins with. `method` "repeat" is for the first
-    equation, and the others, "newton" and "given", for the second one; see `iteration`. Arrays of
-    `z` have `lead` leading axes for samples that are solved apart, and so have the other results.
-    The last `linear` constants are those in which, with `z`, the body is linear: such a solution is
-    linear in these. What was not found is a `LinAlgError` of the run if `checked`, NaN if `strict`,
-    else what the iteration ended with.
+    Return `z`, whether it converged, and the number of steps. Operands are the `consts` and the
+    initial state. `method` "repeat" is for the first equation, "newton" and "given" are for the
+    second one; see `iteration`. Arrays of `z` have `lead` leading axes of samples that are solved
+    independently, and so have the other results.
+
+    The body is linear in `z` and the last `linear` constants: such a solution is linear in these
+    constants. Without convergence the run raises `LinAlgError` if `checked`; the result is NaN if
+    `strict`, else the last state.
     """
     if method not in METHODS:
         raise ArgumentError(f"solution is found by {', '.join(METHODS)}, not by {method!r:.60}")
@@ -131,8 +131,7 @@ def _pushforward(
     consts: int,
     **params: Any,
 ) -> Tangents:
-    """Of `z = f(c, z)` the tangent is the `dz` with `dz = df/dc dc + df/dz dz`, and likewise of
-    `f(c, z) = 0` that with `0 = df/dc dc + df/dz dz`."""
+    """Return `dz = df/dc dc + df/dz dz` for `z = f(c, z)`; `0 = df/dc dc + df/dz dz` for a root."""
     present = sorted(i for i in tangents if i < consts)
     count = len(inputs) - consts
     if not present:
@@ -154,8 +153,10 @@ def _transpose(
     consts: int,
     **params: Any,
 ) -> list[Value | None]:
-    """Of `z = A z + B c` what comes back to `c` is `B' y`, with `y = A' y + ct`, where `A'` is the
-    transpose of `A`; and likewise of `0 = A z + B c` with `0 = A' y + ct`."""
+    """Return `B' y` with `y = A' y + ct`, for `z = A z + B c`; `0 = A' y + ct` for a root.
+
+    `A'` is the transpose of `A`.
+    """
     count = len(inputs) - consts
     places = [i for i, x in enumerate(inputs[:consts]) if isinstance(x, Linear)]
     known = [x for x in inputs[:consts] if not isinstance(x, Linear)]
@@ -187,7 +188,7 @@ def _batch(
     lead: int,
     **params: Any,
 ) -> tuple[Value, ...]:
-    """Each sample is solved for itself: those that are done wait for the others."""
+    """Solve the samples independently; those that are done wait for the others."""
     size = next(v.shape[0] for v, has in zip(inputs, flags, strict=True) if has)
     axes = [0 if has or i >= consts else None for i, has in enumerate(flags)]
     init = [
@@ -208,7 +209,7 @@ def _batch(
 def _linear_solution(
     graph: Graph, given: Sequence[Value], linear: int, params: Mapping[str, Any]
 ) -> tuple[Value, ...]:
-    """The solution of an equation that is linear in the last of the constants, from zeros on.
+    """Solve an equation that is linear in the last `linear` constants, starting from zeros.
 
     Constants that the graph does not read are left out.
     """
@@ -229,8 +230,10 @@ def _linear_solution(
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def iterated(graph: Graph) -> Graph:
-    """The same graph, with solutions as the loops that compute them. It is not differentiated any
-    more, as it would be step by step."""
+    """Replace solutions by the loops that compute them.
+
+    The result must not be differentiated, as that would differentiate the iteration.
+    """
     if not graph.has_bodies:
         return graph
     builder, moved = rebuild(graph)

@@ -1,4 +1,4 @@
-"""Forward mode through branches and loops: the same ones, with tangents beside what they carry."""
+"""Forward-mode rules of branches and loops: tangents are carried beside the primal values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 
 class _Joint(NamedTuple):
-    """A linearized body: `tangents` are those of inputs, `results` those of outputs, by position.
+    """A linearized body, with `tangents` by input position and `results` by output position.
 
-    Only what has a tangent is among them.
+    Values without a tangent have no entry.
     """
 
     graph: Graph
@@ -115,7 +115,10 @@ def _cond_pushforward(
 
 
 def with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> list[int]:
-    """The positions of what has a tangent in some trip, of those that have one in the first."""
+    """Return the positions of body inputs with a tangent in some iteration.
+
+    `present` are those with a tangent in the first iteration.
+    """
     active = set(present)
     while True:
         ahead = depending(body, [body.inputs[i] for i in sorted(active)])
@@ -128,11 +131,10 @@ def with_carries(body: Graph, present: Collection[int], consts: int, carries: in
 def _linearized_loop(
     body: Graph, present: Collection[int], turned: bool, consts: int, carries: int
 ) -> _Joint:
-    """The body with tangents of the inputs that have one in some trip.
+    """Linearize the body by the inputs that have a tangent in some iteration.
 
-    What depends on others may do so by steps that have no slope: its tangent would be zero in
-    each trip, and is left out. A carry that has a tangent keeps it, as zeros, where a trip forgets
-    the carry.
+    Inputs whose tangents are zero because of steps without a derivative are left out. A carry that
+    has a tangent keeps it, as zeros, even if an iteration overwrites the carry.
     """
     active = with_carries(body, present, consts, carries)
     while True:
@@ -153,30 +155,30 @@ def _linearized_loop(
 
 
 def _linearized(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
-    """The body with tangents of the inputs `active`; those of outputs are not sorted out yet."""
+    """Linearize the body by the inputs `active`; `results` is filled in later."""
     graph = linearize(body, active, role="cotangent" if turned else "tangent", closed=False)
     seeds = graph.inputs[len(body.inputs) :]
     return _Joint(graph, dict(zip(active, seeds, strict=True)), {})
 
 
 def _ends(body: Graph, joint: _Joint, positions: Collection[int]) -> set[int]:
-    """The positions of outputs whose tangents depend on those of the inputs at `positions`.
+    """Return the positions of outputs whose tangents depend on those of the inputs at `positions`.
 
-    A zero that is not known to be one would be a constant where the tangents are transposed, and
-    the sum of it and of what is linear is not linear.
+    An independent tangent that is not a known zero would be a constant in the transposed body. Its
+    sum with a linear term would not be linear.
     """
     found = reached(joint.graph.body, [joint.tangents[i] for i in sorted(positions)])
     return {k for k, d in _slopes(body, joint.graph).items() if d in found}
 
 
 def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:
-    """The tangents of the float outputs of `body` in what `linearize` has made of it."""
+    """Return the tangents of the inexact outputs of `body` in its linearized graph."""
     floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
     return dict(zip(floats, joint.outputs[len(body.outputs) :], strict=True))
 
 
 def _with_tangents(body: Graph, joint: _Joint, consts: int, carries: int) -> Graph:
-    """The body that computes both: each group of inputs and outputs has its tangents behind it."""
+    """Return the joint body: each group of inputs and outputs is followed by its tangents."""
     return Graph(
         _beside(body.inputs, joint.tangents, consts, carries),
         joint.graph.body,
@@ -188,7 +190,7 @@ def _with_tangents(body: Graph, joint: _Joint, consts: int, carries: int) -> Gra
 def _beside(
     values: Sequence[Value], tangents: Mapping[int, Value], consts: int, carries: int
 ) -> list[Value]:
-    """Constants, carries and the rest, each group with its tangents behind it."""
+    """Concatenate constants, carries and the rest, each group followed by its tangents."""
     begin = consts + carries
     groups = (range(consts), range(consts, begin), range(begin, len(values)))
     found: list[Value] = []
@@ -201,7 +203,7 @@ def _beside(
 def _picked(
     found: Sequence[Value], results: Mapping[int, Value], carries: int, count: int
 ) -> list[Value | None]:
-    """The tangents among the results of a loop that has them behind what they are of."""
+    """Return the tangents among the results of a joint loop, by output position."""
     picked: dict[int, Value] = {}
     at = 0
     for group in (range(carries), range(carries, count)):

@@ -1,4 +1,4 @@
-"""Branches and loops in two parts: what is linear in some operands, and what it needs to know."""
+"""Partial evaluation of branches and loops: split into a known part and a linear part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from primgraph.transforms.partial_eval import separated
 
 
 class _Loop(NamedTuple):
-    """A body whose equations are separated, and the positions of its inputs that are linear.
+    """A loop body whose equations are separated, and the positions of its linear inputs.
 
     `results` are the positions of outputs that depend on these.
     """
@@ -35,11 +35,11 @@ class _Loop(NamedTuple):
 
     @property
     def known(self) -> list[int]:
-        """The positions of the other inputs."""
+        """Return the positions of the inputs that are not linear."""
         return [i for i in range(len(self.graph.inputs)) if i not in self.linear]
 
     def group(self, positions: Collection[int], number: int) -> list[int]:
-        """Those of `positions` that are constants, carries or rows."""
+        """Return those of `positions` in one group: constants (0), carries (1) or rows (2)."""
         begin = self.consts + self.carries
         ends = (0, self.consts, begin, len(self.graph.inputs))
         return [i for i in range(ends[number], ends[number + 1]) if i in positions]
@@ -132,7 +132,7 @@ def _separate_cond(
         ends = [branch.inputs[i] for i in places]
         given = [branch.inputs[i] for i in others]
         parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
-    # What depends on constants only is computed in the branch, as all that it needs to know.
+    # Values that depend on constants only are computed in the branch, like other residuals.
     slots, filling = _slots([[*p.kept, *p.outside] for p in parts])
     found: list[Value] = []
     if plain or slots:
@@ -170,10 +170,10 @@ def _separate_cond(
 
 
 def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
-    """The body, where a carry is linear if it is so in any trip.
+    """Separate the body; a carry is linear if it is linear in any iteration.
 
-    Which are so is known before the body is taken apart: to take bodies apart until they are
-    known takes twice the time at each level of nesting.
+    The linear carries are found first. Separating bodies until they are known would double the time
+    at each nesting level.
     """
     linear = reached_inputs(body, linear, consts, carries)
     seeds = [body.inputs[i] for i in sorted(linear)]
@@ -194,9 +194,9 @@ def _residuals(loop: _Loop) -> Residuals:
 
 
 def _known_body(loop: _Loop, parts: Residuals) -> tuple[Graph, list[int]]:
-    """The part that knows nothing of what is linear, with all that is kept behind its results.
+    """Return the part that does not depend on linear inputs; it returns the residuals last.
 
-    And the positions of its results among those of the whole body.
+    Also return the positions of its results among those of the whole body.
     """
     graph = loop.graph
     firsts = [k for k in range(len(graph.outputs)) if k not in loop.results]
@@ -217,7 +217,7 @@ def _linear_scan(
     found: Sequence[Value],
     options: dict[str, Any],
 ) -> list[Value]:
-    """All results: those of the known part, which are `found`, and those of the linear one."""
+    """Merge the results `found` of the known part with those of the linear loop."""
     if not loop.results:
         return [*found]
     graph, place = loop.graph, {v: i for i, v in enumerate(loop.graph.inputs)}
@@ -250,7 +250,7 @@ def _linear_scan(
 
 
 def _outside(loop: _Loop, parts: Residuals, given: Sequence[Value]) -> list[Value]:
-    """What no trip changes, computed before all of them."""
+    """Compute the loop-invariant residuals before the loop."""
     if not parts.outside:
         return []
     builder = active_recorder()
@@ -262,7 +262,7 @@ def _outside(loop: _Loop, parts: Residuals, given: Sequence[Value]) -> list[Valu
 
 
 def _slots(kept: Sequence[Sequence[Value]]) -> tuple[list[TensorType], list[dict[int, Value]]]:
-    """Places for what each branch keeps, which branches share, and what each has in which."""
+    """Assign residuals of branches to shared slots; return slot types and slots per branch."""
     slots: list[TensorType] = []
     filling: list[dict[int, Value]] = []
     for values in kept:
@@ -289,7 +289,7 @@ def _known_branch(
     slots: Sequence[TensorType],
     filled_by: dict[int, Value],
 ) -> Graph:
-    """What a branch gives and keeps; zeros where others keep something."""
+    """Return the results and residuals of a branch, zeros in slots of other branches."""
     builder = Builder(branch.name, active_recorder().source)
     for i in others:
         builder.share_input(branch.inputs[i])

@@ -1,4 +1,4 @@
-"""Checkpoints: derivatives whose bodies compute the values again, from operands alone."""
+"""Rematerialisation: derivative rules of checkpoints, whose bodies recompute from operands."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from primgraph.transforms.transpose import transpose_separated
 def _pushforward(
     inputs: Sequence[Value], tangents: Mapping[int, Value], turned: bool, *, body: Graph
 ) -> Tangents:
-    """The tangents by a checkpoint of their own.
+    """Compute the tangents in a checkpoint of their own.
 
-    In forward mode that becomes one with the checkpoint of the values, when graphs are cleaned.
+    In forward mode, clean-up merges it with the checkpoint of the primal values.
     """
     active = sorted(tangents)
     joint = linearize(body, active, role="cotangent" if turned else "tangent", closed=False)
@@ -43,9 +43,9 @@ def _pushforward(
 
 @checkpoint.separate
 def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Value]:
-    """Both parts compute all that they need, so that nothing goes from one to the other.
+    """Split a checkpoint; both parts recompute their inputs, so that there are no residuals.
 
-    Results that are a number stand outside, where zeros are seen to be zeros.
+    Constant results are moved out of the body, where zeros are recognised.
     """
     seeds = [v for v, is_one in zip(body.inputs, linear, strict=True) if is_one]
     whole = separated(body, seeds)

@@ -1,4 +1,4 @@
-"""What the linear part of a body needs of the other part: kept, known anyway, or computed again."""
+"""Residuals of partial evaluation: stored, available anyway, or recomputed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from primgraph.transforms.loops.stacks import fills
 
 @dataclass(slots=True)
 class Residuals:
-    """A body in two parts, and what goes from one to the other.
+    """The linear part of a body, and the values that it takes from the other part.
 
-    `linear` are the values that depend on what is linear. `taken` are inputs of the body that the
-    linear part takes as they are, `outside` values that no trip changes, to be computed before
-    the loop, `kept` those that each trip has to keep. `body` computes the linear part from these:
-    what is cheap is computed again in it.
+    `linear` are the values that depend on linear inputs. `taken` are inputs of the body that the
+    linear part reads. `outside` are loop-invariant values, computed before the loop. `kept` are
+    stored by each iteration. `body` computes the linear part from these; it recomputes cheap
+    equations.
     """
 
     linear: set[Value]
@@ -38,10 +38,9 @@ def residuals_of(
     given: Collection[Value],
     fixed: Collection[Value] = (),
 ) -> Residuals:
-    """What computes `wanted`, which depend on the inputs `linear` or are known, from little.
+    """Return the residuals from which `wanted` is computed; `wanted` may depend on `linear`.
 
-    Inputs in `given` are there for the linear part, too; those that are `fixed` are the same in
-    every trip, and so is what depends on them only.
+    Inputs in `given` are available to the linear part too. Inputs in `fixed` are loop-invariant.
     """
     found = Residuals(forward_slice(graph.body, linear))
     part = [e for e in backward_slice(graph.body, wanted) if e.outputs[0] in found.linear]
@@ -70,7 +69,7 @@ def _again(
     varying: Collection[Value],
     found: Residuals,
 ) -> set[Equation]:
-    """The equations to be computed again for `needed`, which becomes all that they take, too."""
+    """Return the equations to recompute for `needed`; add their operands to `needed`."""
     again: set[Equation] = set()
     order = graph.numbering()
     filling = {eqn for eqn in graph.body if eqn.op.has_bodies and fills(eqn)}
@@ -84,7 +83,7 @@ def _again(
             if value not in given:
                 found.kept.append(value)
         elif not eqn.inputs or eqn in filling or _is_cheap(eqn, needed, given):
-            # The stacks of a loop come last of its results, and are met first.
+            # The stacks are the last results of a loop, and are visited first.
             again.add(eqn)
             new = [v for v in eqn.inputs if v not in needed]
             needed.update(new)
@@ -99,8 +98,7 @@ def _again(
 
 
 def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]) -> bool:
-    """Whether to compute `eqn` again costs next to nothing, and takes no more room than to keep
-    its result."""
+    """Return whether recomputing `eqn` is almost free, and needs no more memory than its result."""
     assert isinstance(eqn.op, Primitive)
     compares = eqn.op.elementwise and not any(v.type.is_inexact for v in eqn.outputs)
     if not (eqn.op.is_view or eqn.op in (broadcast, cast) or compares):
@@ -110,7 +108,7 @@ def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]
 
 
 def _is_step(eqn: Equation, known: Collection[Value]) -> bool:
-    """Whether `eqn` is one operation on each element of what is known."""
+    """Return whether `eqn` is a single elementwise operation on `known` values."""
     if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise:
         return False
     types = tuple([v.type for v in eqn.inputs])
@@ -120,5 +118,5 @@ def _is_step(eqn: Equation, known: Collection[Value]) -> bool:
 
 
 def _at_most(x: int, y: int) -> bool:
-    """Whether one number of elements or bytes is no more than another, at common sizes."""
+    """Return whether `x <= y` at typical values of symbolic sizes."""
     return typical(x) <= typical(y)

@@ -1,4 +1,4 @@
-"""What solutions of equations are computed by: loops that go on until nothing changes any more."""
+"""Fixed-point iteration and Newton's method, as loops that run until convergence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 
 class _Problem(NamedTuple):
-    """The line and the parameters of a solution."""
+    """Source line and parameters of a solution."""
 
     source: Source
     body: Graph
@@ -52,13 +52,13 @@ class _Problem(NamedTuple):
 
 
 def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: Any) -> Graph:
-    """What computes a solution, from operands of these types to its results, for that line.
+    """Return the graph that iterates from operands of these types to a solution.
 
-    Steps are made until one changes no element by more than the tolerance times the largest
-    element that there is, or times one where that is less; with a linear equation it is the largest
-    element in any case, as that has no scale of its own. Samples that are done stay as they are.
-    What is NaN or infinite was not found, and ends the iteration. If `checked`, the run then fails.
-    A linear equation to be solved by Newton's method takes one step of it, which is exact.
+    Iteration stops when no element changes by more than the tolerance times the largest element, or
+    times 1 if that is larger. For a linear equation it is always the largest element, as the
+    equation has no scale of its own. Converged samples keep their state. A NaN or infinite state
+    ends the iteration without a solution; if `checked`, the run then fails. Newton's method solves
+    a linear equation in one step.
     """
     problem = _Problem(source, **params)
     builder = Builder(problem.body.name, source)
@@ -79,7 +79,7 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
 
 
 def _late(problem: _Problem) -> str:
-    """Return what the error says of a solution that was not found."""
+    """Return the error message of a solution that did not converge."""
     name = "fixed_point" if problem.method == "repeat" else "root"
     part = "the linear equation of a derivative of " if problem.linear else ""
     return (
@@ -91,9 +91,9 @@ def _late(problem: _Problem) -> str:
 def _looped(
     builder: Builder, problem: _Problem, inputs: Sequence[Value], samples: Shape
 ) -> tuple[list[Value], Value, Value]:
-    """The last state, whether that is the solution, and the number of steps.
+    """Return the last state, whether it converged, and the number of steps.
 
-    The loop carries which samples go on, how many steps each has made, and the state.
+    The loop carries the active samples, their step counts, and the state.
     """
     fixed, init = inputs[: problem.consts], inputs[problem.consts :]
     first = [filled(1, TensorType(samples, BOOL)), filled(0, TensorType(samples, INT64))]
@@ -139,7 +139,7 @@ def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
 def _step(
     builder: Builder, problem: _Problem, fixed: Sequence[Value], z: Sequence[Value]
 ) -> tuple[list[Value], Value]:
-    """The next state, and the largest change of an element in each sample."""
+    """Return the next state, and the largest change of an element in each sample."""
     inputs = [*fixed, *z]
     if problem.method == "newton":
         new = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
@@ -160,7 +160,7 @@ def _scale(problem: _Problem, z: Sequence[Value], like: Value) -> Value:
 
 
 def _largest(values: Sequence[Value], lead: int) -> Value:
-    """The largest absolute value of an element in each sample; NaN if one is."""
+    """Return the largest absolute value of an element in each sample; NaN if one is NaN."""
     samples, wide = values[0].shape[:lead], _widest(values)
     found = []
     for value in values:
@@ -183,7 +183,7 @@ def _is_finite(z: Sequence[Value], lead: int) -> Value:
 def newton_step(
     builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int
 ) -> list[Value]:
-    """`z - d` in each sample, where `J d = f(z)` with the Jacobian `J` of `f` by `z`."""
+    """Return `z - d` in each sample, where `J d = f(z)` with the Jacobian `J` of `f` by `z`."""
     z = inputs[consts:]
     wide = _widest(z) if _widest(z).itemsize >= FLOAT32.itemsize else FLOAT32
     samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
@@ -198,9 +198,9 @@ def newton_step(
 def _jacobian(
     builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int, wide: DType
 ) -> Value:
-    """Rows of results and columns of what is looked for, for each sample.
+    """Return the Jacobian by the unknowns, for each sample.
 
-    As samples do not depend on each other, one direction in all of them gives a column of each.
+    Samples are independent, so that one direction in all samples yields one column of each.
     """
     z = inputs[consts:]
     samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
@@ -214,7 +214,7 @@ def _jacobian(
 
 
 def _directions(z: Sequence[Value], lead: int, n: int) -> list[Value]:
-    """The unit vectors, cut into pieces for the arrays of `z`, the same in each sample."""
+    """Return the unit vectors, split into the arrays of `z` and equal for all samples."""
     found, begin = [], 0
     for value in z:
         own = value.shape[lead:]
@@ -229,19 +229,19 @@ def _directions(z: Sequence[Value], lead: int, n: int) -> list[Value]:
 
 
 def own_size(types: Sequence[TensorType], lead: int) -> int:
-    """The number of elements in each sample."""
+    """Return the number of elements of each sample."""
     return sum(math.prod(t.shape[lead:]) for t in types)
 
 
 def _as_rows(values: Sequence[Value], samples: Shape, dtype: DType) -> Value:
-    """All elements of each sample in a row."""
+    """Concatenate all elements of each sample in a row."""
     lead = len(samples)
     rows = [_cast(reshape(v, shape=(*samples, math.prod(v.shape[lead:]))), dtype) for v in values]
     return concat(*rows, axis=lead) if len(rows) > 1 else rows[0]
 
 
 def _as_leaves(rows: Value, like: Sequence[Value], lead: int) -> list[Value]:
-    """The elements in arrays again."""
+    """Split rows into arrays shaped as `like`."""
     found, begin = [], 0
     samples = rows.shape[:lead]
     for value in like:
@@ -264,6 +264,6 @@ def _cast(value: Value, dtype: DType) -> Value:
 
 
 def _like(condition: Value, value: Value) -> Value:
-    """A condition for each sample, repeated to the shape of `value`."""
+    """Broadcast a condition per sample to the shape of `value`."""
     axes = tuple(range(condition.type.ndim, value.type.ndim))
     return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

@@ -1,4 +1,4 @@
-"""Computes for all trips of a loop at once what no trip has to wait for: before it, or after it."""
+"""Loop fission of scans: compute for all iterations at once, before or after the loop."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from primgraph.transforms.batch import batched
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
 from primgraph.transforms.optimize.simplify_loops import Loop
 
-# Fewer trips are not worth it, nor are bodies of as few numbers, which run on Python's own.
+# Loops with fewer iterations are not split. Bodies of at most `_FEWEST` elements run on Python
+# floats and are not split either.
 _LEAST_TRIPS = 8
 _FEWEST = 4
-# Rows of no more numbers take less time than the call that computes them. Longer ones are computed
-# together only where all of them take no more bytes than a cache has.
+# Rows of at most this size cost less than the call that computes them. Longer rows are computed
+# together only if all of them fit into the cache.
 _FEW_NUMBERS = 256
 _CACHE = 1 << 20
-# What may fail fails in its own trip.
+# Primitives that may raise, which they must do in their own iteration.
 _FAILING: frozenset[Op] = frozenset({gather, scatter_add})
-# So many rows BLAS multiplies as it does multiples of them; others it may round otherwise.
+# BLAS rounds products of multiples of this many rows alike; other row counts may round differently.
 _ROWS = 4
 
 
@@ -37,15 +38,17 @@ _ROWS = 4
 def split_loops(
     graph: Graph, math: str = "exact", trips: int = _LEAST_TRIPS, fewest: int = _FEWEST
 ) -> Graph:
-    """The same graph, with less in the bodies of its scans.
+    """Move work out of the bodies of scans.
 
-    What depends on rows alone is computed for all rows before a loop, what nothing is carried on
-    from after it, and carries that no other carry needs are carried in a loop of their own, where
-    they have what they need in stacks. Calls of functions on many small arrays then become few on
-    large ones. Only what gives the same bits in that way is taken out, of products with a matrix
-    that no trip changes those of whole groups of rows; at level "fast" all of these. Loops of fewer
-    `trips` stay as they are, as do those in which nothing has more than the `fewest` elements, and
-    a graph with sizes that are not known.
+    Equations that depend on rows alone are computed for all rows before the loop. Equations that no
+    carry depends on are computed after it. Carries that no other carry needs get a loop of their
+    own, which reads its inputs from stacks. Many calls on small arrays become few calls on large
+    ones.
+
+    Only equations whose batched form gives the same bits are moved. Of products with a
+    loop-invariant matrix these are products of whole groups of rows; at level "fast" all of them.
+    Loops of fewer than `trips` iterations are left alone. So are loops without a value of more than
+    `fewest` elements, and graphs with symbolic sizes.
     """
     if not graph.has_bodies or graph.sizes:
         return graph
@@ -64,7 +67,7 @@ def split_loops(
 
 
 def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
-    """The equation, with loops in its bodies split."""
+    """Return the equation with the loops in its bodies split."""
     if not any(b.has_bodies for b in eqn.bodies):
         return eqn
     params = {
@@ -80,13 +83,13 @@ def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
 
 @final
 class _Split:
-    """What takes the place of a loop; `moved` tells what becomes of its results."""
+    """Replacement of one loop; `moved` maps its results to the new values."""
 
     def __init__(self, moved: dict[Value, Value], math: str) -> None:
         self.moved = moved
         self.math = math
         self.made: list[Equation] = []
-        # What trips change.
+        # Values that vary between iterations.
         self.varying: Collection[Value] = ()
 
     def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
@@ -119,9 +122,10 @@ class _Split:
             self.made.append(loop.equation())
 
     def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
-        """The loop with stacks of short rows in the place of stacks of parts of these.
+        """Stack short rows instead of slices of them.
 
-        And for each of such results, how it is looked at in a row, and the stack of these rows.
+        Return the loop, and for each such result: its value, a graph that slices a row, and the
+        stack of rows.
         """
         count, outputs = len(loop.init), loop.body.outputs
         defined = {e.output: e for e in loop.body.body if e.op is slice_}
@@ -144,10 +148,10 @@ class _Split:
         graph = Graph(loop.body.inputs, loop.body.body, ends, loop.body.name)
         return replace(loop, body=graph, stacked=tuple(stacks)), looks
 
-    # Before a loop.
+    # Before the loop.
 
     def _ahead(self, loop: Loop) -> tuple[set[Value], list[Equation]]:
-        """What a trip may know without what is carried, and the equations that depend on rows."""
+        """Return the values that do not depend on carries, and the equations that use rows."""
         consts, _, xs = loop.inputs
         varying = forward_slice(loop.body.body, xs)
         known = {*consts, *xs}
@@ -163,7 +167,7 @@ class _Split:
         return known, early
 
     def _early(self, loop: Loop) -> Loop:
-        """The loop without what depends on rows alone, which is computed for all of them."""
+        """Return the loop without equations that depend on rows alone; batch those before it."""
         body = loop.body.body
         consts, states, xs = loop.inputs
         _, early = self._ahead(loop)
@@ -182,7 +186,7 @@ class _Split:
             else:
                 stays.append(k)
         read = {v for e in rest for v in e.inputs}.union(loop.body.outputs[:carried])
-        # Some ways to look at rows are stacked, and are in the trips too.
+        # Some views of rows are stacked, and are also computed in the iterations.
         read.difference_update([v for e in rest for v in e.outputs])
         rows = list(zip(loop.xs, xs, strict=True))
         rows += [(found[v], v) for v in ends if v in read]
@@ -192,9 +196,9 @@ class _Split:
     def _boundary(
         self, loop: Loop, early: Sequence[Equation]
     ) -> tuple[list[Value], list[Equation]]:
-        """What is taken from `early` equations by the others, or stacked, and these others.
+        """Return the `early` results that are used or stacked, and the remaining equations.
 
-        Of what is computed only to be looked at in another way, the others look themselves.
+        A view that the remaining equations read is recomputed in the loop.
         """
         outputs, carried = loop.body.outputs, len(loop.init)
         gone = set(early)
@@ -223,7 +227,7 @@ class _Split:
     def _for_all(
         self, part: Graph, consts: Sequence[Value], stacks: Sequence[Value]
     ) -> list[Value]:
-        """The results of `part`, which takes constants and rows, for all rows at once."""
+        """Batch `part`, which takes constants and rows, over all rows."""
         axes = [*[None] * len(consts), *[0] * len(stacks)]
         graph = batched(part, self.length, axes, [True] * len(part.outputs))
         known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
@@ -245,21 +249,21 @@ class _Split:
         return op.has_batch_rule and self._fit((*eqn.inputs, *eqn.outputs))
 
     def _fit(self, values: Iterable[Value]) -> bool:
-        """Whether the stacks of these values are no larger than what may be computed at once."""
+        """Return whether the stacks of these values are small enough to be computed at once."""
         types = [v.type for v in values]
         return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in types)
 
     def _is_product_of_rows(self, eqn: Equation) -> bool:
-        """Whether many such products are one, of all rows with a matrix that no trip changes."""
+        """Return whether many such products are one product with a loop-invariant matrix."""
         x, y = eqn.inputs
         if x not in self.varying or y in self.varying or len(x.shape) != 2 or len(y.shape) != 2:
             return False
         return self.math == "fast" or (x.dtype == FLOAT64 and x.shape[0] % _ROWS == 0)
 
-    # After a loop.
+    # After the loop.
 
     def _divided(self, loop: Loop) -> tuple[Loop, Loop | None]:
-        """The loop with what its other carries need, and one with the rest, to be done after it."""
+        """Split off a second loop for carries that no other carry needs, and for late equations."""
         consts, states, xs = loop.inputs
         body, outputs, count = loop.body.body, loop.body.outputs, len(loop.init)
         reached = [set(_inputs_of(body, [v])) for v in outputs[:count]]
@@ -272,7 +276,7 @@ class _Split:
             last = []
         core = {*backward_slice(body, [outputs[k] for k in range(count) if k not in last])}
         rest = [e for e in body if e not in core]
-        # What has to stay, and what it is computed from.
+        # Equations that must stay in the first loop, and those they depend on.
         ends = forward_slice(body, [states[k] for k in last])
         alone = [v for e in rest if not self._may_leave(e) for v in e.outputs if v not in ends]
         core.update(backward_slice(body, alone))
@@ -308,8 +312,7 @@ class _Split:
     def _taken(
         self, loop: Loop, late: Sequence[Equation], there: Collection[Value]
     ) -> tuple[list[Equation], list[Value]]:
-        """The equations that are `late`, with what they look at in other ways, and what they take
-        of what is `there` in the loop."""
+        """Return the late equations with their views, and the values they need from the loop."""
         defined = {v: e for e in loop.body.body for v in e.outputs}
         consts, _, xs = loop.inputs
         given = {*consts, *xs}
@@ -332,7 +335,7 @@ class _Split:
 
 
 def _is_look(eqn: Equation) -> bool:
-    """Whether an equation computes nothing, and gives no less than what it takes."""
+    """Return whether an equation is a constant, or a view that is no smaller than its operand."""
     op = eqn.op
     if not eqn.inputs:
         return True
@@ -345,7 +348,7 @@ def _is_part_of_few(eqn: Equation) -> bool:
 
 
 def _inputs_of(body: Sequence[Equation], values: Iterable[Value]) -> set[Value]:
-    """All values that these are computed from."""
+    """Return all values that `values` are computed from, and these."""
     values = list(values)
     part = backward_slice(body, values)
     return {v for e in part for v in e.inputs}.union(values)

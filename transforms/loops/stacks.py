@@ -1,7 +1,7 @@
-"""Stacks whose rows are counted while a loop runs: they pass from loop to loop, and only so.
+"""Growing stacks: stacks whose number of rows is counted while a loop runs.
 
-No equation but a loop takes such a stack or gives one, and no graph has one among its inputs or
-results. What would need it elsewhere has the loop that fills it once more.
+Only loops take or return such a stack, and no graph has one among its inputs or outputs. A graph
+that needs the stack elsewhere runs the loop that fills it again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from primgraph.primitives.elementwise import add
 
 
 def fills(eqn: Equation) -> bool:
-    """Whether `eqn` gives stacks of so many rows as a loop makes trips."""
+    """Return whether `eqn` returns stacks with one row per iteration of a dynamic loop."""
     return any(is_open(v.shape) for v in eqn.outputs)
 
 
 def with_loops(values: Iterable[Value], body: Iterable[Equation]) -> list[Equation]:
-    """The loops of `body` that fill stacks among `values`, those whose stacks they go along too,
-    in order."""
+    """Return the loops of `body` that fill stacks among `values`, in order.
+
+    Loops that fill the stacks which these loops read are included.
+    """
     made = {v: eqn for eqn in body if fills(eqn) for v in eqn.outputs}
     found: dict[Equation, None] = {}
     waiting = [v for v in values if is_open(v.shape)]
@@ -38,7 +40,7 @@ def with_loops(values: Iterable[Value], body: Iterable[Equation]) -> list[Equati
 
 
 def added(x: Value, y: Value) -> Value:
-    """The sum of two values of one type; of stacks that grow, row by row."""
+    """Add two values of one type; growing stacks are added row by row, in a loop."""
     if not is_open(x.shape):
         return add(x, y)
     builder = active_recorder()

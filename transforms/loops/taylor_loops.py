@@ -1,4 +1,4 @@
-"""Taylor mode through branches and loops: the same, with coefficients beside what they carry."""
+"""Taylor-mode rules of branches and loops: coefficients are carried beside the values."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from primgraph.transforms.dataflow.activity import reached
 from primgraph.transforms.loops.jvp_loops import with_carries
 from primgraph.transforms.optimize.dead_code import dead_code
 
-# The coefficients of operands or results by their position and order; what is missing is zero.
+# Taylor coefficients of operands or results by position and order; missing ones are zero.
 Coefficients: TypeAlias = Mapping[int, Mapping[int, Value]]
-# Which of them there are.
+# The orders of the coefficients by position.
 Orders: TypeAlias = Mapping[int, Collection[int]]
 
-# From a body, and the orders of coefficients that its inputs have, to the body with these behind
-# its inputs, and those of its outputs behind the outputs: with the orders of these.
+# Function from a body, and the orders of its inputs' coefficients, to the expanded body and the
+# orders of its outputs' coefficients. Coefficients follow the inputs and the outputs.
 Expand: TypeAlias = Callable[[Graph, Orders], tuple[Graph, Orders]]
 
-# So often it is seen which coefficients carries have after a trip, before all are taken along.
+# Maximum number of passes that find the coefficients of carries, before all orders are carried.
 _TURNS = 3
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body with coefficients: those of inputs, and those of outputs, by position and order."""
+    """An expanded body: coefficients of inputs and of outputs, by position and order."""
 
     graph: Graph
     given: Coefficients
@@ -97,7 +97,7 @@ def _while_expansion(
     end = carries + _count(inner.results, range(carries))
     stacked = (*found[:end], *found[end + 1 :])
     picked = _picked(stacked, inner.results, carries, len(body.outputs))
-    # The number of trips is a result, too.
+    # The iteration count is a result, too.
     return {k + (k >= carries): c for k, c in picked.items()}
 
 
@@ -132,7 +132,7 @@ def _cond_expansion(
 def _checkpoint_expansion(
     expand: Expand, inputs: Sequence[Value], moving: Coefficients, order: int, *, body: Graph
 ) -> Coefficients:
-    """The coefficients by a checkpoint of their own, which becomes one with that of the values."""
+    """Compute the coefficients in a checkpoint of their own; clean-up merges it later."""
     inner = _expanded(expand, body, moving)
     if not inner.results:
         return {}
@@ -143,12 +143,12 @@ def _checkpoint_expansion(
 
 
 def _flat(coefficients: Coefficients, places: Iterable[int]) -> list[Value]:
-    """Those at `places`, each in ascending order."""
+    """List the coefficients at `places`, each in ascending order."""
     return [v for i in places if i in coefficients for _, v in sorted(coefficients[i].items())]
 
 
 def _parted(orders: Orders, values: Sequence[Value]) -> dict[int, dict[int, Value]]:
-    """`values` by the positions and orders that they were listed by."""
+    """Assign `values` to the positions and orders in the order of `_flat`."""
     found, at = {}, 0
     for i in sorted(orders):
         found[i] = dict(zip(sorted(orders[i]), values[at : at + len(orders[i])], strict=True))
@@ -169,7 +169,7 @@ def _united(every: Iterable[Orders]) -> dict[int, set[int]]:
 
 
 def _expanded(expand: Expand, body: Graph, orders: Orders) -> _Body:
-    """The body with coefficients of those orders; those of results that depend on these."""
+    """Expand the body by coefficients of those orders; keep results that depend on them."""
     graph, results = expand(body, {i: sorted(some) for i, some in orders.items()})
     given = _parted(orders, graph.inputs[len(body.inputs) :])
     known = _parted(results, graph.outputs[len(body.outputs) :])
@@ -179,7 +179,7 @@ def _expanded(expand: Expand, body: Graph, orders: Orders) -> _Body:
 
 
 def _filled(inner: _Body, orders: Orders) -> _Body:
-    """With zeros for those of results that there are none of."""
+    """Add zeros for the coefficients in `orders` that results lack."""
     builder = Builder(inner.graph.name, source=NOWHERE)
     results = {i: dict(c) for i, c in inner.results.items()}
     with builder:
@@ -196,9 +196,9 @@ def _filled(inner: _Body, orders: Orders) -> _Body:
 def _of_loop(
     expand: Expand, body: Graph, order: int, given: Coefficients, consts: int, carries: int
 ) -> _Body:
-    """The body with coefficients of all that moves in some trip.
+    """Expand the body by the coefficients that inputs have in some iteration.
 
-    A carry that does keeps its coefficients, as zeros, where a trip forgets it.
+    A carry keeps its coefficients, as zeros, even if an iteration overwrites the carry.
     """
     orders: dict[int, set[int]] = {i: set(c) for i, c in given.items()}
     kept = range(consts, consts + carries)
@@ -216,7 +216,7 @@ def _of_loop(
 
 
 def _seeds(inputs: Sequence[Value], given: Coefficients, inner: _Body) -> Coefficients:
-    """The coefficients that a loop begins with, zeros for what moves in later trips only."""
+    """Return the initial coefficients of a loop, zeros for those of later iterations only."""
     return {
         i: {k: given[i][k] if k in given.get(i, ()) else zeros_like(inputs[i]) for k in c}
         for i, c in inner.given.items()
@@ -224,7 +224,7 @@ def _seeds(inputs: Sequence[Value], given: Coefficients, inner: _Body) -> Coeffi
 
 
 def _both(body: Graph, inner: _Body, consts: int, carries: int) -> Graph:
-    """The body that computes all: each group of inputs and outputs has its coefficients behind."""
+    """Return the joint body: each group of inputs and outputs is followed by its coefficients."""
     return dead_code(
         Graph(
             _beside(body.inputs, inner.given, consts, carries),
@@ -238,7 +238,7 @@ def _both(body: Graph, inner: _Body, consts: int, carries: int) -> Graph:
 def _beside(
     values: Sequence[Value], coefficients: Coefficients, consts: int, carries: int
 ) -> list[Value]:
-    """Constants, carries and the rest, each group with its coefficients behind it."""
+    """Concatenate constants, carries and the rest, each group followed by its coefficients."""
     begin = consts + carries
     found: list[Value] = []
     for group in (range(consts), range(consts, begin), range(begin, len(values))):
@@ -250,7 +250,7 @@ def _beside(
 def _picked(
     found: Sequence[Value], results: Coefficients, carries: int, count: int
 ) -> dict[int, dict[int, Value]]:
-    """The coefficients among the results of a loop that has them behind what they are of."""
+    """Return the coefficients among the results of a joint loop."""
     picked: dict[int, dict[int, Value]] = {}
     at = 0
     for group in (range(carries), range(carries, count)):

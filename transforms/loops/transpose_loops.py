@@ -1,4 +1,4 @@
-"""Reverse mode through branches and loops: the transposed bodies, the last trip first."""
+"""Reverse-mode rules of branches and loops: transposed bodies, last iteration first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from primgraph.primitives.shapes import permute, reshape
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose_separated
 
-# Of no more numbers, but several, a cotangent is kept for each trip, and summed up after the loop.
+# Cotangents of at most this many elements are stacked, and summed after the loop.
 _FEW = 512
 
 
@@ -37,9 +37,9 @@ def _scan_transpose(
     reverse: bool,
     counted: bool,
 ) -> list[Value | None]:
-    """What is linear in constants is summed up: beside the loop, or after it where that is less.
+    """Transpose a scan; cotangents of constants are summed in the loop, or after it if cheaper.
 
-    Of a stack that grows and has no cotangent the body gives no rows.
+    The body returns no rows for a growing stack without a cotangent.
     """
     present = [ct for ct in cts if ct is not None]
     if len(present) < len(cts):
@@ -53,7 +53,7 @@ def _scan_transpose(
     rows = [begin + k for k, v in enumerate(xs) if isinstance(v, Linear)]
     known, stacks = _present(fixed), _present(xs)
     turned = _Turned.of(body, places, range(consts, begin), rows)
-    # Rows that are not reached are zeros only where this loop has made them.
+    # Unreached rows are zeros only if this loop has made them.
     given = {} if counted else dict(zip(turned.stacks, stacks, strict=True))
     open_ended = counted and type(length) is not int
     later = _Later(turned, given, None if open_ended else length)
@@ -99,10 +99,10 @@ def _cond_transpose(
 @final
 @dataclass(frozen=True, slots=True)
 class _Turned:
-    """The transposed body: `graph` gives the cotangents of constants, of carries, and of rows.
+    """The transposed body: `graph` returns cotangents of constants, of carries, and of rows.
 
-    Its inputs are what is `known` in all trips, `stacks` of what is known in each, and `cts`, of
-    which those of `carries` carries come first.
+    Its inputs are the loop-invariant `known`, the rows of `stacks`, and `cts`, with the cotangents
+    of the `carries` carries first.
     """
 
     graph: Graph
@@ -121,9 +121,9 @@ class _Turned:
         return cls(graph, known, stacks, list(cts), len(consts), len(carries))
 
     def summing(self, sums: Sequence[int], kept: Sequence[Value]) -> Graph:
-        """The body of the turned loop, which carries sums for the constants at these positions.
+        """Return the transposed body with carried sums for the constants at the positions `sums`.
 
-        Behind its other results it has those that are `kept`.
+        The values `kept` are stacked after its other results.
         """
         outputs = self.graph.outputs
         totals = [Value(outputs[k].type) for k in sums]
@@ -139,7 +139,7 @@ class _Turned:
 
 
 class _Product(NamedTuple):
-    """The product of two matrices, whose rows, or whose columns, stand in stacks."""
+    """A product of two matrices, whose rows or columns are in stacks."""
 
     left: Value
     right: Value
@@ -149,12 +149,12 @@ class _Product(NamedTuple):
 
 @final
 class _Later:
-    """Sums over trips that are made after the loop, where its trips are `length`.
+    """Sums over `length` iterations that are computed after the loop.
 
-    A product of matrices is summed up by one larger product of what has been stacked, and a few
-    numbers as a sum of rows. `found` has for each such constant the terms of its cotangent, `kept`
-    the values that are to be stacked, beside those that are `given` as stacks. These take no more
-    memory than what the loop is given in stacks.
+    A sum of matrix products becomes one product of the stacked factors. A few elements are stacked
+    and summed. `found` has the terms of the cotangent for each such constant. `kept` has the values
+    to stack, beside those `given` as stacks. They take no more memory than the stacks that the loop
+    reads.
     """
 
     def __init__(self, turned: _Turned, given: Collection[Value], length: Any) -> None:
@@ -189,7 +189,7 @@ class _Later:
             self.kept.update(new)
 
     def total(self, k: int, stacks: Mapping[Value, Value]) -> Value:
-        """The sum for the constant at that position, by the stacks of values."""
+        """Return the sum for the constant at position `k`, from the stacked values."""
         parts = [self._sum(term, stacks) for term in self.found[k]]
         total = parts[0]
         for part in parts[1:]:
@@ -204,7 +204,7 @@ class _Later:
         return matmul(permute(left, axes=(1, 0)), right)
 
     def _joined(self, stack: Value, turns: bool) -> Value:
-        """The matrices of all trips below each other."""
+        """Concatenate the matrices of all iterations vertically."""
         if turns:
             stack = permute(stack, axes=(0, 2, 1))
         _, rows, columns = stack.shape
@@ -212,7 +212,7 @@ class _Later:
 
 
 def _terms(value: Value, defined: Mapping[Value, Equation]) -> list[Value]:
-    """What `value` is a sum of."""
+    """Return the terms that `value` is a sum of."""
     found, waiting = [], [value]
     while waiting:
         term = waiting.pop()
@@ -227,7 +227,7 @@ def _terms(value: Value, defined: Mapping[Value, Equation]) -> list[Value]:
 def _product(
     value: Value, defined: Mapping[Value, Equation], varying: Collection[Value]
 ) -> _Product | None:
-    """A product of two matrices, both of which are others in each trip."""
+    """Return `value` as a product of two matrices that both vary by iteration, or None."""
     eqn, across = defined.get(value), False
     if eqn is not None and _is_turn(eqn):
         eqn, across = defined.get(eqn.inputs[0]), True
@@ -237,7 +237,7 @@ def _product(
     for factor in eqn.inputs:
         turn = defined.get(factor)
         turns = turn is not None and _is_turn(turn)
-        # The product the other way round has its factors so, too.
+        # Transposing the product transposes its factors, too.
         sides.append((turn.inputs[0] if turn is not None and turns else factor, turns != across))
     (left, left_turned), (right, right_turned) = reversed(sides) if across else sides
     both = left in varying and right in varying
@@ -253,7 +253,7 @@ def _numbers(value: Value) -> Any:
 
 
 def _require_zeros(value: Value | Linear) -> None:
-    """A carry is linear if it begins with what is linear, or with zeros."""
+    """Raise unless a carry begins with a linear value or with zeros."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
     if not isinstance(value, Linear) and full_value(builder, value) != 0:

@@ -1,1 +1,1 @@
-"""Passes that keep the meaning of a graph and make it smaller or faster."""
+"""Optimization passes: semantics-preserving rewrites to smaller or faster graphs."""

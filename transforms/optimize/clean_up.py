@@ -1,4 +1,4 @@
-"""The clean-up passes in one, so that each finds what the others leave."""
+"""The clean-up pipeline: simplification, constant folding and dead code elimination."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from primgraph.transforms.optimize.join_loops import joined
 from primgraph.transforms.optimize.simplify import simplified
 from primgraph.transforms.optimize.simplify_loops import tidied
 
-# What one round makes possible in bodies and around them, the next one finds.
+# Maximum number of rounds: each round may enable rewrites in bodies and around them.
 _ROUNDS = 8
 
 
@@ -20,7 +20,7 @@ _ROUNDS = 8
 def clean_up(
     graph: Graph, math: str = "exact", *, last: bool = False, stable: bool = False
 ) -> Graph:
-    """Drop dead code, simplify, fold constants: by default the same bits from fewer equations.
+    """Eliminate dead code, simplify and fold constants; by default results keep their bits.
 
     `math` is the level of the rules, as in `simplify`. With `last` functions are computed before
     elements are repeated or reshaped, which is right for graphs that are compiled, and not for
@@ -54,9 +54,9 @@ def clean_up(
 
 
 def _noted(found: Graph, graph: Graph, key: Hashable) -> Graph:
-    """`found`, which clean-up leaves as it is, or `graph` if that is equal.
+    """Mark `found` as clean, or `graph` if that is equal, and return it.
 
-    A level further out then compares and cleans nothing again: nested bodies take linear time.
+    Enclosing levels then skip it, so that nested bodies take linear time.
     """
     found = graph if found == graph else found
     found.note(key, True)

@@ -1,4 +1,4 @@
-"""Drops equations that no output needs."""
+"""Dead code elimination (DCE)."""
 
 from __future__ import annotations
 

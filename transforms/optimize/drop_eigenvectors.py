@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values without the vectors, where nothing reads these."""
+"""Eigenvalues and singular values without vectors, where nothing reads the vectors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def values_alone(graph: Graph) -> Graph:
-    """Compute values alone where no equation and no output needs the vectors.
+    """Compute values alone if no equation and no output needs the vectors.
 
-    A derivative needs them: then the one factorisation that gives both serves the value, too.
+    A derivative needs them: then the factorisation that gives both also serves the value.
     """
     if not any(eqn.op in VALUES_ALONE for eqn in graph.body):
         return graph

@@ -1,4 +1,4 @@
-"""Products with a matrix that is known to be an identity fall away."""
+"""Removal of products with a matrix that is known to be the identity."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 
 def without_identity(graph: Graph, seed: int) -> Graph:
-    """`graph` without products with its input at `seed`, which has all unit vectors in order.
+    """Remove products with the input at `seed`, which holds all unit vectors in order.
 
-    As a matrix that is an identity, whose zeros are structural, as those of unit vectors are in
-    `strong_zeros`: nothing that they are multiplied by comes into the result, be it infinite or
-    NaN. Unit vectors that are arrays of more axes are no matrix: then the graph is as it was.
+    The zeros of the identity are structural, as in `strong_zeros`: infinite or NaN factors that
+    they would multiply do not reach the result. If the unit vectors are no matrix (arrays of more
+    axes), return the graph unchanged.
     """
     shape = graph.inputs[seed].type.shape
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -34,7 +34,7 @@ def without_identity(graph: Graph, seed: int) -> Graph:
 
 
 def _other(factors: tuple[Value, ...], unit: set[Value]) -> Value | None:
-    """The factor that stands beside an identity."""
+    """Return the factor beside an identity, or None."""
     x, y = factors
     if x in unit:
         return y

@@ -1,4 +1,4 @@
-"""Computes at build time what depends on constants only."""
+"""Constant folding."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import constant, constant_op, extent, filled, full
 from primgraph.primitives.linear_algebra.products import matmul
 
-# Dense results of more elements are left to the kernel, unless an operand is a dense constant of
-# that size itself: folding must not make a graph much larger. What is read, and what a product of
-# matrices multiplies, is bounded too: folding must not take long.
+# Larger dense results are left to the kernel, unless an operand is a dense constant of that size:
+# folding must not make a graph much larger. The number of elements read, or multiplied in matrix
+# products, is bounded as well: folding must not take long.
 _SMALL, _LARGEST, _MOST_WORK = 64, 4096, 2**20
 
 
@@ -50,9 +50,9 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
-    """The results of `eqn` on `inputs` as constants of `builder`; None if they are not to be."""
+    """Return the results of `eqn` on `inputs` as constants; None if it is not to be folded."""
     assert isinstance(eqn.op, Primitive)
-    # What is a constant, or must stay visible to later transforms.
+    # Constants are folded already; other ops must stay visible to later transforms.
     if eqn.op in (full, constant, extent) or eqn.op.stops or eqn.op.random:
         return None
     definitions = []
@@ -77,7 +77,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
 
 
 def _work(eqn: Equation) -> int:
-    """About how many numbers are read, written or multiplied."""
+    """Return the approximate number of elements read, written or multiplied."""
     moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
     if eqn.op is not matmul:
         return moved
@@ -85,7 +85,7 @@ def _work(eqn: Equation) -> int:
 
 
 def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...] | None:
-    """What `eqn` gives; None where it fails, as the kernel's error names the user's line."""
+    """Evaluate `eqn`; return None if it raises, as the kernel's error names the user's line."""
     try:
         return eqn.op.evaluate(arrays, eqn.kwargs)
     except Exception as error:
@@ -101,7 +101,7 @@ def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> lis
     if results is None:
         return None
     result = np.asarray(results[0], eqn.output.dtype)
-    # A NaN of any sign and payload becomes the one that a parameter can be.
+    # A NaN of any sign and payload becomes the default NaN of parameters.
     return [filled(result.item(), eqn.output.type)]
 
 

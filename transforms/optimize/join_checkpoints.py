@@ -1,4 +1,4 @@
-"""Makes one of a checkpoint and that of its tangents, which computes the same values."""
+"""Merging a checkpoint with the checkpoint of its tangents, which recomputes the same values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from primgraph.ir.params import freeze_all
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.primitives.control import checkpoint
 
-# So many checkpoints that take the same operand are looked at.
+# Maximum number of checkpoints with a common operand that are compared.
 CANDIDATES = 8
 
 
 def joined_checkpoints(graph: Graph) -> Graph:
-    """The same graph, where tangents of a checkpoint are computed with what they are tangents of.
+    """Merge checkpoints with those of their forward-mode tangents.
 
-    Those of reverse mode stay apart, as they would keep memory for what is needed late. Where
-    two wait for each other when made one, all stay as they were.
+    Checkpoints of reverse mode stay separate, as merging would keep values alive until they are
+    needed. If merging creates a cycle, return the graph unchanged.
     """
     pairs = _pairs(graph.body)
     if not pairs:
@@ -28,7 +28,7 @@ def joined_checkpoints(graph: Graph) -> Graph:
 
 
 def _pairs(body: Sequence[Equation]) -> dict[Equation, Equation]:
-    """What takes the place of checkpoints that become one."""
+    """Map checkpoints to the merged equations that replace them."""
     taking: dict[Value, list[Equation]] = {}
     made: dict[Equation, Equation] = {}
     for eqn in body:
@@ -47,7 +47,7 @@ def _pairs(body: Sequence[Equation]) -> dict[Equation, Equation]:
 
 
 def _as_one(first: Equation, last: Equation) -> Equation | None:
-    """Both in one equation; None where nothing that costs is computed by both."""
+    """Return both as one equation; None if they share no computation."""
     one, other = first.bodies[0], last.bodies[0]
     if one.name != other.name:
         return None
@@ -69,7 +69,7 @@ def _costs(body: Sequence[Equation]) -> int:
 
 
 def _ordered(body: Sequence[Equation], made: dict[Equation, Equation]) -> list[Equation] | None:
-    """The equations with those that are `made` in their places, each behind what it needs."""
+    """Return the equations with those `made` in place, topologically ordered; None for a cycle."""
     plain = [made.get(eqn, eqn) for eqn in body]
     defined = {v: eqn for eqn in plain for v in eqn.outputs}
     found: list[Equation] = []

@@ -1,4 +1,4 @@
-"""Makes one of two loops, or branches, of which one does all that the other does."""
+"""Merging of loops and branches that compute the same carries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from primgraph.transforms.optimize.simplify_loops import Loop
 
 
 def joined(graph: Graph) -> Graph:
-    """The same graph, where a loop that carries all that another one does gives its results, too.
+    """Merge a loop into another loop that computes all its carries.
 
-    Such ones are there twice after differentiation: as they were, and with tangents or residuals.
-    Branches by one number become one equation.
+    Differentiation creates such pairs: the primal loop, and one with tangents or residuals.
+    Branches with the same index are merged into one equation.
     """
     groups: dict[object, list[Equation]] = {}
     for eqn in graph.body:
@@ -46,7 +46,7 @@ def joined(graph: Graph) -> Graph:
     return Graph(graph.inputs, body, [_end(moved, v) for v in graph.outputs], graph.name)
 
 
-# An equation that takes the place of two, and which of its results stand for which of theirs.
+# An equation that replaces two, and the map from replaced results to its own.
 Joined: TypeAlias = tuple[Equation, dict[Value, Value]]
 
 
@@ -57,7 +57,7 @@ def _end(moved: dict[Value, Value], value: Value) -> Value:
 
 
 def _key(eqn: Equation) -> object:
-    """What equations have in common of which one may do what the other does."""
+    """Return the key that equations must share to be merged."""
     if eqn.op is cond:
         return eqn.op.name, eqn.inputs[0], len(eqn.kwargs["branches"])
     loop = Loop.of(eqn)
@@ -65,7 +65,7 @@ def _key(eqn: Equation) -> object:
 
 
 def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined | None:
-    """Both in one equation; None where one needs what the other gives, or does something else."""
+    """Merge two equations; None if one depends on the other, or if they differ."""
     for one, other in ((first, last), (last, first)):
         if not forward_slice(body, one.outputs).isdisjoint(other.inputs):
             return None
@@ -92,7 +92,7 @@ def _one_choice(first: Equation, last: Equation) -> Equation:
 
 
 def _covering(one: Loop, other: Loop) -> Joined | None:
-    """`one`, if it carries all that `other` does, with what that gives beside."""
+    """Add the stacks of `other` to `one` if `one` carries all carries of `other`; else None."""
     places = _places(one.init, other.init)
     if places is None:
         return None
@@ -140,9 +140,9 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
 
 
 def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:
-    """`builder.inline`, but for checkpoints that are there already, with more results.
+    """Inline `graph`, reusing checkpoints of the builder that have more results.
 
-    Of loops that are made one, one may have lost results of its checkpoints that it does not need.
+    One of the merged loops may have lost checkpoint results that it does not need.
     """
     moved = dict(zip(graph.inputs, given, strict=True))
     there = [eqn for eqn in builder.body if eqn.op is checkpoint]
@@ -158,7 +158,7 @@ def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Val
 
 
 def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Value] | None:
-    """Which results of `first` those of `eqn`, with these operands, are; None if some are not."""
+    """Return the results of `first` that equal those of `eqn` with these operands, or None."""
     one, other = first.bodies[0], eqn.bodies[0]
     if one.name != other.name or not set(inputs) <= set(first.inputs):
         return None
@@ -166,7 +166,7 @@ def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Valu
     made = {v: builder.input(v.type) for v in dict.fromkeys(first.inputs)}
     ends = builder.inline(one, [made[v] for v in first.inputs])
     found = builder.inline(other, [made[v] for v in inputs])
-    # Loops in them, too, may be there with more and with fewer results.
+    # Loops in the bodies may also differ by unused results.
     both = joined(builder.graph([*ends, *found])).outputs
     places = dict(zip(both, first.outputs, strict=False))
     more = both[len(ends) :]
@@ -174,7 +174,7 @@ def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Valu
 
 
 def _places(ours: Sequence[Value], theirs: Sequence[Value]) -> list[int] | None:
-    """For each of `theirs` its place among `ours`, the first one that is not taken yet."""
+    """Map each of `theirs` to a distinct position of an equal value in `ours`, or return None."""
     free = list(enumerate(ours))
     places = []
     for value in theirs:
@@ -192,9 +192,9 @@ def _replaced(
     made: Equation,
     same: dict[Value, Value],
 ) -> tuple[list[Equation], dict[Equation, Equation]]:
-    """The equations with `made` for two of them; what stood between and needs it comes behind.
+    """Replace `first` and `last` by `made`; dependent equations in between are moved after it.
 
-    And what has become of those that have taken results of either.
+    Also return the map from rewritten equations to new ones.
     """
     renewed: dict[Equation, Equation] = {}
     ends = {first, last}

@@ -1,4 +1,4 @@
-"""Makes one product of matrices out of several: those of parts, and those that are added."""
+"""Merging of matrix products: products of parts of an array, and sums of products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from primgraph.primitives.shapes import concat, permute, reshape, slice_
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def join_products(graph: Graph) -> Graph:
-    """Multiply all rows of an array at once, and add products by one product.
+    """Merge products of parts of an array with one matrix, and sums of products.
 
     `a[:m] @ w` and `a[m:] @ w` are rows of `a @ w`; and `a.T @ b + c.T @ d`, where the sums of
     the products are shorter than the sides of the results, is the product of `a` above `c` with
@@ -45,7 +45,7 @@ def join_products(graph: Graph) -> Graph:
 
 
 class _Rows(NamedTuple):
-    """Rows `start` to `stop` of what has as many columns and the elements of `base`."""
+    """Rows `start` to `stop` of `base` reshaped to the columns of the factor."""
 
     base: Value
     start: int
@@ -90,7 +90,7 @@ def _is_plain_product(eqn: Equation) -> bool:
 
 
 def _rows(value: Value, made: dict[Value, Equation]) -> _Rows | None:
-    """Which rows of a larger array `value` has, if they are all that it has."""
+    """Return the rows of a larger array that `value` consists of, or None."""
     columns, eqn = value.shape[1], made.get(value)
     if eqn is not None and eqn.op is reshape:
         eqn = made.get(eqn.inputs[0])
@@ -110,7 +110,7 @@ def _rows(value: Value, made: dict[Value, Equation]) -> _Rows | None:
 
 
 def _fill_base(base: Value, group: dict[Equation, _Rows]) -> bool:
-    """Whether several products take all rows between them, each of them once."""
+    """Return whether several products together cover all rows exactly once."""
     reached = 0
     for rows in sorted(group.values(), key=lambda r: r.start):
         if rows.start != reached:
@@ -124,9 +124,9 @@ def _fill_base(base: Value, group: dict[Equation, _Rows]) -> bool:
 
 
 class _Sum(NamedTuple):
-    """A sum of several terms: the products that are joined, and what is added to them.
+    """A sum: the products to be joined, and the remaining terms.
 
-    `inner` are the equations that this replaces, the last sum left out.
+    `inner` are the equations that are replaced, without the last addition.
     """
 
     products: list[Equation]
@@ -157,7 +157,7 @@ def _of_sums(graph: Graph) -> Graph:
 
 
 def _sums(graph: Graph) -> dict[Equation, _Sum]:
-    """By their last equations, sums with several products that are worth joining."""
+    """Return sums with several products that are worth joining, by their last equation."""
     reads = Counter(chain(graph.outputs, chain.from_iterable(e.inputs for e in graph.body)))
     made = {e.output: e for e in graph.body if e.op in (add, matmul, permute)}
     place = {v: i for i, e in enumerate(graph.body) for v in e.outputs}
@@ -165,7 +165,7 @@ def _sums(graph: Graph) -> dict[Equation, _Sum]:
     sums: dict[Equation, _Sum] = {}
 
     def origin(product: Equation) -> int:
-        """Where the left factor was made: parts of one array in order are that array again."""
+        """Return the position of the left factor's origin, which orders the parts of an array."""
         x = product.inputs[0]
         eqn = made.get(x)
         return place.get(eqn.inputs[0] if eqn is not None and eqn.op is permute else x, -1)
@@ -186,7 +186,7 @@ def _sums(graph: Graph) -> dict[Equation, _Sum]:
 def _terms(
     root: Equation, made: dict[Value, Equation], reads: Counter[Value]
 ) -> tuple[list[Value], list[Equation]]:
-    """What `root` adds up, in order, and the other additions by which it does so."""
+    """Return the terms of the sum `root` in order, and its inner additions."""
     terms: list[Value] = []
     within: list[Equation] = []
     waiting = list(reversed(root.inputs))
@@ -202,7 +202,7 @@ def _terms(
 
 
 def _pays(eqn: Equation | None) -> bool:
-    """Whether to copy the factors is less work than to add the product to others."""
+    """Return whether copying the factors is cheaper than adding the product to others."""
     if eqn is None or not _is_plain_product(eqn):
         return False
     (rows, inner), columns = eqn.inputs[0].shape, eqn.output.shape[1]
@@ -210,7 +210,7 @@ def _pays(eqn: Equation | None) -> bool:
 
 
 def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
-    """The sum of the products of these pairs, as one product."""
+    """Return the sum of the products of these pairs as one product."""
     left, right = zip(*factors, strict=True)
     made = [builder.definition(x) for x in left]
     below = concat(*right, axis=0)

@@ -1,4 +1,4 @@
-"""Solves for all right-hand sides of a matrix at once, so that it is factored once."""
+"""Merging of linear solves with one matrix, so that it is factored once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from primgraph.primitives.shapes import broadcast, concat, slice_
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def join_solves(graph: Graph) -> Graph:
-    """Make one equation of all that solve with the same matrix, as far as none needs another.
+    """Merge equations that solve with the same matrix and do not depend on each other.
 
-    An inverse is the solution for the identity, and joins in where there are others.
+    An inverse is a solve for the identity, and is merged with other solves.
     """
     if not (graph.has_bodies or any(e.op is solve for e in graph.body)):
         return graph
@@ -49,10 +49,10 @@ def _with_joined_bodies(eqn: Equation) -> Equation:
 
 
 def _groups(graph: Graph) -> dict[Equation, list[Equation]]:
-    """The members of each group, by each of them.
+    """Return the group of each equation to be merged.
 
-    What needs solutions is a stage later than these. So what has one stage needs nothing of it,
-    and groups of one stage each cannot need each other.
+    A stage counts the solves on the longest path to an equation. Equations of one stage do not
+    depend on each other, and neither do groups of one stage.
     """
     stage: dict[Value, int] = defaultdict(int)
     found: dict[tuple[Value, int], list[Equation]] = {}
@@ -81,7 +81,7 @@ def _rebuilt(graph: Graph, joined: Mapping[Equation, list[Equation]]) -> Graph:
 def _ordered(
     graph: Graph, joined: Mapping[Equation, list[Equation]]
 ) -> Iterator[Sequence[Equation]]:
-    """Groups of equations, and others alone, each after what it needs, else as they were."""
+    """Yield groups and single equations in topological order, close to the original order."""
     place = {eqn: k for k, eqn in enumerate(graph.body)}
     groups = {place[g[0]]: g for g in ([*joined.get(e, (e,))] for e in graph.body)}
     made = {v: k for k, group in groups.items() for e in group for v in e.outputs}

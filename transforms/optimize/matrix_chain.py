@@ -1,4 +1,4 @@
-"""Chooses the order in which chains of matrix products are multiplied: the cheapest one."""
+"""Matrix chain ordering: multiply chains of matrices in the cheapest order."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.linear_algebra.products import matmul
 
-# Longer chains are treated in pieces of so many factors: the search takes cubic time.
+# Longer chains are split into pieces of this many factors, as the search takes cubic time.
 _LONGEST = 24
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def matrix_chain(graph: Graph) -> Graph:
-    """Multiply chains of matrices in the order that needs the fewest products of numbers.
+    """Multiply chains of matrices in the order with the fewest scalar multiplications.
 
     A chain is a tree of `matmul` whose inner results nothing else reads. As real numbers all
     orders give the same (Cormen et al., Introduction to Algorithms, 15.2); rounding differs.
@@ -47,7 +47,7 @@ def matrix_chain(graph: Graph) -> Graph:
 
 
 def _chains(graph: Graph) -> tuple[dict[Equation, list[Value]], set[Equation]]:
-    """The factors of each chain that another order makes cheaper, and its inner products."""
+    """Return the factors of each chain that another order makes cheaper, and its inner products."""
     reads = Counter(graph.outputs)
     for eqn in graph.body:
         reads.update(eqn.inputs)
@@ -69,7 +69,7 @@ def _chains(graph: Graph) -> tuple[dict[Equation, list[Value]], set[Equation]]:
 def _factors(
     root: Equation, products: dict[Value, Equation], reads: Counter[Value]
 ) -> tuple[list[Value], list[Equation]]:
-    """What `root` multiplies, in order, and the products among which it does so."""
+    """Return the factors of the chain `root` in order, and its inner products."""
     factors: list[Value] = []
     within: list[Equation] = []
     waiting = list(reversed(root.inputs))
@@ -89,7 +89,7 @@ def _cost(eqn: Equation) -> int:
 
 
 def _least(factors: Sequence[Value]) -> tuple[int, dict[tuple[int, int], int]]:
-    """The least cost of the product, and for each part of the chain where it is divided."""
+    """Return the least cost of the chain, and the split point of each part."""
     lead = factors[0].type.size // max(1, factors[0].shape[-2] * factors[0].shape[-1])
     sides = [factors[0].shape[-2], *(f.shape[-1] for f in factors)]
     count = len(factors)
@@ -107,7 +107,7 @@ def _least(factors: Sequence[Value]) -> tuple[int, dict[tuple[int, int], int]]:
 
 
 def _multiplied(factors: Sequence[Value]) -> Value:
-    """The product, divided as `_least` says."""
+    """Return the product, split as `_least` computes."""
     split = _least(factors)[1]
     made: dict[tuple[int, int], Value] = {(i, i + 1): f for i, f in enumerate(factors)}
     waiting = [(0, len(factors))]

@@ -1,7 +1,7 @@
-"""Solves, inverts and takes determinants by what is known of matrices, and by factors at hand.
+"""Structured linear algebra: choose methods by known structure of matrices and by factors at hand.
 
-What is computed is the same as real numbers, with errors as those of LAPACK's methods; the last
-bits differ. So they may anyway, between versions of LAPACK.
+Results are equal in exact arithmetic, with errors of the size of LAPACK's methods. The last bits
+differ, as they may between versions of LAPACK.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from primgraph.transforms.dataflow.matrix_facts import (
     upper_part_of,
 )
 
-# Rows from which on triangles and Cholesky factors, which NumPy has no solvers for, are faster
-# than an elimination.
+# Minimum number of rows at which solves with triangular and Cholesky factors are faster than
+# elimination (NumPy has no solvers for them).
 _MANY = 64
-# How many values, one in another, are looked through.
+# Maximum nesting of values that are inspected.
 _NESTED = 4
 
 _CHANGED: frozenset[Op] = frozenset(
@@ -55,10 +55,10 @@ _MEANT: frozenset[Op] = _CHANGED - {matmul} | {cholesky}
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def structure(graph: Graph) -> Graph:
-    """Choose methods of linear algebra by what is known of matrices.
+    """Choose methods of linear algebra by the known structure of matrices.
 
-    Systems with triangles and positive definite matrices are solved as such, determinants are
-    products of the diagonal of a factor that is there, `inv(a) @ b` is solved without an inverse.
+    Triangular and positive definite systems are solved as such. Determinants are products of the
+    diagonal of an available factor. `inv(a) @ b` is solved without an inverse.
     """
     if not any(e.op in _MEANT or e.op.has_bodies for e in graph.body):
         return graph
@@ -70,7 +70,7 @@ _Rule: TypeAlias = "Callable[[_Structured, Equation, list[Value]], Sequence[Valu
 
 @final
 class _Structured:
-    """The new graph, and what is known of its values."""
+    """Builder of the new graph, with the known facts about its values."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -90,7 +90,7 @@ class _Structured:
         return self.builder.graph([self.moved[v] for v in self.graph.outputs])
 
     def _add(self, eqn: Equation) -> bool:
-        """Record an equation, or what is there for it; whether that is another."""
+        """Record an equation or its replacement; return whether it was replaced."""
         self.builder.source = eqn.source or NOWHERE
         inputs = [self.moved[v] for v in eqn.inputs]
         rule = _RULES.get(eqn.op)
@@ -115,7 +115,7 @@ class _Structured:
         return self.builder.definition(value)
 
     def fact(self, value: Value) -> Fact:
-        """What is known of a value, which a rule may have recorded just now."""
+        """Return the facts about a value, including values that a rule has just recorded."""
         if value in self.facts:
             return self.facts[value]
         eqn = self.definition(value)
@@ -123,12 +123,12 @@ class _Structured:
         return found.get(value, NOTHING)
 
     def upright(self, value: Value) -> Value:
-        """A symmetric matrix for its transpose."""
+        """Return a symmetric matrix for its transpose."""
         inner = transposed(value, self.definition)
         return inner if inner is not None and Fact.SYMMETRIC in self.fact(inner) else value
 
     def factor(self, a: Value) -> Value | None:
-        """The Cholesky factor of a matrix that is positive definite, where it pays."""
+        """Return the Cholesky factor of a positive definite matrix if it pays, else None."""
         if DEFINITE not in self.fact(a):
             return None
         rows = a.shape[-1]
@@ -137,12 +137,12 @@ class _Structured:
         return cholesky(a) if large or known else None
 
     def triangle(self, value: Value) -> Value | None:
-        """What a value has the lower triangle of, by fewer equations; None if it is itself."""
+        """Return a simpler matrix with the same lower triangle; None if there is none."""
         return _lower_of(value, self.definition, _NESTED)
 
 
 def _read_in_products_only(graph: Graph) -> set[Value]:
-    """The inverses that nothing reads but products of matrices, transposed or not."""
+    """Return the inverses that only matrix products read, transposed or not."""
     inverses = {e.output for e in graph.body if e.op is inv}
     if not inverses:
         return inverses
@@ -177,7 +177,7 @@ def _lower_of(
 
 
 def _diagonal(a: Value) -> Value:
-    """The diagonal of each matrix."""
+    """Return the diagonal of each matrix."""
     *lead, n, _ = a.shape
     flat = reshape(a, shape=(*lead, n * n))
     zeros = (0,) * len(lead)
@@ -185,7 +185,7 @@ def _diagonal(a: Value) -> Value:
 
 
 def _on_diagonal(x: Value) -> Value:
-    """Matrices with vectors on their diagonals, and zeros elsewhere."""
+    """Return matrices with the vectors on their diagonals, and zeros elsewhere."""
     *lead, n = x.shape
     flat = filled(0, x.type.with_shape((*lead, n * n)))
     steps = (*(1,) * len(lead), n + 1)
@@ -201,12 +201,12 @@ def _logs(x: Value) -> Value:
 
 
 def _assumed(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
-    """What is declared has been noted; in debug mode it is looked at."""
+    """Drop the declaration, which `facts_of` has read; in debug mode it is checked at run time."""
     return None if debugging.get() else inputs
 
 
 def _solution(to: _Structured, a: Value, b: Value) -> Value | None:
-    """The solution of a system by another method than elimination."""
+    """Solve a system by a cheaper method than elimination; None if there is none."""
     a = to.upright(a)
     fact = to.fact(a)
     if DIAGONAL in fact and type(a.shape[-1]) is int:
@@ -242,7 +242,7 @@ def _solve(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Valu
 def _triangular_solve(
     to: _Structured, eqn: Equation, inputs: list[Value]
 ) -> Sequence[Value] | None:
-    """Of the matrix one triangle is read: what has the same may stand for it."""
+    """Replace the matrix by a simpler one with the same triangle, as only that is read."""
     a, b = inputs
     part_of = lower_part_of if eqn.kwargs["lower"] else upper_part_of
     part = part_of(a, to.definition)
@@ -255,7 +255,7 @@ def _slope(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Valu
 
 
 def _inverse(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
-    """From a factor: the gradient of the logarithm of the determinant is the inverse."""
+    """Invert from a Cholesky factor: the gradient of log det is the inverse."""
     a = to.upright(inputs[0])
     factor = None if eqn.output in to.product_only else to.factor(a)
     if factor is None or type(a.shape[-1]) is not int:
@@ -289,7 +289,7 @@ def _det(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Value]
 
 
 def _matmul(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
-    """`inv(a) @ b` and `b @ inv(a)` are solutions; of a product, that of its thin factor is."""
+    """Solve instead of `inv(a) @ b` and `b @ inv(a)`; solve the thin part of a low-rank factor."""
     if not to.product_only:
         return None
     left, right = eqn.inputs
@@ -315,7 +315,7 @@ def _solved(to: _Structured, a: Value, b: Value) -> Value:
 
 
 def _inverted(to: _Structured, old: Value) -> Value | None:
-    """The matrix of which an operand of the old graph is the inverse, to be solved with instead."""
+    """Return the matrix whose inverse an operand of the old graph is, or None."""
     made = to.definition(to.moved[old])
     if made is None:
         return None
@@ -335,7 +335,7 @@ def _is_free(to: _Structured, inverse: Value) -> bool:
 
 
 def _thin(to: _Structured, value: Value) -> tuple[Value, Value] | None:
-    """The factors of a product, if it has fewer terms than rows and columns."""
+    """Return the factors of a low-rank product (inner size below rows and columns), or None."""
     made = to.definition(value)
     if made is None or made.op is not matmul:
         return None

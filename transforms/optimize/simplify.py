@@ -1,9 +1,9 @@
-"""Rewrites equations into simpler ones: by default those that give the same bits.
+"""Algebraic simplification: by default only rewrites that keep every bit of the results.
 
-The rules stand in one table, made of families; each has its level. At the default level all are
-exact for NaN, infinities and both zeros: `x + 0` is not `x` for x = -0, so only `x + (-0)` is
-rewritten; `x * 0` is not 0 for an infinite x, so it stays. What derivatives compute, by the line
-that an equation comes from, is exact up to the sign of zero: see `rules/signs.py`.
+The rules are in one table, made of families; each has its level. At the default level all are exact
+for NaN, infinities and signed zeros: `x + 0` is not `x` for x = -0, so only `x + (-0)` is
+rewritten. `x * 0` is not 0 for an infinite x, so it stays. Equations of derivatives, known by their
+source, are exact up to the sign of zero: see `rules/signs.py`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FAMILIES = (
 )  # fmt: skip
 rules = _joined(*(f.rules for f in _FAMILIES))
 
-# One sweep finds all but what becomes possible where a value has lost its other readers.
+# One sweep finds all rewrites except those enabled when a value loses its other readers.
 _SWEEPS = 4
 
 
@@ -64,9 +64,9 @@ def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
 
 @cache
 def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
-    """What is tried at that level, which is the same for every graph.
+    """Return the rule table of a level, cached for all graphs.
 
-    `late` counts the rules of `LAST`: primitives that are loaded late bring theirs with them.
+    `late` counts the rules of `LAST`: lazily loaded primitives add theirs.
     """
     return Table(selected(_joined(*_parts(last, stable)), math))
 
@@ -75,9 +75,9 @@ def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
 def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> Graph:
     """Apply the rules of level `math`, "exact", "signs", "finite" or "fast", and drop dead code.
 
-    With "exact" those of "signs" are applied too, to equations that are parts of derivatives.
-    Those in `extra` of that level are applied too, before the others of the same primitive.
-    Raises `ArgumentError` for another level.
+    With "exact", rules of "signs" also apply to equations of derivatives. Rules in `extra` of that
+    level apply too, before the others of the same primitive. Raises `ArgumentError` for another
+    level.
 
     >>> graph = pg.trace(lambda x: x * 1.0 + 0.0, pg.spec(3))
     >>> len(pg.transforms.simplify(pg.transforms.lower(graph), "fast"))
@@ -95,12 +95,12 @@ def simplified(
     stable: bool = False,
     extra: Family | None = None,
 ) -> Graph:
-    """Rewrite each equation by `fold`, else by the rules, else copy it; then clean up.
+    """Rewrite each equation by `fold`, else by the rules, else copy it; then eliminate dead code.
 
-    With `last` the rules for graphs that will not be differentiated any more are applied too,
-    with `stable` those for forms that do not overflow. Equations are visited in order of
-    definition, and rules look at operands that are simple already. Another sweep is made only
-    where a rule waited for a value to have one reader.
+    With `last`, apply the rules for graphs that will not be differentiated any more. With `stable`,
+    apply those for forms that do not overflow. Equations are visited in order of definition, so
+    that rules see simplified operands. Another sweep runs only if a rule waited for a value to have
+    a single reader.
     """
     check_level(math)
     levels = math, level_of_derivatives(math)
@@ -120,11 +120,11 @@ def simplified(
 
 
 def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph, bool]:
-    """The graph after one pass, and whether a second one might find more."""
+    """Return the graph after one sweep, and whether another one might find more."""
     builder, _ = rebuild(graph)
     readers = Readers(graph)
     seen = Seen(builder, tables, fold, readers)
-    # What has become of values that are not in the new graph.
+    # Map from values that are not in the new graph to their replacements.
     moved: dict[Value, Value] = {}
     gone = moved.keys()
     with recording(seen), np.errstate(all="ignore"):

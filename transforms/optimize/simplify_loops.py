@@ -1,4 +1,4 @@
-"""Branches and loops with less in them: nothing that is unused, unchanged, or there twice."""
+"""Clean-up of branches and loops: dead results, loop-invariant code motion, duplicates."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from primgraph.primitives.indexing import gather, scatter_add
 
 Clean: TypeAlias = Callable[[Graph], Graph]
 
-# Carries that are not found to be equal by then are taken to be different.
+# Carries not proved equal after this many rounds are assumed to differ.
 _ROUNDS = 20
-# Trips that are not made raise no errors, so that what may fail stays in the loop.
+# An iteration that does not run raises no error, so primitives that may raise stay in the loop.
 _FAILING = frozenset({gather, scatter_add})
 
 
 def tidied(graph: Graph, clean: Clean) -> Graph:
-    """The same graph, whose bodies are cleaned by `clean` and have only what is needed.
+    """Clean all bodies by `clean`, and remove unneeded results, carries and operands.
 
-    Results and carries that nothing needs are dropped, and so are operands that bodies do not
-    read; what depends on no trip is computed before the loop; a branch whose number is known takes
-    the place of its equation.
+    Loop-invariant equations are hoisted before the loop. A branch with a constant index is inlined.
     """
     sweep = _Sweep(clean)
     for eqn in _needed(graph):
@@ -41,9 +39,9 @@ def tidied(graph: Graph, clean: Clean) -> Graph:
 
 
 def pruned(graph: Graph, *, deep: bool = False) -> Graph:
-    """Remove equations that nothing needs, and results, carries and operands of loops and branches.
+    """Eliminate dead equations, and dead results, carries and operands of loops and branches.
 
-    With `deep`, also those in bodies, at every depth.
+    With `deep`, also in bodies, at every depth.
     """
     return Graph(graph.inputs, _needed(graph, deep), graph.outputs, graph.name)
 
@@ -58,7 +56,7 @@ def _needed(graph: Graph, deep: bool = False) -> list[Equation]:
         if deep and plain.bodies:
             params = with_bodies(plain.params, _pruned_body)
             if params is not plain.params:
-                # What bodies need no more, their equation does not need either.
+                # Operands that the bodies no longer read are removed from the equation, too.
                 again = Equation(plain.op, plain.inputs, params, plain.outputs, plain.source)
                 plain = _pruned(again, live) if plain.op in CONTROL else again
         live.update(plain.inputs)
@@ -68,7 +66,7 @@ def _needed(graph: Graph, deep: bool = False) -> list[Equation]:
 
 
 def _pruned_body(graph: Graph) -> Graph:
-    """Return the body without what it does not need; itself where nothing changes."""
+    """Return the body without dead equations; itself if nothing changes."""
     body = _needed(graph, deep=True)
     same = len(body) == len(graph.body) and all(map(is_, body, graph.body))
     return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
@@ -77,10 +75,11 @@ def _pruned_body(graph: Graph) -> Graph:
 @final
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """An equation of a loop, taken apart.
+    """Parts of a loop equation.
 
-    `test` is None in a scan, `count` the number of trips that a while gives; `carried` and
-    `stacked` are the other results. `rest` has the parameters that say nothing of operands.
+    `test` is None for a scan, and `count` is the iteration count that a while loop returns.
+    `carried` and `stacked` are the other results. `rest` has the parameters that do not describe
+    operands.
     """
 
     op: Op
@@ -123,11 +122,11 @@ class Loop:
 
     @property
     def inputs(self) -> tuple[list[Value], list[Value], list[Value]]:
-        """What stands in the body for constants, carries and rows."""
+        """Return the body inputs: constants, carries and rows."""
         return parted(self.body.inputs, len(self.consts), len(self.init))
 
     def equation(self) -> Equation:
-        """The same as one equation; the old one, where nothing has changed."""
+        """Return the loop as an equation; the original one if nothing has changed."""
         params: dict[str, Any] = {**dict(self.rest), "body": self.body, "consts": len(self.consts)}
         if self.test is None:
             params["carries"] = len(self.init)
@@ -136,7 +135,7 @@ class Loop:
         inputs = (*self.trips, *self.consts, *self.init, *self.xs)
         outputs = (*self.carried, *self.count, *self.stacked)
         old = self.eqn
-        # Graphs are compared by identity, as comparing them takes as long as making one.
+        # Graphs are compared by identity, as a comparison takes as long as construction.
         same = all(
             p is old.kwargs[k] if isinstance(p, Graph) else p == old.kwargs[k]
             for k, p in params.items()
@@ -153,9 +152,9 @@ class Loop:
         stacks: Collection[int] | None = None,
         body: Iterable[Equation] | None = None,
     ) -> Loop:
-        """The loop with other operands, each given beside what stands for it in the body.
+        """Return the loop with other operands, each paired with its body input.
 
-        Of carries and stacks those at these positions stay.
+        Only the carries and stacks at these positions are kept.
         """
         _, states, xs = self.inputs
         count = len(self.init)
@@ -179,7 +178,7 @@ class Loop:
         )
 
     def _test_for(self, consts: Sequence[Value], kept: Sequence[int]) -> Graph:
-        """The test with these constants of the body; what it does not know yet it ignores."""
+        """Return the test for these body constants; it ignores constants that it lacks so far."""
         assert self.test is not None
         fixed, states, _ = self.inputs
         known = dict(zip(fixed, self.test.inputs, strict=False))
@@ -193,13 +192,13 @@ class Loop:
 def _graph(
     old: Graph, inputs: Sequence[Value], body: Iterable[Equation], outputs: Sequence[Value]
 ) -> Graph:
-    """Return `old` with these inputs, equations and outputs: itself where nothing changes."""
+    """Return `old` with these inputs, equations and outputs: itself if nothing changes."""
     kept = (tuple(inputs), tuple(body), tuple(outputs))
     return old if kept == (old.inputs, old.body, old.outputs) else Graph(*kept, old.name)
 
 
 def _pruned(eqn: Equation, live: Collection[Value]) -> Equation:
-    """The equation without results that are not `live`, and without what only these need."""
+    """Return the equation without results that are not `live` and their dependencies."""
     if eqn.op is checkpoint:
         return _pruned_checkpoint(eqn, live)
     return _pruned_branches(eqn, live) if eqn.op is cond else _pruned_loop(eqn, live)
@@ -256,7 +255,7 @@ def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
         asked = {c for c, v in zip(consts, loop.test.inputs, strict=False) if v in read}
     count = len(states)
     if not carries and not stacks:
-        # A loop that only counts its trips.
+        # A loop that only counts its iterations keeps one carry.
         carries = {0}
     while True:
         ends = [*[outputs[k] for k in sorted(carries)], *[outputs[count + k] for k in stacks]]
@@ -277,8 +276,7 @@ def _read(graph: Graph) -> set[Value]:
 
 @final
 class _Sweep:
-    """Equations in order, each with as little in its bodies as can be; `moved` tells what values
-    have become."""
+    """Rewrites equations in order, with minimal bodies; `moved` maps old to new values."""
 
     def __init__(self, clean: Clean) -> None:
         self.clean = clean
@@ -307,7 +305,7 @@ class _Sweep:
         self._defined.update((v, eqn) for v in eqn.outputs)
 
     def _number(self, value: Value) -> Any:
-        """The number that all elements of a value equal, if it is a constant."""
+        """Return the number that all elements of a constant equal, or None."""
         eqn = self._defined.get(value)
         return None if eqn is None or eqn.op is not full else eqn.kwargs["value"]
 
@@ -336,8 +334,7 @@ class _Sweep:
         self._append(eqn)
 
     def _checkpoint(self, eqn: Equation) -> None:
-        """Numbers are written in the body, which takes the place of its equation if it only sees
-        operands in another way."""
+        """Move constants into the body, and inline a body that only consists of views."""
         body = eqn.bodies[0]
         numbers = [self._number(v) for v in eqn.inputs]
         stays = [i for i, number in enumerate(numbers) if number is None]
@@ -357,7 +354,7 @@ class _Sweep:
             self._append(Equation(eqn.op, inputs, params, eqn.outputs, eqn.source))
 
     def _inline(self, graph: Graph, given: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """The equations of a body, in the place of its own."""
+        """Inline a body in place of its equation."""
         known = dict(zip(graph.inputs, given, strict=True))
         for eqn in graph.body:
             made = tuple([Value(v.type) for v in eqn.outputs])
@@ -391,7 +388,7 @@ class _Sweep:
         self._append(loop.equation())
 
     def _without_unchanged(self, loop: Loop) -> Loop:
-        """Carries that stay as they are, or the number that they begin with, become constants."""
+        """Turn carries that never change into constants."""
         consts, states, _ = loop.inputs
         outputs = loop.body.outputs
         numbers = {e.output: e.kwargs["value"] for e in loop.body.body if e.op is full}
@@ -409,7 +406,7 @@ class _Sweep:
         return loop.taking(fixed, [k for k in range(len(states)) if k not in same])
 
     def _without_copies(self, loop: Loop) -> Loop:
-        """One operand for each value; numbers are written in the body."""
+        """Pass each value once, and move constants into the body."""
         consts, _, xs = loop.inputs
         made: list[Equation] = []
         twins: dict[Value, Value] = {}
@@ -438,7 +435,7 @@ class _Sweep:
         return replace(loop, body=graph).taking(fixed, None, rows)
 
     def _without_twins(self, loop: Loop) -> Loop:
-        """One stack of each value."""
+        """Stack each value once."""
         rows = loop.body.outputs[len(loop.init) :]
         first: dict[Value, int] = {}
         for k, row in enumerate(rows):
@@ -451,7 +448,7 @@ class _Sweep:
         return loop.taking(list(fixed), stacks=set(first.values()))
 
     def _moved_out(self, loop: Loop) -> Loop:
-        """What no trip changes is computed before the first one."""
+        """Hoist loop-invariant equations."""
         consts, states, xs = loop.inputs
         varying = forward_slice(loop.body.body, [*states, *xs])
         out = [e for e in loop.body.body if _may_leave(e, varying)]
@@ -470,10 +467,10 @@ class _Sweep:
 
 
 def _without_equals(loop: Loop) -> tuple[Loop, Sequence[int]]:
-    """The loop with one of all carries that are equal in every trip; for each the place of that.
+    """Merge carries that are equal in every iteration; return the representative of each.
 
-    Carries are taken to be equal that begin with one value, and go on to be so where trips make
-    equal ones of them.
+    Carries with equal initial values are assumed equal; the partition is refined until the body
+    preserves it.
     """
     _, states, _ = loop.inputs
     first: dict[object, int] = {}
@@ -511,7 +508,7 @@ def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[in
 
 
 def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
-    """Whether an equation gives the same in every trip, and is worth to be kept."""
+    """Return whether an equation is loop-invariant and worth hoisting."""
     if not eqn.inputs or any(v in varying for v in eqn.inputs):
         return False
     costs = isinstance(eqn.op, Primitive) and not eqn.op.is_view and not eqn.op.formal
@@ -519,12 +516,12 @@ def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
 
 
 def _is_free(eqn: Equation) -> bool:
-    """Whether to have the results again costs nothing."""
+    """Return whether recomputing the results costs nothing."""
     return isinstance(eqn.op, Primitive) and (eqn.op.is_view or eqn.op.literal)
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two numbers are there, and are the same bit by bit."""
+    """Return whether both are numbers with equal bits."""
     return one is not None and bits(one) == bits(other)
 
 
@@ -535,7 +532,7 @@ def _literal(number: Any, value: Value) -> Equation:
 
 
 def _with_known(loop: Loop, made: Sequence[Equation], twins: dict[Value, Value]) -> Graph:
-    """The test, in which numbers and operands that are given twice are as in the body."""
+    """Return the test with the constants and merged operands of the body."""
     assert loop.test is not None
     consts, _, _ = loop.inputs
     mine = dict(zip(consts, loop.test.inputs, strict=False))
@@ -547,7 +544,7 @@ def _with_known(loop: Loop, made: Sequence[Equation], twins: dict[Value, Value])
 
 
 def _renamed(body: Iterable[Equation], moved: dict[Value, Value]) -> list[Equation]:
-    """Equations that read other values."""
+    """Return the equations with operands replaced according to `moved`."""
     if not moved:
         return list(body)
     return [

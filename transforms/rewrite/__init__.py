@@ -1,1 +1,1 @@
-"""The rules of `simplify` and `clean_up`, a file for each kind of equation."""
+"""Rewrite rules of `simplify` and `clean_up`, one file per family of equations."""

@@ -18,10 +18,10 @@ from primgraph.transforms.rewrite.terms import a, b, c, x, y, z
 
 ARITHMETIC = Family()
 exact, signs, finite, fast = (rows(ARITHMETIC, level) for level in LEVELS)
-# Of complex numbers too: each part is rewritten by itself.
+# These also hold for complex numbers, part by part.
 each = rows(ARITHMETIC, "exact", any_dtype=True)
 
-# The same bits, for NaN, infinities and both zeros too.
+# Bit-exact, also for NaN, infinities and signed zeros.
 
 exact(x + -0.0, x)
 each(x + -y, x - y, why="this is how subtraction is defined")
@@ -59,7 +59,7 @@ exact(
     why="both round the same real number once",
 )  # fmt: skip
 
-# Where zeros have no sign; what else derivatives may have stands in `signs.py`.
+# Exact up to the sign of zero. Further rules for derivatives are in `signs.py`.
 
 signs(x + 0, x, why="except for x = -0")
 
@@ -68,7 +68,7 @@ signs(0 - x, -x)
 signs(-x - y, -(x + y))
 signs(-(x - y), y - x, single(x - y), why="the two zeros of equals have different signs")
 
-# Where no NaN, infinity, overflow or underflow occurs either.
+# Valid without NaN, infinity, overflow and underflow.
 
 finite(x - x, 0)
 
@@ -77,7 +77,7 @@ finite(0 * x, 0)
 finite(x / x, 1)
 finite(0 / x, 0)
 
-# True of real numbers.
+# Valid in exact arithmetic.
 
 fast(a * (b * x), x * (a * b), floats(x), ordinary(a * b), why="rounded once less")
 fast(
@@ -92,7 +92,7 @@ fast(x / c, x * (1 / c), ordinary(1 / c), why="rounded once more")
 FACTORS = Family()
 fast = rows(FACTORS, "fast")
 
-# One product less, if nothing else reads them.
+# Saves one product, if the products have a single use.
 
 fast(x * y + x * z, x * (y + z), floats(x), single(x * y), single(x * z))
 fast(x * y - x * z, x * (y - z), floats(x), single(x * y), single(x * z))

@@ -1,7 +1,7 @@
-"""Rules of `simplify` for parts that are put in their places: sums of them are joins.
+"""Rules of `simplify` for assembling arrays from parts: sums of disjoint parts become joins.
 
-What is put at places of its own, or added at positions that no other element has, meets nothing
-but a zero. Adding that zero is left over, as it makes 0 of -0; rules for finite numbers drop it.
+Disjoint parts, and parts scattered to distinct positions, are only added to zeros. The addition of
+zero is kept, as it turns -0 into 0; rules for finite numbers drop it.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from primgraph.transforms.rewrite.views import reshaped
 PLACES = Family(any_dtype=True)
 _rule = PLACES.rule
 
-# Parts up to which a chain of assignments is followed.
+# Maximum length of a chain of assignments that is followed.
 _LONGEST = 16
 
-# How many positions are looked at for one element of a result.
+# Maximum number of positions inspected per element of a result.
 _MOST = 64
 
 
 class _Placed(NamedTuple):
-    """A part of an array, and where it begins along each axis."""
+    """A part of an array, and its start along each axis."""
 
     part: Value
     starts: tuple[int, ...]
 
     def along(self, shape: Shape) -> list[int]:
-        """The axes along which the part is not the whole."""
+        """Return the axes along which the part does not cover the whole."""
         return [a for a, n in enumerate(self.part.shape) if n != shape[a]]
 
 
 def _placed(seen: Seen, value: Value) -> _Placed | None:
-    """What stands among zeros in `value`, element beside element."""
+    """Return the part that `value` embeds in zeros, or None."""
     eqn = seen.made_by(pad, value)
     if eqn is not None:
         return _Placed(eqn.inputs[0], eqn.kwargs["low"])
@@ -61,14 +61,14 @@ def _placed(seen: Seen, value: Value) -> _Placed | None:
 
 
 def _put(part: Value, params: dict[str, Any]) -> _Placed | None:
-    """What a `slice_assign` puts somewhere, if it leaves no gaps."""
+    """Return the part that a `slice_assign` writes, if it is contiguous."""
     single = all(s == 1 or n == 1 for s, n in zip(params["steps"], part.shape, strict=True))
     return _Placed(part, params["starts"]) if single and part.type.size else None
 
 
 @_rule(add, of=(pad, slice_assign))
 def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Two parts among zeros that stand side by side are joined, and put among zeros as one."""
+    """Join two adjacent parts that are embedded in zeros, and pad them as one."""
     shape = seen.type.shape
     placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
     if len(placed) < 2:
@@ -93,7 +93,7 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 
 def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
-    """Two parts among zeros that meet along one axis: what only one of them has, and the sum."""
+    """Split two embedded parts that overlap along one axis into exclusive parts and their sum."""
     placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
     if len(placed) < 2:
         return None
@@ -125,7 +125,7 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
 
 
 def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
-    """What a part has at places `start` up to but not at `stop` of the whole."""
+    """Return the elements of a part at positions `start` to `stop` (exclusive) of the whole."""
     starts, sizes = [0] * placed.part.type.ndim, list(placed.part.shape)
     starts[axis], sizes[axis] = start - placed.starts[axis], stop - start
     steps = (1,) * len(sizes)
@@ -134,7 +134,7 @@ def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
 
 @_rule(slice_assign)
 def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Parts that are put somewhere one after the other, until all is replaced, are joined."""
+    """Replace a chain of assignments that overwrites everything by a concatenation."""
     shape, parts = seen.type.shape, {}
     below, last = inputs[0], _put(inputs[1], params)
     axis = None
@@ -155,7 +155,7 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
 
 
 def _is_cover(parts: dict[int, Value], axis: int, extent: int) -> bool:
-    """Whether the parts, by their starts, follow one another from the first place to the last."""
+    """Return whether the parts, by their starts, cover the axis without gaps."""
     reached = 0
     for start in sorted(parts):
         if start != reached:
@@ -168,9 +168,9 @@ def _is_cover(parts: dict[int, Value], axis: int, extent: int) -> bool:
 
 
 def _positions(seen: Seen, indices: Sequence[Value], extents: Shape) -> np.ndarray | None:
-    """The places that constant indices name in row-major order, if they are all within `extents`.
+    """Return the flat row-major positions of constant indices; None if any is out of bounds.
 
-    An index that is out of range has to be an error when the program runs.
+    An index out of bounds must raise when the program runs.
     """
     arrays = [seen.array(v) for v in indices]
     flat = np.zeros(indices[0].shape, np.int64)
@@ -187,13 +187,13 @@ def _constant(array: np.ndarray) -> Value:
 
 
 def _in_order(seen: Seen, value: Value) -> bool:
-    """Whether joining axes of `value` needs no copy, as far as is known."""
+    """Return whether joining axes of `value` needs no copy, as far as is known."""
     return all(seen.made_by(op, value) is None for op in (broadcast, permute, reverse, slice_))
 
 
 @_rule(gather)
 def _gather_of_pairs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Constant positions along neighbouring axes are positions along both as one."""
+    """Merge constant indices along adjacent axes into indices along one joined axis."""
     x, axis, count = inputs[0], params["axis"], len(inputs) - 1
     if count < 2 or not _in_order(seen, x):
         return None
@@ -204,14 +204,14 @@ def _gather_of_pairs(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 
 def _joined(x: Value, axis: int, count: int) -> Value:
-    """`x` with `count` axes from `axis` on as one."""
+    """Return `x` with `count` axes from `axis` on joined into one."""
     extent = int(np.prod(x.shape[axis : axis + count]))
     return reshaped(x, (*x.shape[:axis], extent, *x.shape[axis + count :]))
 
 
 @_rule(slice_)
 def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Of what is added to zeros at constant positions, a part where each is named just once."""
+    """Turn a slice of a scatter to zeros into a gather, where each position occurs exactly once."""
     eqn = seen.made_by(scatter_add, inputs[0])
     if eqn is None or len(eqn.inputs) != 3 or not is_zero(seen.scalar(eqn.inputs[0]), 1.0):
         return None

@@ -1,6 +1,6 @@
-"""Rules of `simplify` for complex numbers: parts of what was put together, conjugates twice.
+"""Rules of `simplify` for complex numbers: real and imaginary parts, and conjugates.
 
-Rules for other numbers leave these alone unless they are said to hold of them, too.
+Rules for real numbers do not apply to complex ones unless declared with `any_dtype`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ exact(modulus(-x), modulus(x))
 
 @_rule(p.real, of=(cast,))
 def _real_part_of_real(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The real part of a real number that has become complex is that number."""
+    """Replace the real part of a real number that was cast to complex by that number."""
     number = seen.inside(cast, inputs[0])
     if number is None or number.type.is_complex:
         return None
@@ -43,7 +43,7 @@ def _real_part_of_real(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
 
 @_rule(mul, level="signs")
 def _times_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`1 * z` is `z`, for which NumPy also adds zeros times its parts: NaN for infinite ones."""
+    """Replace `1 * z` by `z`; NumPy also adds zeros times its parts: NaN for infinite ones."""
     if not seen.type.is_complex:
         return None
     for number, other in (inputs, inputs[::-1]):

@@ -1,4 +1,4 @@
-"""Rules of `simplify` for powers, functions of one operand, and conversions."""
+"""Rules of `simplify` for powers, unary functions, and dtype conversions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ exact, fast = (rows(FUNCTIONS, level) for level in ("exact", "fast"))
 absolute, sign, maximum, minimum, power = words(e.abs_, e.sign, e.maximum, e.minimum, e.power)
 sqrt, rsqrt, exp, log, sigmoid = words(e.sqrt, e.rsqrt, e.exp, e.log, e.sigmoid)
 
-# The largest power that is written as products.
+# The largest power that is expanded into products.
 _LARGEST = 32
 
 
@@ -33,14 +33,14 @@ exact(x**2, x * x, why="both round once")
 
 @_rule(e.integer_pow)
 def _power_of_integers(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Powers of integers by repeated squaring: products that wrap round are exact."""
+    """Expand powers of integers by repeated squaring, which is exact as integers wrap round."""
     (x,) = inputs
     fits = not x.type.is_float and 2 < params["n"] <= _LARGEST
     return _by_squaring(x, params["n"]) if fits else None
 
 
 def _by_squaring(x: Value, n: int) -> Value:
-    """`x**n` by at most `2 log2(n)` products (Knuth, TAOCP 2, 4.6.3)."""
+    """Return `x**n` by at most `2 log2(n)` products (Knuth, TAOCP 2, 4.6.3)."""
     result = None
     while n:
         if n % 2:
@@ -53,7 +53,7 @@ def _by_squaring(x: Value, n: int) -> Value:
 
 @_rule(e.integer_pow, level="fast")
 def _power_by_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x**n` by repeated squaring: each product rounds, where `np.power` rounds once."""
+    """Expand `x**n` by repeated squaring: each product rounds, where `np.power` rounds once."""
     (x,), n = inputs, params["n"]
     if not 2 < abs(n) <= _LARGEST:
         return None
@@ -68,7 +68,7 @@ fast(power(x, -0.5), rsqrt(x))
 
 @_rule(e.power, level="fast")
 def _whole_power(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Whole powers as products."""
+    """Turn a constant integral exponent into `integer_pow`."""
     x, y = inputs
     exponent = seen.scalar(y)
     if exponent is None or not x.type.is_float or not math.isfinite(exponent):
@@ -78,7 +78,7 @@ def _whole_power(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
     return e.integer_pow(x, n=int(exponent))
 
 
-# Functions of one operand.
+# Unary functions.
 
 exact(absolute(absolute(x)), absolute(x))
 exact(absolute(-x), absolute(x), signed(x), why="numbers without a sign wrap round")
@@ -97,17 +97,17 @@ exact(minimum(x, x), x)
 
 @_rule(e.cast, any_dtype=True)
 def _cast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A cast to the dtype that is there already."""
+    """Drop a cast to the same dtype."""
     return inputs[0] if inputs[0].dtype == params["dtype"] else None
 
 
 @_rule(e.cast, any_dtype=True)
 def _cast_of_cast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A cast through a dtype that holds all numbers of the first one is a cast at once.
+    """Merge two casts if the intermediate dtype represents all numbers of the first one.
 
-    So is one of integers through integers that are not narrower than the result, as narrowing
-    keeps the lowest bits. Floats become integers only as before: what happens to those out of
-    range depends on the dtype that they come from.
+    Integer casts also merge if the intermediate dtype is no narrower than the result, as narrowing
+    keeps the lowest bits. For casts from float to integer the source dtype must not change the
+    result: out-of-range behaviour depends on it.
     """
     inner, middle, target = seen.inside(e.cast, inputs[0]), inputs[0].dtype, params["dtype"]
     if inner is None:
@@ -125,7 +125,7 @@ _DIGITS = {2: 11, 4: 24, 8: 53}
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
-    """Whether every number of dtype `narrow` is one of `wide`."""
+    """Return whether `wide` represents every number of dtype `narrow`."""
     if narrow.kind == "b" or wide == narrow:
         return True
     if narrow.kind in "iu" and wide.kind == "f":
@@ -137,7 +137,7 @@ def _holds(wide: DType, narrow: DType) -> bool:
     return wide.kind == "i" and wide.itemsize > narrow.itemsize
 
 
-# True of real numbers.
+# Valid in exact arithmetic.
 
 _ODD = words(
     e.sin, e.tan, e.sinh, e.tanh, e.arcsin, e.arctan, e.arcsinh, e.arctanh, e.erf

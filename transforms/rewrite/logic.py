@@ -1,4 +1,4 @@
-"""Rules of `simplify` for logic, comparisons and choices."""
+"""Rules of `simplify` for logic, comparisons and `select`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ exact(x ^ x, False)
 exact(x ^ False, x)
 exact(x ^ True, ~x)
 
-# Comparisons. A NaN is less than nothing, and unlike itself.
+# Comparisons. NaN compares false, except that it is unequal to itself.
 
 exact(~equal(x, y), not_equal(x, y), single(equal(x, y)))
 exact(~not_equal(x, y), equal(x, y), single(not_equal(x, y)))
 
 
 def _opposites(one: Word, other: Word) -> None:
-    """Just one of the two holds, except of a NaN."""
+    """Declare two comparisons as each other's negation, except for NaN."""
     for first, second in ((one, other), (other, one)):
         exact(~first(x, y), second(x, y), integers(x), single(first(x, y)))
         finite(~first(x, y), second(x, y), single(first(x, y)))
@@ -47,8 +47,8 @@ _opposites(greater, less_equal)
 
 exact(less(x, x), False)
 exact(greater(x, x), False)
-# Of floats, `x == x` and `x != x` ask whether x is a NaN, which a program does that expects one:
-# they stay at every level. What the rules of derivatives make NaN beside NaN goes at "finite".
+# For floats, `x == x` and `x != x` test for NaN, so programs that expect NaN use them: they stay at
+# every level. `unless_nan`, which derivative rules insert, is dropped at "finite".
 for _holds in (equal, less_equal, greater_equal):
     exact(_holds(x, x), True, integers(x), why="only NaN is unlike itself")
 finite(less_equal(x, x), True)
@@ -56,7 +56,7 @@ finite(greater_equal(x, x), True)
 exact(not_equal(x, x), False, integers(x))
 finite(unless_nan(x, y), x)
 
-# Choices.
+# Select.
 
 exact(select(True, x, y), x)
 exact(select(False, x, y), y)

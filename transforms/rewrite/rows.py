@@ -1,12 +1,11 @@
-"""Rows: rules both of whose sides are expressions, written like a line of a formulary.
+"""Row rules: rewrite rules whose two sides are expressions.
 
     exact(x + -y, x - y, why="that is how subtraction is defined")
     fast(x / c, x * (1 / c), ordinary(1 / c), why="rounded once more")
 
-The left side is looked for, in either order of operands that may change places, and the right side
-is what becomes of it. What occurs on both sides is taken over as it is; what occurs twice on the
-left has to be one and the same value. A row becomes one rule for each order of operands: a list of
-steps on a growing list of values, made once, when the row is declared.
+The left side is the pattern; commutative operands match in either order. The right side is the
+replacement. A name that occurs twice on the left must match the same value. A row is compiled when
+it is declared, into one rule per order of operands: a list of steps on a growing list of values.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from primgraph.transforms.rewrite.terms import (
     term,
 )
 
-# Looks at what is known so far, adds to it, and tells whether the row can still apply.
+# A matching step: reads and extends the list of known values, and returns whether to continue.
 _Step: TypeAlias = Callable[[Seen, list[Any]], bool]
-# A number of what is known, for elements of a dtype.
+# Function that returns a number from the known values, for elements of a dtype.
 _Known: TypeAlias = Callable[[list[Any], DType], Number]
 
 
 class Declare(Protocol):
-    """Declares a row of one family at one level."""
+    """Function that declares a row of one family at one level."""
 
     def __call__(
         self, left: Term, right: Term | Number, *conditions: Condition, why: str = ""
@@ -52,9 +51,9 @@ class Declare(Protocol):
 
 
 def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
-    """What declares rows of `family` at `level`; those of one primitive are tried in order.
+    """Return the function that declares rows of `family` at `level`, tried in order per primitive.
 
-    With `any_dtype`, or in a family of that, they hold of complex numbers too.
+    With `any_dtype`, or in a family of any dtype, they apply to complex numbers too.
     """
     anywhere = any_dtype or family.any_dtype
 
@@ -69,7 +68,7 @@ def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
 
 
 def _rules(row: Row) -> Iterator[Rule]:
-    """The rules of a row, one for each order of operands that is not one of those before it."""
+    """Yield the rules of a row, one for each distinct order of commutative operands."""
     name, known = str(row), set()
     for reading in _readings(row.left):
         names: dict[Term, int] = {}
@@ -84,7 +83,7 @@ def _rules(row: Row) -> Iterator[Rule]:
 
 
 class _Reading(NamedTuple):
-    """A term, with its operands in one of the orders in which they may stand."""
+    """A term, with its operands in one of their possible orders."""
 
     term: Term
     parts: tuple[_Reading, ...] = ()
@@ -103,14 +102,14 @@ def _readings(given: Term) -> Iterator[_Reading]:
 
 
 def _as_written(given: Term) -> _Reading:
-    """The reading that leaves all operands in their places."""
+    """Return the reading that keeps the order of all operands."""
     return next(_readings(given))
 
 
 def _shape(reading: _Reading, names: dict[Term, int]) -> Hashable:
-    """What is the same for readings that differ in the names of unknowns alone.
+    """Return a key that is equal for readings that differ in the names of unknowns only.
 
-    `names` numbers these as they come.
+    `names` numbers the unknowns in the order of occurrence.
     """
     given = reading.term
     if isinstance(given, Unknown):
@@ -121,7 +120,7 @@ def _shape(reading: _Reading, names: dict[Term, int]) -> Hashable:
 
 
 def _made_by(given: Term) -> Op | None:
-    """What has to compute a value for it to be this term; None where anything may."""
+    """Return the op that must compute a value to match this term; None for any op."""
     if isinstance(given, Applied):
         return given.op
     return full if is_number(given) else None
@@ -129,10 +128,10 @@ def _made_by(given: Term) -> Op | None:
 
 @final
 class _Matching:
-    """Turns a row, its left side in one order of operands, into steps.
+    """Compiler of a row, with its left side in one order of operands, into matching steps.
 
-    The list that steps work on begins with the operands of the equation. `values` says where in it
-    the value of a term is, `numbers` where the number of an unknown is.
+    The list that steps work on begins with the operands of the equation. `values` maps terms to
+    their index in it, `numbers` maps unknowns to the index of their number.
     """
 
     def __init__(self, row: Row, reading: _Reading) -> None:
@@ -148,7 +147,7 @@ class _Matching:
         self.result = self._place(row.right, None)
 
     def function(self, name: str) -> SimplifyRule:
-        """The rule: all steps in turn, and the result that the last one has added."""
+        """Return the rule: run all steps, and return the value recorded last."""
         steps, result, wanted = tuple(self.steps), self.result, dict(self.row.left.params)
 
         def rule(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
@@ -165,14 +164,14 @@ class _Matching:
         return rule
 
     def _new(self, count: int = 1) -> int:
-        """The place of what the next step will add."""
+        """Return the index of the value that the next step will add."""
         self.length += count
         return self.length - count
 
     # The left side.
 
     def _look_for(self, reading: _Reading, place: int) -> None:
-        """Steps that find out whether the value at `place` is that term."""
+        """Add the steps that match the value at `place` with the term."""
         given = reading.term
         if isinstance(given, Literal):
             self.steps.append(_is_literal(place, given.value))
@@ -193,7 +192,7 @@ class _Matching:
     # Conditions and the right side.
 
     def _thing(self, given: Term) -> Callable[[Seen, list[Any]], Any]:
-        """What a condition on this term gets: a number or a value."""
+        """Return a function for the argument of a condition: a number or a value."""
         if is_number(given):
             number = self._known(given)
             return lambda seen, known: number(known, seen.type.dtype)
@@ -206,7 +205,7 @@ class _Matching:
         return self.values[given]
 
     def _known(self, given: Term) -> _Known:
-        """How a number follows from what is known."""
+        """Return a function that computes a number from the known values."""
         if isinstance(given, Literal):
             value = given.value
             return lambda known, dtype: value
@@ -217,9 +216,9 @@ class _Matching:
         return lambda known, dtype: known[place]
 
     def _place(self, given: Term, like: int | None) -> int:
-        """Where the value of a term on the right is, after steps that record it if need be.
+        """Return the index of a right-side term, after adding the steps that record it.
 
-        A number is an array of the type of what is at `like`, or else of the result.
+        A number becomes an array of the type of the value at `like`, or of the result.
         """
         if is_number(given):
             self.steps.append(_array(self._known(given), like))

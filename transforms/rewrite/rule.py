@@ -1,4 +1,4 @@
-"""What the rules of `simplify` are: a level, what they may ask, and the table they stand in."""
+"""Infrastructure of the rules of `simplify`: levels, queries, and rule tables."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import neg
 from primgraph.transforms.rewrite.terms import Row
 
-# From the strictest level to the loosest; each one has the rules of those before it too.
+# From the strictest level to the loosest; each includes the rules of those before it.
 LEVELS = ("exact", "signs", "finite", "fast")
 
-# How deep what a rule records may be rewritten in its turn, which bounds time and recursion.
+# Maximum depth of rewriting the equations that a rule records; it bounds time and recursion.
 _DEEPEST = 8
 
-# Operands of an equation up to which it is remembered what may be done with it.
+# Maximum number of operands of equations whose applicable rules are cached.
 _WIDEST = 3
 
-# A rule sees the operands in the new graph and answers with a replacement, or None.
+# A rule takes the operands in the new graph, and returns a replacement or None.
 SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
 
 
-# Gives the results of an equation of a builder as constants, or None; asked where all operands are
-# constants.
+# Returns the results of an equation as constants, or None. Called if all operands are constants.
 Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rewriting rule, and the level from which on it is applied.
+    """One rewrite rule, and the strictest level at which it applies.
 
-    "exact" rules give the same bits for every input, NaN, infinities and both zeros included
-    (one NaN is like any other). "signs" rules do up to the sign of zero, and but for products with
-    powers of two that over- or underflow on the way. "finite" rules do where no NaN, infinity,
-    overflow or underflow occurs in the program, up to the sign of zero. "fast" rules are true of
-    real numbers.
+    "exact" rules keep the bits of the results for every input, including NaN, infinities and signed
+    zeros (all NaN are equal). "signs" rules are exact up to the sign of zero, and up to overflow or
+    underflow of intermediate products with powers of two. "finite" rules are exact up to the sign
+    of zero if no NaN, infinity, overflow or underflow occurs. "fast" rules hold in exact
+    arithmetic.
 
-    With `of`, the rule does nothing unless one of these computes some operand; with `at`, unless
-    each of these computes the operand at its place, None standing for anything. `row` is what the
-    rule was made from, if both its sides are expressions. What has complex operands or a complex
-    result is rewritten by rules of `any_dtype` alone: a product with a complex number adds up
-    several others, so that what is exact, or true, of real numbers need not be so of these.
+    With `of`, the rule applies only if one of these ops computes some operand. With `at`, each of
+    these ops must compute the operand at its position; None stands for any op. `row` is the row of
+    the rule, if it has one. Only rules of `any_dtype` apply to equations with complex operands or
+    results. A complex product sums several real products, so that rules for real numbers need not
+    hold.
     """
 
     level: str
@@ -63,7 +62,7 @@ class Rule:
     any_dtype: bool = False
 
     def may_apply(self, made: Sequence[Op | None]) -> bool:
-        """Whether the rule may do something where `made` compute the operands."""
+        """Return whether the rule may apply if the ops `made` compute the operands."""
         if self.of and self.of.isdisjoint(made):
             return False
         return all(op is None or op is found for op, found in zip(self.at, made, strict=False))
@@ -71,9 +70,9 @@ class Rule:
 
 @final
 class Family:
-    """The rules of one family, by the primitive whose equations they rewrite.
+    """A family of rules, by the primitive whose equations they rewrite.
 
-    Those of a family of `any_dtype` move, choose or join elements, and do not compute with them.
+    Rules of a family of `any_dtype` move, select or join elements, and do not compute with them.
     """
 
     def __init__(self, *, any_dtype: bool = False) -> None:
@@ -89,7 +88,7 @@ class Family:
     ) -> Callable[[SimplifyRule], SimplifyRule]:
         """Declare a rule for these primitives; rules of one primitive are tried in order.
 
-        With `of` it is tried only where one of these computes some operand.
+        With `of`, it is tried only if one of these primitives computes some operand.
         """
         anywhere = any_dtype or self.any_dtype
 
@@ -101,12 +100,12 @@ class Family:
         return declare
 
     def add(self, op: Op, rule: Rule) -> None:
-        """Try `rule` for equations of `op`, after those that are there."""
+        """Add `rule` to the rules for `op`; it is tried last."""
         self.rules.setdefault(op, []).append(rule)
 
 
 def check_level(math: str) -> None:
-    """Raise `ArgumentError` for what is no level."""
+    """Raise `ArgumentError` for an unknown level."""
     if math not in LEVELS:
         raise ArgumentError(
             f"math={math!r} is not known", hint=f"choose one of {', '.join(map(repr, LEVELS))}"
@@ -114,7 +113,7 @@ def check_level(math: str) -> None:
 
 
 def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
-    """The rules of `table` that hold at level `math`, the strictest first."""
+    """Return the rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
     chosen = {
@@ -125,15 +124,15 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
 
 
 def level_of_derivatives(math: str) -> str:
-    """The level of what derivatives compute, in a program of which level `math` is asked."""
+    """Return the level for equations of derivatives, in a program of level `math`."""
     return "signs" if math == "exact" else math
 
 
 @final
 class Readers:
-    """How often a graph reads the values of a new one, or what these have replaced.
+    """Lazy use counts of the values of a new graph, including the values they replaced.
 
-    Few rules ask, so that counting waits until one does.
+    Few rules ask, so that counting waits for the first query.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -142,7 +141,7 @@ class Readers:
         self._replaced: list[tuple[Value, Value]] = []
 
     def replace(self, old: Value, new: Value) -> None:
-        """Note that `new` is read where `old` was."""
+        """Record that `new` is read where `old` was."""
         self._replaced.append((old, new))
 
     def of(self, value: Value) -> int:
@@ -156,7 +155,7 @@ class Readers:
 
 
 class Possible(NamedTuple):
-    """What may be done with an equation: whether to fold it, and the rules that may apply."""
+    """The rewrites that an equation allows: whether to fold it, and the rules that may apply."""
 
     folding: bool
     rules: list[Rule]
@@ -164,15 +163,15 @@ class Possible(NamedTuple):
 
 @final
 class Table:
-    """The rules of one level by primitive, and which of them the ops of operands leave possible."""
+    """The rules of one level by primitive, filtered by the ops that compute the operands."""
 
     def __init__(self, rules: dict[Op, list[Rule]]) -> None:
         self._rules = rules
-        # By an op and what computes its operands.
+        # Cache keyed by an op and the ops that compute its operands.
         self.known: dict[tuple[Op | None, ...], Possible] = {}
 
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
-        """What may be done with an equation of `op` whose operands `made` compute; remembered."""
+        """Return the rewrites of `op` whose operands the ops `made` compute, cached."""
         rules = [r for r in self._rules.get(op, ()) if r.may_apply(made)]
         found = Possible(all(o in (full, constant) for o in made), rules)
         if len(made) <= _WIDEST:
@@ -184,11 +183,10 @@ class Table:
 class Seen:
     """Questions that rules may ask, about the operands and the type of the result.
 
-    `tables` has the rules for what the program computes, and those for what a derivative does;
-    `derived` tells which is at hand. What they record is rewritten by the rules, and folded, in
-    its turn. `readers` counts, for values that are in the new graph already, how often the old
-    graph reads them. `declined` tells that a rule did nothing because a value was used more than
-    once.
+    `tables` has the rules for the program's equations, and those for derivatives; `derived` tells
+    which apply. Equations that rules record are rewritten and folded in turn. `readers` counts how
+    often the old graph reads values of the new graph. `declined` is set if a rule did not apply
+    because a value has several uses.
     """
 
     def __init__(
@@ -215,7 +213,7 @@ class Seen:
         self.turn(False)
 
     def turn(self, derived: bool) -> None:
-        """What comes next is, or is not, a part of a derivative."""
+        """Switch between the rules for derivatives and those for the program."""
         self.derived = derived
         self._table = self._tables[derived]
         self._possible = self._table.known
@@ -234,7 +232,7 @@ class Seen:
         return outputs if results is None else tuple(results)
 
     def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
-        """What may be done with `op`, as far as the ops that compute its operands tell."""
+        """Return the rewrites of `op` that the ops of its operands allow."""
         made = [self._definition(v) for v in inputs]
         key = (op, *[None if eqn is None else eqn.op for eqn in made])
         return self._possible.get(key) or self._table.possible(op, key[1:])
@@ -246,7 +244,7 @@ class Seen:
         params: dict[str, Any],
         type: TensorType,
     ) -> list[Value] | None:
-        """What the first of `rules` that does something makes of this equation."""
+        """Return the result of the first of `rules` that applies, or None."""
         outer, found = self.type, None
         self._depth += 1
         if any(v.type.dtype.kind == "c" for v in inputs) or type.dtype.kind == "c":
@@ -256,7 +254,7 @@ class Seen:
             try:
                 better = rule.apply(self, inputs, params)
             except UnknownSizeError:
-                # What depends on sizes is decided when these are known.
+                # Rules that depend on symbolic sizes wait until these are known.
                 continue
             if better is not None:
                 if better.type != type:
@@ -268,7 +266,7 @@ class Seen:
         return found
 
     def of_line(self, eqn: Equation) -> bool:
-        """Whether `eqn` is of the user's line that is at hand; what is no derivative may be any."""
+        """Return whether `eqn` is from the current source line; outside derivatives always true."""
         if not self.derived:
             return True
         here, there = self.builder.source, eqn.source
@@ -277,7 +275,7 @@ class Seen:
         return (here.file, here.line) == (there.file, there.line)
 
     def scalar(self, value: Value) -> bool | int | float | None:
-        """The scalar that all elements of `value` equal, if that is known and no complex number."""
+        """Return the real scalar that all elements of `value` equal, or None."""
         eqn = self._definition(value)
         if eqn is None or eqn.op is not full or value.type.is_complex:
             return None
@@ -285,19 +283,19 @@ class Seen:
         return found
 
     def uniform(self, value: Value) -> bool | int | float | complex | None:
-        """The scalar that all elements of `value` equal, complex ones too."""
+        """Return the scalar that all elements of `value` equal, also a complex one, or None."""
         eqn = self._definition(value)
         return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """The elements of `value` if it is a constant array."""
+        """Return the array of a `constant`, or None."""
         eqn = self.made_by(constant, value)
         return None if eqn is None else eqn.kwargs["value"].data
 
     def made_by(self, op: Primitive[Any], value: Value) -> Equation | None:
-        """The equation that computes `value`, if it applies `op`.
+        """Return the equation of `value` if it applies `op`, else None.
 
-        A sign that one line hands on to another, in a derivative, is not looked behind.
+        In a derivative, a `neg` of another source line is not matched.
         """
         eqn = self._definition(value)
         if eqn is None or eqn.op is not op or (op is neg and not self.of_line(eqn)):
@@ -305,12 +303,12 @@ class Seen:
         return eqn
 
     def inside(self, op: Primitive[Any], value: Value) -> Value | None:
-        """`x` if `value` is `op(x)`."""
+        """Return `x` if `value` is `op(x)`, else None."""
         eqn = self.made_by(op, value)
         return None if eqn is None else eqn.inputs[0]
 
     def single(self, value: Value) -> bool:
-        """Whether nothing but the equation at hand reads `value`, as far as is known."""
+        """Return whether only the current equation reads `value`, as far as is known."""
         if self.readers.of(value) <= 1:
             return True
         self.declined = True
@@ -318,14 +316,14 @@ class Seen:
 
 
 def is_zero(scalar: bool | int | float | None, sign: float) -> bool:
-    """Whether `scalar` is a zero of that sign; integers have one zero only."""
+    """Return whether `scalar` is a zero of that sign; integers have one zero only."""
     if scalar is None or scalar != 0:
         return False
     return not isinstance(scalar, float) or math.copysign(1.0, scalar) == sign
 
 
 def is_power_of_two(scalar: bool | int | float | None) -> bool:
-    """Whether `scalar` is a float plus or minus a power of two."""
+    """Return whether `scalar` is a float that is plus or minus a power of two."""
     if not isinstance(scalar, float) or not math.isfinite(scalar):
         return False
     return abs(math.frexp(scalar)[0]) == 0.5

@@ -1,13 +1,13 @@
-"""Rules of `simplify` for derivatives: signs and powers of two go where they cost least.
+"""Rules of `simplify` for derivatives: move signs and powers of two to where they are cheapest.
 
-Derivatives are full of them: a slope of `-2 * x` beside another of 0.125, negated before a sum.
-All these rules give the same bits up to the sign of zero, for NaN and infinities too, as rounding
-is symmetric and numbers are binary. What is different is how products with powers of two over- and
-underflow: multiplied at once, or after a sum and not before it, fewer of them are infinite, none
-that was not, and what becomes denormal on the way is rounded elsewhere.
+Derivatives contain many of them, such as a factor -2 next to a factor 0.125, or a negation before a
+sum. All these rules are exact up to the sign of zero, also for NaN and infinities, as rounding is
+symmetric and numbers are binary. Overflow and underflow of products with powers of two may differ.
+If these are multiplied at once, or after a sum, fewer results are infinite, and subnormal
+intermediates round elsewhere.
 
-What one line of the user's hands on to another is the cotangent or tangent of a value, by whose
-name readers know it. It stays what it is: factors are looked for in what the line itself computes.
+The value that one user line passes to another is a cotangent or tangent, which readers know by its
+name. It is kept: factors are only moved within one line.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from primgraph.transforms.rewrite.rule import Family, Seen, SimplifyRule, is_pow
 
 SIGNS = Family()
 
-# How many operations a factor is looked for behind.
+# Maximum number of operations through which a factor is sought.
 _DEEPEST = 4
 
-# The operands of which each is a factor of the result, but for the sign of zeros.
+# Operands in which the result is odd: a sign moves through, up to the sign of zeros.
 _ODD: dict[Op, tuple[int, ...]] = {
     **dict.fromkeys((broadcast, cumsum, pad, permute, reduce_sum, reshape, reverse, slice_), (0,)),
     **dict.fromkeys((div, matmul, mul), (0, 1)),
 }
-# Those of which each power of two is one, where it makes no number smaller.
+# Operands from which a power of two moves through if it makes no number smaller.
 _SCALED: dict[Op, tuple[int, ...]] = {
     **dict.fromkeys((broadcast, permute, reshape), (0,)),
     mul: (0, 1),
@@ -49,9 +49,9 @@ _Fits: TypeAlias = Callable[[float], bool]
 @final
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """A number by which a value is multiplied somewhere: `c`, and the way to `rest` without it.
+    """A constant factor `c` inside a value, and the path to `rest`, the factor's operand.
 
-    `way` has the equations from the value on, and which of their operands is the next one.
+    `way` has the equations from the value on, and the operand index of the next one.
     """
 
     c: float
@@ -59,7 +59,7 @@ class _Factor:
     way: tuple[tuple[Equation, int], ...] = ()
 
     def left(self) -> Value:
-        """The value without the factor."""
+        """Rebuild the value without the factor."""
         value = self.rest
         for eqn, place in reversed(self.way):
             assert isinstance(eqn.op, Primitive)
@@ -71,7 +71,7 @@ class _Factor:
 def _factor(
     seen: Seen, value: Value, ops: dict[Op, tuple[int, ...]], fits: _Fits, deepest: int = _DEEPEST
 ) -> _Factor | None:
-    """The first number in `value` that fits, where nothing else reads what it is multiplied to."""
+    """Return the first suitable factor in `value`, if all products on the way have one use."""
     eqn = seen.builder.definition(value)
     if eqn is None or not value.type.is_float or not seen.of_line(eqn):
         return None
@@ -86,7 +86,7 @@ def _factor(
 
 
 def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
-    """The number by which `eqn` itself multiplies."""
+    """Return the factor by which `eqn` itself multiplies."""
     if eqn.op is neg:
         return _Factor(-1.0, eqn.inputs[0]) if fits(-1.0) else None
     if eqn.op is mul:
@@ -98,7 +98,7 @@ def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
 
 
 def _without_sign(seen: Seen, value: Value) -> Value | None:
-    """`-value`, where that takes one operation less."""
+    """Return `-value` if that saves an operation, else None."""
     found = _factor(seen, value, _ODD, lambda scalar: scalar == -1.0)
     return None if found is None else found.left()
 
@@ -112,14 +112,14 @@ def _grows(scalar: float) -> bool:
 
 
 def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
-    """`a * b`, rounded, if that is an ordinary number."""
+    """Return `a * b`, rounded, if it is finite and normal; else None."""
     product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
     usual = np.isfinite(product) and abs(product) >= np.finfo(dtype).smallest_normal
     return float(product) if usual else None
 
 
 def _rule(op: Primitive[Any]) -> Callable[[SimplifyRule], SimplifyRule]:
-    """Declare a rule of this level, for floats, tried where an operand may have a factor."""
+    """Declare a rule of level "signs" for floats, tried if an operand may have a factor."""
     factors = [o for o in _ODD if isinstance(o, Primitive)]
     return SIGNS.rule(op, level="signs", of=(neg, *factors))
 
@@ -133,7 +133,7 @@ def _either_way(inputs: list[Value]) -> Iterator[tuple[Value, Value]]:
 
 @_rule(add)
 def _sum_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x + f(-y)` is `x - f(y)` for products, moves and sums `f`."""
+    """Rewrite `x + f(-y)` to `x - f(y)` for products, moves and sums `f`."""
     for x, y in _either_way(inputs):
         positive = _without_sign(seen, y)
         if positive is not None:
@@ -143,7 +143,7 @@ def _sum_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
 
 @_rule(sub)
 def _difference_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x - f(-y)` is `x + f(y)`."""
+    """Rewrite `x - f(-y)` to `x + f(y)`."""
     x, y = inputs
     positive = _without_sign(seen, y)
     return None if positive is None else x + positive
@@ -151,7 +151,7 @@ def _difference_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any
 
 @_rule(neg)
 def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`-f(c * x)` is `f(-c * x)`, and `-f(-x)` is `f(x)`."""
+    """Rewrite `-f(c * x)` to `f(-c * x)`, and `-f(-x)` to `f(x)`."""
     found = _factor(seen, inputs[0], _ODD, _any)
     if found is None:
         return None
@@ -161,7 +161,7 @@ def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
 
 @_rule(reduce_sum)
 def _sign_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of `f(-x)` is minus the sum of `f(x)`."""
+    """Rewrite the sum of `f(-x)` to minus the sum of `f(x)`."""
     positive = _without_sign(seen, inputs[0])
     if positive is None:
         return None
@@ -171,7 +171,7 @@ def _sign_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
 
 @_rule(reduce_sum)
 def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of `2 * x * y` is twice the sum of `x * y`."""
+    """Rewrite the sum of `2 * x * y` to twice the sum of `x * y`."""
     found = _factor(seen, inputs[0], _SCALED, _grows)
     if found is None:
         return None
@@ -181,7 +181,7 @@ def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 @_rule(mul)
 def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`a * (b * x)` is `(a * b) * x` if one is a power of two: the result is rounded once."""
+    """Rewrite `a * (b * x)` to `(a * b) * x` if one is a power of two, as it rounds once."""
     for c, y in _either_way(inputs):
         scalar = seen.scalar(c)
         if isinstance(scalar, float):
@@ -195,7 +195,7 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 @_rule(mul)
 def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`2 * (0.5 * x)` is `x`, also where something else reads the half of it."""
+    """Rewrite `2 * (0.5 * x)` to `x`, also if `0.5 * x` has other uses."""
     for c, y in _either_way(inputs):
         scalar, eqn = seen.scalar(c), seen.builder.definition(y)
         if isinstance(scalar, float) and is_power_of_two(scalar) and eqn is not None:
@@ -207,7 +207,7 @@ def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 @_rule(mul)
 def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`(2 * x) * (4 * y)` is `(x * y) * 8`."""
+    """Rewrite `(2 * x) * (4 * y)` to `(x * y) * 8`."""
     x, y = (_factor(seen, v, {}, _grows) for v in inputs)
     if x is None or y is None:
         return None

@@ -1,8 +1,8 @@
-"""Rules of `clean_up` for the last time: what moves elements comes after what computes them.
+"""Rules of the final `clean_up`: compute elementwise functions before elements are moved.
 
-They are exact, but they take functions out of the choices that guard them, so that derivatives
-taken afterwards could be NaN: `where(x > 0, log(x), 0)` is guarded as long as all its parts have
-the shape of the condition.
+They are exact. But they move functions out of the `select` that guards them, so that later
+derivatives could be NaN. `where(x > 0, log(x), 0)` is guarded only while all its parts have the
+shape of the condition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from primgraph.transforms.rewrite.terms import words, x, y
 from primgraph.transforms.rewrite.views import permuted, repeated, reshaped
 
 LAST = Family(any_dtype=True)
-# Those by which what derivatives are taken of becomes what is computed.
+# Rules that replace values with a custom derivative by the plain computation.
 OWN_SLOPES = Family(any_dtype=True)
 _rule = LAST.rule
 exact = rows(LAST, "exact")
@@ -40,12 +40,12 @@ exact = rows(LAST, "exact")
 select, unless_nan, equal = words(logic.select, logic.unless_nan, logic.equal)
 greater, less_equal = words(logic.greater, logic.less_equal)
 
-# How many choices, one in another, are looked through.
+# Maximum number of nested `select` equations that are inspected.
 _NESTED = 3
 
-# Elements from which on moving them takes longer than calling a function.
+# Minimum number of elements at which moving them takes longer than a function call.
 _LARGE = 2048
-# A slice that is so many times shorter is not worth computing the whole.
+# Maximum shortening: a slice shorter by this factor is not worth computing the whole.
 _SHORTER = 8
 
 
@@ -59,12 +59,12 @@ _SHORTER = 8
 @OWN_SLOPES.rule(if_distinct)
 @OWN_SLOPES.rule(as_gamma_of)
 def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What a derivative is taken of matters to derivatives only."""
+    """Drop the operands that define the derivative only."""
     return without_own_slope(seen, inputs, params)
 
 
 def without_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What a value with a slope of its own was computed by, which is computed once and for all."""
+    """Return the plain value of an op with a custom derivative, so that it is shared."""
     plain = seen.inside(stop_gradient, inputs[0])
     return inputs[0] if plain is None else plain
 
@@ -72,9 +72,9 @@ def without_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 def _before_moving(op: Primitive[Value]) -> None:
     @_rule(op, of=(broadcast, reshape))
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-        """What depends on each element alone is computed before elements are repeated or reshaped.
+        """Compute elementwise functions before elements are broadcast or reshaped.
 
-        So reshapes meet, and one undoes the other.
+        Reshapes then meet, and cancel.
         """
         made = [seen.builder.definition(v) for v in inputs]
         moves = [eqn for eqn in made if eqn is not None and eqn.op in (broadcast, reshape)]
@@ -85,7 +85,8 @@ def _before_moving(op: Primitive[Value]) -> None:
             return None
         shape = seen.type.shape
         if first.op is reshape:
-            # Another shape of what is reshaped costs nothing; most of them keep theirs.
+            # Reshapes are free; choose the most frequent operand shape, so that most operands keep
+            # theirs.
             lead = Counter(e.inputs[0].shape for e in moves).most_common(1)[0][0]
             parts = [reshaped(_small(e, lead), lead) for e in made if e is not None]
             return reshaped(op(*parts, **params), shape)
@@ -99,10 +100,10 @@ def _before_moving(op: Primitive[Value]) -> None:
 def _before_turning(op: Primitive[Value]) -> None:
     @_rule(op, of=(permute,))
     def before_turning(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-        """What depends on each element alone is computed before the last axis comes to the front.
+        """Compute elementwise functions before the last axis is moved to the front.
 
-        Convolutions have the samples in the last axis, where neighbours are neighbours in memory;
-        what follows them goes along that memory, too, and two of them meet.
+        Convolutions have samples in the last axis, contiguous in memory. Functions behind them then
+        run along contiguous memory too, and permutations meet.
         """
         rank = seen.type.ndim
         axes = (rank - 1, *range(rank - 1))
@@ -121,22 +122,22 @@ def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
 
 @_rule(add, of=(pad, slice_assign))
 def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Where parts among zeros overlap they are added, and elsewhere they are put side by side.
+    """Add embedded parts where they overlap, and concatenate them elsewhere.
 
-    For small arrays that takes as long as to put each among zeros.
+    For small arrays this is no faster than padding each part.
     """
     return sum_of_overlapping(seen, inputs) if seen.type.size >= _LARGE else None
 
 
 @_rule(slice_)
 def _slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A short slice of what is joined needs only the pieces that it is of."""
+    """Slice only the pieces of a concatenation that a short slice needs."""
     return slice_across(seen, inputs, params)
 
 
 @_rule(slice_)
 def _short_slice_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A short slice of a sum with a number is had without the rest, which nobody reads."""
+    """Slice the operand of an addition of a constant, if the slice is far shorter."""
     found = _with_number(seen, inputs[0])
     if found is None or _SHORTER * seen.type.size > inputs[0].type.size:
         return None
@@ -148,7 +149,7 @@ def _short_slice_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 @_rule(add, level="fast")
 def _numbers_around_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Numbers that are added before and after a slice is taken are added once."""
+    """Merge constants that are added before and after a slice."""
     for part, added in (inputs, inputs[::-1]):
         second, cut = seen.scalar(added), seen.made_by(slice_, part)
         found = None if second is None or cut is None else _with_number(seen, cut.inputs[0])
@@ -161,7 +162,7 @@ def _numbers_around_slice(seen: Seen, inputs: list[Value], params: dict[str, Any
 
 
 def _with_number(seen: Seen, value: Value) -> tuple[Value, float] | None:
-    """What a number is added to, and the number."""
+    """Return the operand to which a constant is added, and the constant; or None."""
     eqn = seen.made_by(add, value)
     if eqn is None or not value.type.is_float:
         return None
@@ -174,23 +175,23 @@ def _with_number(seen: Seen, value: Value) -> tuple[Value, float] | None:
 
 @_rule(slice_assign)
 def _assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Pieces are put where they are to be, without being joined before."""
+    """Assign the pieces of a concatenation directly, without concatenating them."""
     pieces = inputs[1].type.size >= _LARGE
     return assign_joined(seen, inputs, params) if pieces else None
 
 
-# A choice by a comparison with a NaN takes what stands last, and so does a choice by `y == y`.
+# `unless_nan` and a `select` by a comparison with NaN both return the last operand for NaN.
 
 
 @_rule(logic.unless_nan)
 def _nan_already(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What is NaN wherever `y` is needs no choice by `y == y`."""
+    """Drop `unless_nan` if `x` is NaN wherever `y` is."""
     x, y = inputs
     return x if _is_nan_with(seen, x, y) else None
 
 
 def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
-    """Whether `x` is known to be NaN where `y` is."""
+    """Return whether `x` is known to be NaN wherever `y` is."""
     for _ in range(_NESTED):
         eqn = seen.made_by(logic.select, x)
         if eqn is None:
@@ -206,8 +207,8 @@ def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
 
 exact(unless_nan(x, y), select(equal(y, y), x, y))
 
-# Where `x` is positive `y`, where it is not zero, NaN where it is NaN: that is one choice between
-# `y` and `max(x, 0)`. Where it is a slope of `max(x, 0)`, that is there already.
+# `y` where `x` is positive, zero where it is not, NaN where it is NaN: one `select` between `y` and
+# `max(x, 0)`. In the derivative of `max(x, 0)`, the maximum is available already.
 
 _not_positive = less_equal(x, 0.0)
 _positive_part = select(_not_positive, 0.0, x)

@@ -1,4 +1,4 @@
-"""Rules of `simplify` for what takes parts of arrays and joins them. All are exact."""
+"""Rules of `simplify` for slices, concatenations, gathers and scatters, exact by default."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ from primgraph.transforms.rewrite.views import permuted, repeated, reshaped, tur
 PARTS = Family(any_dtype=True)
 _rule = PARTS.rule
 
-# Operands up to which a concatenation takes in those of its operands.
+# Maximum number of operands of a merged concatenation.
 _WIDEST = 64
-# So few pieces are treated one by one, and what is so many times longer is not made for a slice.
+# Maximum number of pieces treated one by one, and minimum ratio of an array to a slice of it.
 _FEW, _LONGER = 4, 4
 
 
 class _Range(NamedTuple):
-    """Which positions a slice takes along one axis."""
+    """The positions of a slice along one axis."""
 
     start: int
     size: int
     step: int
 
     def of(self, outer: _Range) -> _Range:
-        """These positions among those of `outer`, counted in the array that `outer` slices."""
+        """Compose with the slice `outer`: return the positions in the array that `outer` slices."""
         return _Range(outer.start + self.start * outer.step, self.size, self.step * outer.step)
 
     def ends(self) -> tuple[int, int]:
-        """The least and the greatest position; of an empty range nothing in between."""
+        """Return the least and the greatest position; meaningless for an empty range."""
         last = self.start + (self.size - 1) * self.step
         return min(self.start, last), max(self.start, last)
 
     def within(self, low: int, high: int) -> bool:
-        """Whether all positions lie from `low` up to but not at `high`."""
+        """Return whether all positions are in `range(low, high)`."""
         first, last = self.ends()
         return self.size == 0 or (low <= first and last < high)
 
     def outside(self, low: int, high: int) -> bool:
-        """Whether all positions lie before `low`, or all from `high` on."""
+        """Return whether all positions are before `low`, or all are from `high` on."""
         first, last = self.ends()
         return self.size == 0 or last < low or first >= high
 
@@ -70,12 +70,12 @@ def _ranges(params: dict[str, Any]) -> list[_Range]:
 
 
 def _plain(ranges: Iterable[_Range]) -> list[_Range]:
-    """The same positions; a single one has no step, so that equal ranges are written alike."""
+    """Normalise ranges: a single position has step 1, so that equal ranges compare equal."""
     return [r if r.size > 1 else _Range(r.start if r.size else 0, r.size, 1) for r in ranges]
 
 
 def _taken(x: Value, ranges: Sequence[_Range]) -> Value:
-    """The slice of `x` with these positions."""
+    """Slice `x` at these positions."""
     plain = _plain(ranges)
     starts, sizes, steps = zip(*plain, strict=True) if plain else ((), (), ())
     return slice_(x, starts=starts, sizes=sizes, steps=steps)
@@ -83,7 +83,7 @@ def _taken(x: Value, ranges: Sequence[_Range]) -> Value:
 
 @_rule(slice_)
 def _slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A slice that takes everything in order, or nothing."""
+    """Drop a full slice, and normalise the step of a single position."""
     (x,), ranges = inputs, _ranges(params)
     if all(r == (0, n, 1) for r, n in zip(ranges, x.shape, strict=True)):
         return x
@@ -94,7 +94,7 @@ def _slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | N
 
 @_rule(slice_)
 def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A slice of a slice or of a reversal is one slice."""
+    """Merge a slice of a slice or of a reversal into one slice."""
     ranges, inner = _ranges(params), seen.made_by(slice_, inputs[0])
     if inner is not None:
         outer = _ranges(inner.kwargs)
@@ -113,7 +113,7 @@ def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
 
 @_rule(slice_)
 def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The array is sliced, then permuted."""
+    """Sink a permutation below the slice."""
     inner = seen.made_by(permute, inputs[0])
     if inner is None:
         return None
@@ -124,7 +124,7 @@ def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 
 @_rule(slice_)
 def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What lies inside the zeros is a slice of what they surround; among them it is zeros."""
+    """Turn a slice of padding into zeros, and a slice inside it into one of the operand."""
     inner = seen.made_by(pad, inputs[0])
     if inner is None:
         return None
@@ -138,7 +138,7 @@ def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 @_rule(slice_)
 def _slice_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What lies in one operand is a slice of that operand."""
+    """Turn a slice within one operand of a concatenation into a slice of that operand."""
     inner = seen.made_by(concat, inputs[0])
     if inner is None:
         return None
@@ -156,7 +156,7 @@ def _slice_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 @_rule(slice_)
 def _slice_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The smaller array is sliced, then repeated."""
+    """Sink a broadcast below the slice."""
     inner = seen.made_by(broadcast, inputs[0])
     if inner is None:
         return None
@@ -173,7 +173,7 @@ def _assigned(eqn: Equation) -> list[_Range]:
 
 @_rule(slice_)
 def _slice_of_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Exactly what was put there, or a part that was not touched."""
+    """Turn a slice of an assignment into the assigned part, or into one of the untouched array."""
     inner = seen.made_by(slice_assign, inputs[0])
     if inner is None:
         return None
@@ -187,7 +187,7 @@ def _slice_of_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
 
 @_rule(slice_assign)
 def _slice_assign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Nothing is put anywhere, everything is replaced, or the same part is replaced again."""
+    """Drop an empty assignment, a full one, and one that is overwritten by the next."""
     x, y = inputs
     if y.type.size == 0:
         return x
@@ -201,7 +201,7 @@ def _slice_assign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 @_rule(concat)
 def _concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """One operand alone, and operands without elements."""
+    """Drop a concatenation of one operand, and operands without elements."""
     if len(inputs) == 1:
         return inputs[0]
     axis = params["axis"]
@@ -217,7 +217,7 @@ def _concatenated(parts: Sequence[Value], axis: int) -> Value:
 
 @_rule(concat)
 def _concat_of_split(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """All parts of a split one after the other are what was split."""
+    """Turn a concatenation of all parts of a split into the split array."""
     eqn = seen.made_by(split, inputs[0])
     whole = (
         eqn is not None and eqn.outputs == tuple(inputs) and eqn.kwargs["axis"] == params["axis"]
@@ -227,7 +227,7 @@ def _concat_of_split(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 @_rule(concat)
 def _concat_of_slices(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Slices of one array that follow one another are one slice."""
+    """Merge adjacent slices of one array."""
     axis = params["axis"]
     parts: list[Value] = []
     for x in inputs:
@@ -237,7 +237,7 @@ def _concat_of_slices(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 
 
 def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
-    """`x` and `y` as one slice, if they are slices of one array that follow one another."""
+    """Return `x` and `y` as one slice if they are adjacent slices of one array, else None."""
     first, second = seen.made_by(slice_, x), seen.made_by(slice_, y)
     if first is None or second is None or first.inputs[0] is not second.inputs[0]:
         return None
@@ -245,7 +245,7 @@ def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
     if any(a != b for i, (a, b) in enumerate(zip(left, right, strict=True)) if i != axis):
         return None
     a, b = left[axis], right[axis]
-    # A single element goes with any step.
+    # A single element fits any step.
     step = a.step if a.size > 1 else b.step if b.size > 1 else b.start - a.start
     fits = step != 0 and b.start == a.start + a.size * step
     if not fits or (b.size > 1 and b.step != step) or 0 in (a.size, b.size):
@@ -256,7 +256,7 @@ def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
 
 @_rule(concat)
 def _concat_of_reshaped(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Slices of one array, reshaped and joined along the first axis, are joined and reshaped."""
+    """Concatenate slices of one array before they are reshaped, so that they merge."""
     made = [seen.made_by(reshape, x) for x in inputs]
     if params["axis"] != 0 or len(inputs) < 2 or any(e is None for e in made):
         return None
@@ -272,7 +272,7 @@ def _concat_of_reshaped(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 @_rule(concat)
 def _concat_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A concatenation takes in the operands of one that it alone reads."""
+    """Merge a nested concatenation that has a single use."""
     parts: list[Value] = []
     for x in inputs:
         inner = seen.made_by(concat, x)
@@ -284,7 +284,7 @@ def _concat_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 
 @_rule(add, of=(concat,))
 def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A zero that is added to a concatenation need not have been added to its operands before."""
+    """Drop additions of zero to the operands of a concatenation to which zero is added."""
     whole = next((v for v in inputs if seen.made_by(concat, v) is not None), None)
     zero = next((v for v in inputs if v is not whole), None)
     if whole is None or zero is None or not is_zero(seen.scalar(zero), 1.0):
@@ -298,7 +298,7 @@ def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]
 
 
 def _before_zero(seen: Seen, x: Value) -> Value:
-    """`y` if `x` is `y + 0.0` and is read once, else `x`."""
+    """Return `y` if `x` is `y + 0.0` with a single use, else `x`."""
     eqn = seen.made_by(add, x)
     if eqn is None or not seen.single(x):
         return x
@@ -312,7 +312,7 @@ def _before_zero(seen: Seen, x: Value) -> Value:
 
 
 def _progression(seen: Seen, index: Value, extent: int) -> _Range | None:
-    """The positions that a constant array of indices names, if they are equally far apart."""
+    """Return the range of a constant array of evenly spaced indices, or None."""
     if index.type.ndim > 1:
         return None
     count, scalar, array = index.type.size, seen.scalar(index), seen.array(index)
@@ -336,9 +336,9 @@ def _window(x: TensorType, axis: int, along: _Range) -> list[_Range]:
 
 
 def slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What lies in few operands of a far longer `concat` is joined of slices of these.
+    """Concatenate slices of few operands instead of slicing a far longer concatenation.
 
-    Where something else reads that, the slice is a view of what is there.
+    If the concatenation has other uses, the slice is a view of it and is kept.
     """
     inner = seen.made_by(concat, inputs[0])
     if inner is None or _LONGER * seen.type.size > inputs[0].type.size:
@@ -361,7 +361,7 @@ def slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
 
 
 def assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What is joined only to be put somewhere is put there piece by piece."""
+    """Assign the operands of a concatenation with a single use one by one."""
     result, inner = inputs[0], seen.made_by(concat, inputs[1])
     if inner is None or len(inner.inputs) > _FEW or not seen.single(inputs[1]):
         return None
@@ -374,7 +374,7 @@ def assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 @_rule(gather)
 def _gather(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Constant indices that are equally far apart make a slice."""
+    """Turn a gather at evenly spaced constant indices into a slice."""
     x, axis = inputs[0], params["axis"]
     along = _progression(seen, inputs[1], x.shape[axis]) if len(inputs) == 2 else None
     if along is None:
@@ -384,14 +384,14 @@ def _gather(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | 
 
 @_rule(scatter_add)
 def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Constant indices that are equally far apart name each element once: a slice is added to."""
+    """Turn a scatter at evenly spaced constant indices into an addition to a slice."""
     x, y, axis = inputs[0], inputs[1], params["axis"]
     along = _progression(seen, inputs[2], x.shape[axis]) if len(inputs) == 3 else None
     if along is None:
         return None
     ranges = _window(x.type, axis, along)
     part = _taken(x, ranges)
-    # The sum of truth values is whether one of them holds.
+    # A sum of booleans is their disjunction.
     adding = logical_or if x.dtype == BOOL else add
     total = adding(part, reshaped(y, part.shape))
     return slice_assign(
@@ -401,9 +401,9 @@ def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
 
 @_rule(add, level="finite")
 def _sum_of_placed(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Two parts put into zeros at places that do not meet are put into the same zeros.
+    """Assign two disjoint parts embedded in zeros into one array.
 
-    What was -0 there would have become 0 by adding a zero.
+    This drops an addition of zero, which turns -0 into 0.
     """
     x, y = (seen.made_by(slice_assign, v) for v in inputs)
     if x is None or y is None or not is_zero(seen.scalar(y.inputs[0]), 1.0):

@@ -1,7 +1,7 @@
-"""Rules of `clean_up` for forms that neither overflow nor cancel, which are not the fastest.
+"""Rules of `clean_up` for forms that neither overflow nor cancel, but may be slower.
 
-NumPy computes `log(1 + exp(x))` in less time than `logaddexp(x, 0)`, so that these rules
-are applied where a graph is raised, and not where one is compiled.
+NumPy computes `log(1 + exp(x))` faster than `logaddexp(x, 0)`. These rules apply when a graph is
+raised, not when it is compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of `simplify` for reductions and products of matrices."""
+"""Rules of `simplify` for reductions and matrix products."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _rule = SUMS.rule
 
 
 def summed(x: Value, axes: Sequence[int]) -> Value:
-    """The sum over `axes`, if there are any."""
+    """Return the sum over `axes`, or `x` if there are none."""
     if not axes:
         return x
     return reduce_sum(x, axes=tuple(sorted(axes)))
@@ -35,7 +35,7 @@ def summed(x: Value, axes: Sequence[int]) -> Value:
 
 @_rule(reduce_max, reduce_min, reduce_prod)
 def _of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The largest, the smallest and the product of one element are that element."""
+    """Drop the maximum, minimum or product of a single element."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
     return reshaped(x, seen.type.shape) if alone else None
@@ -43,7 +43,7 @@ def _of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
 
 @_rule(reduce_sum)
 def _sum_of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of one integer is that integer."""
+    """Drop the sum of a single integer."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
     return reshaped(x, seen.type.shape) if alone and not x.type.is_float else None
@@ -51,7 +51,7 @@ def _sum_of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 @_rule(reduce_sum, level="signs")
 def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of one element is that element, but NumPy's sum of -0 is 0."""
+    """Drop the sum of a single float; NumPy's sum of -0 is 0."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
     return reshaped(x, seen.type.shape) if alone else None
@@ -59,7 +59,7 @@ def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
 
 @_rule(reduce_max, reduce_min)
 def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Along axes that repeat one element the largest and the smallest are that element."""
+    """Drop a maximum or minimum along broadcast axes."""
     inner, axes = seen.made_by(broadcast, inputs[0]), params["axes"]
     if inner is None or not set(axes) <= set(inner.kwargs["new_axes"]):
         return None
@@ -69,13 +69,13 @@ def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 
 def _without(x: Value, new: Sequence[int], axes: Sequence[int], shape: tuple[int, ...]) -> Value:
-    """The broadcast of `x` along `new` axes without those in `axes`."""
+    """Return the broadcast of `x` along `new` axes without those in `axes`."""
     left = [a - sum(b < a for b in axes) for a in new if a not in axes]
     return repeated(x, shape, left)
 
 
 def _sum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum over axes that repeat one element, as a product with their number."""
+    """Return the sum over broadcast axes as a product with their size, or None."""
     (x,), axes = inputs, params["axes"]
     inner = seen.made_by(broadcast, x)
     if inner is None or not axes or not set(axes) <= set(inner.kwargs["new_axes"]):
@@ -93,26 +93,25 @@ def _count(inputs: list[Value], params: dict[str, Any]) -> int:
 
 @_rule(reduce_sum)
 def _sum_of_equal_integers(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of n equal integers is n times each, as both wrap round."""
+    """Turn the sum of n equal integers into a product, which is exact as integers wrap round."""
     return None if inputs[0].type.is_float else _sum_of_equals(seen, inputs, params)
 
 
-# The sum of so many equal numbers is their rounded product, in whatever order they are added:
-# no sum of four or fewer is rounded so that it matters; those of float16 are not rounded at all,
-# as they are added in float32.
+# The sum of up to four equal numbers equals their rounded product, in any order of addition. For
+# float16 the limit is larger, as NumPy accumulates in float32.
 _SAFE, _SAFE_HALF = 4, 2048
 
 
 @_rule(reduce_sum, level="signs")
 def _sum_of_few_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of up to four equal numbers is a product, but NumPy's sum of -0 is 0."""
+    """Turn the sum of up to four equal floats into a product; NumPy's sum of -0 is 0."""
     limit = _SAFE_HALF if inputs[0].dtype == FLOAT16 else _SAFE
     return _sum_of_equals(seen, inputs, params) if _count(inputs, params) <= limit else None
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_many_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of n equal numbers is n times each, rounded once."""
+    """Turn the sum of n equal floats into a product, which rounds once."""
     return _sum_of_equals(seen, inputs, params)
 
 
@@ -130,19 +129,19 @@ def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Valu
 
 @_rule(reduce_sum)
 def _sum_of_integer_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Sums over some axes and then over others are one sum, as integers wrap round."""
+    """Merge nested sums of integers, which is exact as integers wrap round."""
     return None if inputs[0].type.is_float else _sum_of_sum(seen, inputs, params)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Sums over some axes and then over others are one sum, in another order."""
+    """Merge nested sums of floats, which changes the order of addition."""
     return _sum_of_sum(seen, inputs, params)
 
 
 @_rule(reduce_sum, level="signs")
 def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Signs move out of sums, except out of a sum that is 0."""
+    """Move a negation out of a sum; exact up to the sign of zero."""
     negated = seen.inside(neg, inputs[0])
     return None if negated is None else -summed(negated, params["axes"])
 
@@ -160,23 +159,22 @@ def _sum_of_scaled(
 
 @_rule(reduce_sum, level="finite")
 def _sum_of_doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Powers of two move out of sums: they change no rounding."""
+    """Move a power of two out of a sum, which changes no rounding."""
     return _sum_of_scaled(seen, inputs, params, is_power_of_two)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_multiple(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of `c * x` is `c` times the sum of `x`."""
+    """Move a constant factor out of a sum."""
     return _sum_of_scaled(seen, inputs, params, lambda scalar: True)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sum of `x * y` is a product of matrices, which adds in an order of its own.
+    """Turn the sum of `x * y` into a matrix product, which adds in another order.
 
-    Axes of the product belong to `x` alone, to `y` alone, or to both; those along which one of
-    them is a broadcast belong to the other. Sums run over axes that belong to both, and no other
-    axis may.
+    Axes belong to `x`, to `y`, or to both; an axis along which one factor is broadcast belongs to
+    the other. Exactly the axes that belong to both factors must be summed over.
     """
     product, axes = seen.made_by(mul, inputs[0]), params["axes"]
     if product is None or not axes or not inputs[0].type.is_float or not seen.single(inputs[0]):
@@ -200,7 +198,7 @@ def _sum_of_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 
 def _small(seen: Seen, value: Value) -> tuple[Value, list[int]]:
-    """What `value` is a broadcast of, and the axes of `value` that are its own."""
+    """Return the operand of a broadcast, and the axes of `value` that it has."""
     eqn = seen.made_by(broadcast, value)
     axes = list(range(value.type.ndim))
     if eqn is None:
@@ -208,11 +206,11 @@ def _small(seen: Seen, value: Value) -> tuple[Value, list[int]]:
     return eqn.inputs[0], [a for a in axes if a not in eqn.kwargs["new_axes"]]
 
 
-# Products of matrices.
+# Matrix products.
 
 
 def _swapped(seen: Seen, value: Value) -> Value | None:
-    """`x` if `value` is `x` with its last two axes exchanged."""
+    """Return `x` if `value` is its matrix transpose, else None."""
     eqn = seen.made_by(permute, value)
     if eqn is None:
         return None
@@ -223,7 +221,7 @@ def _swapped(seen: Seen, value: Value) -> Value | None:
 
 @_rule(matmul, level="finite")
 def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A product with nothing but zeros is 0, up to the sign, for finite numbers."""
+    """Turn a product with a zero matrix into zeros, for finite numbers."""
     found = any(seen.scalar(v) == 0 for v in inputs)
     return filled(0, seen.type) if found else None
 
@@ -232,13 +230,13 @@ def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any])
 def _integers_with_identity(
     seen: Seen, inputs: list[Value], params: dict[str, Any]
 ) -> Value | None:
-    """A matrix of integers times an identity is that matrix."""
+    """Drop the product of an integer matrix with an identity."""
     return None if seen.type.is_float else _other_than_identity(seen, inputs)
 
 
 @_rule(matmul, level="finite")
 def _floats_with_identity(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The same of floats: the zeros of the identity times an infinity would be NaN."""
+    """Drop the product of a float matrix with an identity; 0 * inf would be NaN."""
     return _other_than_identity(seen, inputs)
 
 
@@ -250,7 +248,7 @@ def _other_than_identity(seen: Seen, inputs: list[Value]) -> Value | None:
 
 
 def _is_identity(seen: Seen, x: Value) -> bool:
-    """Whether `x` is an identity matrix: a constant, or where rows and columns count alike."""
+    """Return whether `x` is an identity matrix: a constant, or a cast of `row == column`."""
     if x.type.ndim != 2 or x.shape[0] != x.shape[1]:
         return False
     array, size = seen.array(x), x.shape[0]
@@ -264,13 +262,13 @@ def _is_identity(seen: Seen, x: Value) -> bool:
 
 
 def _counts(dtype: DType, size: int) -> bool:
-    """Whether numbers below `size` are all different in `dtype`."""
+    """Return whether the integers below `size` are distinct in `dtype`."""
     return dtype.kind in "iu" and size <= int(np.iinfo(dtype).max)
 
 
 @_rule(permute, level="fast")
 def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The transpose of `x.T @ y` is `y.T @ x`; BLAS need not add in the same order."""
+    """Rewrite the transpose of `x.T @ y` to `y.T @ x`; BLAS may add in another order."""
     last = seen.type.ndim - 1
     if params["axes"] != (*range(last - 1), last, last - 1):
         return None
@@ -278,7 +276,7 @@ def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 
 def _other_way_round(seen: Seen, value: Value) -> Value | None:
-    """The transpose of a product that nothing else reads, if a factor is a transpose already."""
+    """Transpose a product with a single use if one of its factors is a transpose."""
     product = seen.made_by(matmul, value)
     if product is None:
         return None
@@ -291,7 +289,7 @@ def _other_way_round(seen: Seen, value: Value) -> Value | None:
 
 @_rule(permute, level="fast")
 def _transposed_matrix(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The same where rows and columns of a product are several axes each."""
+    """Transpose a product that is reshaped to several axes for rows and columns."""
     matrix, axes = seen.inside(reshape, inputs[0]), params["axes"]
     if matrix is None or matrix.type.ndim != 2 or not axes or not seen.single(inputs[0]):
         return None

@@ -1,8 +1,8 @@
-"""The words in which rows of rules are written: both sides of a rewrite are expressions of these.
+"""Expressions for row rules: both sides of a rewrite are built from these terms.
 
-`x + -y` is an expression of the unknowns `x` and `y`, which stand for any values; `a`, `b` and `c`
-stand for arrays of one number everywhere, and so does a number that is written out: 0 for either
-zero, 0.0 and -0.0 for that one alone, True and False for truth values only.
+`x + -y` is an expression of the unknowns `x` and `y`, which stand for any values. `a`, `b` and `c`
+stand for arrays of one number. So does a literal: 0 for either zero, 0.0 and -0.0 for that zero
+only, True and False for booleans only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from primgraph.primitives.logic import logical_and, logical_not, logical_or, log
 Number: TypeAlias = bool | int | float
 Word: TypeAlias = Callable[..., "Applied"]
 
-# How tightly operators bind, and how they are written.
+# Precedence and format of operators.
 _SIGNS = {
     logical_or: (1, "{} | {}"), logical_xor: (2, "{} ^ {}"), logical_and: (3, "{} & {}"),
     add: (4, "{} + {}"), sub: (4, "{} - {}"), mul: (5, "{} * {}"), div: (5, "{} / {}"),
@@ -30,7 +30,7 @@ _TIGHTEST = 9
 
 
 class Term:
-    """One side of a row, or a part of it: what operators and words of primitives make."""
+    """An expression of a row, built by operators and by words of primitives."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class Term:
 @final
 @dataclass(frozen=True, slots=True)
 class Unknown(Term):
-    """Any value, or with `number` any array of one number; wherever it stands it is the same."""
+    """An unknown for any value, or with `number` for an array of one number."""
 
     name: str
     number: bool = False
@@ -92,7 +92,7 @@ class Unknown(Term):
 @final
 @dataclass(frozen=True, slots=True)
 class Literal(Term):
-    """A number that is written out: 0, 0.0, -0.0 and False are four of them."""
+    """A literal number: 0, 0.0, -0.0 and False are four different ones."""
 
     text: str
     value: Number = field(compare=False)
@@ -104,7 +104,7 @@ class Literal(Term):
 @final
 @dataclass(frozen=True, slots=True)
 class Applied(Term):
-    """A primitive of terms; of numbers alone, the number that it gives of them."""
+    """A primitive applied to terms; for numbers alone it is evaluated."""
 
     op: Primitive[Any]
     operands: tuple[Term, ...]
@@ -115,19 +115,19 @@ class Applied(Term):
             given = [str(t) for t in self.operands] + [f"{k}={v}" for k, v in self.params]
             return f"{self.op.name}({', '.join(given)})"
         binding, sign = _SIGNS[self.op]
-        # What stands behind an operator that does not associate is put in parentheses.
+        # The right operand of a non-associative operator gets parentheses.
         parts = [_within(t, binding + (i > 0)) for i, t in enumerate(self.operands)]
         return sign.format(*parts, **dict(self.params))
 
 
 def _within(term: Term, binding: int) -> str:
-    """`term`, in parentheses if it binds less tightly."""
+    """Return `term`, in parentheses if its precedence is lower."""
     own = _SIGNS.get(term.op, (_TIGHTEST,))[0] if isinstance(term, Applied) else _TIGHTEST
     return str(term) if own >= binding else f"({term})"
 
 
 def term(given: Term | Number) -> Term:
-    """A number as a term; a term as it is."""
+    """Return a number as a term, or the term itself."""
     return given if isinstance(given, Term) else Literal(repr(given), given)
 
 
@@ -136,12 +136,12 @@ def _applied(op: Primitive[Any], *operands: Term | Number, **params: Any) -> App
 
 
 def words(*ops: Primitive[Any]) -> tuple[Word, ...]:
-    """These primitives as words of rows: called with terms they give a term."""
+    """Return functions that apply these primitives to terms."""
     return tuple([partial(_applied, op) for op in ops])
 
 
 def is_number(given: Term) -> bool:
-    """Whether this is one number everywhere, known when the row is applied."""
+    """Return whether the term is one number, known when the row is applied."""
     if isinstance(given, Applied):
         return all(is_number(t) for t in given.operands)
     return isinstance(given, Literal) or (isinstance(given, Unknown) and given.number)
@@ -150,9 +150,9 @@ def is_number(given: Term) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What has to be true of terms for a row to apply.
+    """A condition on terms for a row to apply.
 
-    `holds` gets what rules may ask, and for each term the value, or the Python number.
+    `holds` takes the query interface, and for each term the value or the Python number.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Condition:
 
 
 def condition(holds: Callable[..., bool]) -> Callable[..., Condition]:
-    """Let `holds(seen, *things)` be written in rows as a condition on terms."""
+    """Decorate `holds(seen, *things)` so that rows can use it as a condition on terms."""
 
     def of(*terms: Term) -> Condition:
         return Condition(holds.__name__, holds, terms)
@@ -175,7 +175,7 @@ def condition(holds: Callable[..., bool]) -> Callable[..., Condition]:
 @final
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`left` becomes `right` where all `conditions` hold; `why` is for the reader."""
+    """A rule `left` to `right` under all `conditions`; `why` documents it."""
 
     level: str
     left: Applied

@@ -1,6 +1,6 @@
-"""Rules of `simplify` for what moves all elements: reshapes, permutations, broadcasts, reversals.
+"""Rules of `simplify` for reshapes, permutations, broadcasts, reversals and padding.
 
-All are exact, as no element is changed.
+All are exact, as no element changes.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _rule = VIEWS.rule
 
 @_rule(reshape, permute, broadcast, reverse, slice_)
 def _of_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Moving the elements of a uniform array gives a uniform array."""
+    """Turn a moved uniform array into a uniform array."""
     scalar = seen.uniform(inputs[0])
     return None if scalar is None else filled(scalar, seen.type)
 
 
 @_rule(as_function_of)
 def _as_function_of(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """What a value counts as a function of does not change it."""
+    """Drop `as_function_of`, which affects derivatives only."""
     return inputs[0]
 
 
 @_rule(pad)
 def _pad_of_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Zeros around zeros."""
+    """Fold zero padding of zeros."""
     scalar = seen.scalar(inputs[0])
     return filled(0, seen.type) if is_zero(scalar, 1.0) else None
 
@@ -45,7 +45,7 @@ def reshaped(x: Value, shape: tuple[int, ...]) -> Value:
 
 @_rule(reshape)
 def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A reshape to the same shape, or of a reshape."""
+    """Drop a reshape to the same shape, and merge nested reshapes."""
     (x,), shape = inputs, params["shape"]
     if x.shape == shape:
         return x
@@ -55,7 +55,7 @@ def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
 
 @_rule(reshape)
 def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Broadcasts and permutations that move axes of extent one only are reshapes."""
+    """Turn broadcasts and permutations that only move axes of size 1 into reshapes."""
     (x,), shape = inputs, params["shape"]
     eqn = seen.made_by(broadcast, x)
     if eqn is not None:
@@ -70,7 +70,7 @@ def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 @_rule(reshape, of=(broadcast,))
 def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Axes of one element are added, or left out, before elements are repeated."""
+    """Add or remove axes of size 1 before elements are broadcast."""
     (x,), shape = inputs, params["shape"]
     eqn = seen.made_by(broadcast, x)
     if eqn is None or [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
@@ -84,10 +84,10 @@ def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]
 
 @_rule(reshape)
 def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A reshape that only joins axes which were neighbours before a permutation comes first.
+    """Reshape before a permutation if the reshape only joins axes that were adjacent before.
 
-    So a transposed array stays a view: of `x[i, j, k]`, the matrix of `(k, i)` and `j` is copied,
-    that of `k` and `(i, j)` is the transpose of a matrix.
+    Transposed arrays then stay views: of `x[i, j, k]`, the matrix of `(k, i)` and `j` is copied,
+    but that of `k` and `(i, j)` is a transpose.
     """
     eqn, shape = seen.made_by(permute, inputs[0]), params["shape"]
     if eqn is None or seen.type.size == 0:
@@ -96,7 +96,7 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
     groups = _joined_axes([x.shape[a] for a in axes], shape)
     if groups is None:
         return None
-    # Axes of one element between others are none.
+    # Axes of size 1 are ignored.
     place = {a: i for i, a in enumerate(a for a, n in enumerate(x.shape) if n != 1)}
     parts = [[place[axes[k]] for k in group] for group in groups]
     if any(b != a + 1 for part in parts for a, b in pairwise(part)):
@@ -107,9 +107,9 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
 
 
 def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
-    """Which axes of `source` each axis of `shape` joins, in order; None if it divides one.
+    """Return the axes of `source` that each axis of `shape` joins, in order; None if it splits one.
 
-    Axes of extent one are joined by none, and join none.
+    Axes of size 1 join nothing, and are not joined.
     """
     groups: list[list[int]] = []
     waiting = iter([k for k, n in enumerate(source) if n != 1])
@@ -126,7 +126,7 @@ def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]]
 
 @_rule(permute)
 def _permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A permutation that changes nothing, or of a permutation."""
+    """Drop an identity permutation, and merge nested permutations."""
     (x,), axes = inputs, params["axes"]
     if list(axes) == sorted(axes):
         return x
@@ -142,7 +142,7 @@ def permuted(x: Value, axes: Sequence[int]) -> Value:
 
 @_rule(permute)
 def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The smaller array is permuted, and repeated along the axes that were new, then."""
+    """Sink a broadcast below the permutation."""
     inner = seen.made_by(broadcast, inputs[0])
     if inner is None:
         return None
@@ -162,7 +162,7 @@ def repeated(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Value
 
 @_rule(broadcast)
 def _broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A broadcast along no axis, or of a broadcast."""
+    """Drop a broadcast along no axis, and merge nested broadcasts."""
     new_axes, shape = params["new_axes"], params["shape"]
     if not new_axes:
         return inputs[0]
@@ -176,7 +176,7 @@ def _broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
 
 @_rule(reverse)
 def _reverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """A reversal of one element or none, or of a reversal."""
+    """Drop reversals along axes of size at most 1, and merge nested reversals."""
     (x,), axes = inputs, params["axes"]
     turning = [a for a in axes if x.shape[a] > 1]
     if len(turning) < len(axes):
@@ -188,7 +188,7 @@ def _reverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
 
 
 def turned(x: Value, axes: Sequence[int] | set[int]) -> Value:
-    """`x` reversed along `axes`, if there are any."""
+    """Return `x` reversed along `axes`, or `x` if there are none."""
     if not axes:
         return x
     return reverse(x, axes=tuple(sorted(axes)))
@@ -196,7 +196,7 @@ def turned(x: Value, axes: Sequence[int] | set[int]) -> Value:
 
 @_rule(reverse)
 def _reverse_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Along axes that repeat one element a reversal changes nothing."""
+    """Drop reversals along broadcast axes."""
     inner = seen.made_by(broadcast, inputs[0])
     if inner is None:
         return None
@@ -208,7 +208,7 @@ def _reverse_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any
 
 @_rule(pad)
 def _pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """No zeros around `x`, or zeros around zeros around `x`."""
+    """Drop empty padding, and merge nested padding."""
     (x,), low, high = inputs, params["low"], params["high"]
     if not any(low) and not any(high):
         return x

@@ -1,4 +1,4 @@
-"""The card of what is declared of matrices: in debug mode it is in code, and looked at."""
+"""The card of `assumed`; debug mode keeps it in the code, and checks it at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of functions of matrices, which NumPy has none of: helpers."""
+"""Cards of matrix functions, which NumPy does not have: calls of helpers."""
 
 from __future__ import annotations
 

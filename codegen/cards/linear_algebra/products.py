@@ -1,4 +1,4 @@
-"""Cards of products of matrices: by `matmul`, or by `dot` where that does the same."""
+"""Cards of matrix products: by `matmul`, or by `dot` where that gives the same."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT64
 from primgraph.primitives.linear_algebra import products as p
 
-# Nanoseconds for one multiplication with its addition, of float64 and others; BLAS has no integers.
+# Nanoseconds per multiplication and addition, for float64 and other floats; BLAS has no integers.
 _PRODUCT = (0.04, 0.02)
 _PRODUCT_OF_OTHERS = 1.0
 
 
 def is_dot(step: Step) -> bool:
-    """Whether a product is written as `dot`, which has less overhead for two matrices.
+    """Return whether a product is written as `dot`, which has less overhead for two matrices.
 
-    With a single element in a factor, `dot` takes 0 times infinity for 0. With one product for
-    each element of the result, it gives -0.0 for negative ones that underflow, which `matmul` adds
-    to 0.0.
+    With a single element in a factor, `dot` treats 0 times infinity as 0. With one product per
+    result element, it returns -0.0 for negative products that underflow; `matmul` adds these to
+    0.0.
     """
     x, y = step.operands
     alone = x.size == 1 or y.size == 1 or x.shape[-1] == 1
@@ -76,7 +76,7 @@ def _time(step: Step) -> float:
 
 
 def _scalar(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
-    """The product of two numbers; a sum begins with a positive zero."""
+    """Return the product of two numbers; a sum starts with a positive zero."""
     x, y = step.operands
     if x.size != 1 or y.size != 1 or x.dtype != FLOAT64:
         return None

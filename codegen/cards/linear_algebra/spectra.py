@@ -1,4 +1,4 @@
-"""Cards of orthogonal factorisations: NumPy's functions of LAPACK."""
+"""Cards of orthogonal factorisations, by NumPy's LAPACK functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of linear systems: NumPy's functions of LAPACK, and helpers for what it has none for."""
+"""Cards of linear systems: NumPy's LAPACK functions, and helpers for what NumPy lacks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _CALL, _OPERATION = 5000.0, 0.1
 
 
 def time_of_lapack(step: Step) -> float:
-    """The time of the operations that a primitive is said to take."""
+    """Return the cost of the primitive's FLOPs in LAPACK."""
     return _CALL + _OPERATION * step.op.flops(step.operands, step.params)
 
 
 def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
-    """The card of a function that returns new arrays, and may raise an error."""
+    """Return the card of a function that returns new arrays, and may raise."""
 
     def write(to: Target) -> list[str]:
         return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
@@ -44,7 +44,7 @@ def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
 
 
 def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
-    """The card of a helper that works in an array `out`, which may be its second operand."""
+    """Return the card of a helper that works in an array `out`, which may be its second operand."""
 
     def write(to: Target) -> list[str]:
         call = read([Text(a) for a in to.args], to.step).code
@@ -54,7 +54,7 @@ def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
 
 
 def numpy_card(name: str, step: ComplexStep | None) -> Card:
-    """The card of a function of `numpy.linalg` that takes nothing but arrays."""
+    """Return the card of a `numpy.linalg` function that takes only arrays."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
         return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
@@ -62,7 +62,7 @@ def numpy_card(name: str, step: ComplexStep | None) -> Card:
     return function_card(read, "", step)
 
 
-# Rows from which on a factor is computed in the array that is there.
+# Minimum number of rows for computing a factor in place.
 _MANY_ROWS = 128
 
 
@@ -74,7 +74,7 @@ def _write_cholesky(to: Target) -> list[str]:
 
 
 def _cholesky_by_parts(a: Any) -> Any:
-    """The factor of the real part, and how it moves along the imaginary one."""
+    """Return the factor of the real part, plus its tangent along the imaginary part."""
     factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
     along = d + np.swapaxes(np.tril(d, -1), -1, -2)
     return factor + 1j * p.cholesky_tangent.evaluate([factor, along], {})[0]

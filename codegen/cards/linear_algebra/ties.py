@@ -1,4 +1,4 @@
-"""Card of what ends a run where derivatives of eigenvalues do not exist."""
+"""Card of the check that raises where derivatives of eigenvalues do not exist."""
 
 from __future__ import annotations
 

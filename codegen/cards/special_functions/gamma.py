@@ -1,4 +1,4 @@
-"""Cards of the gamma function and its quotients: calls of functions of the support file."""
+"""Cards of the gamma function and its quotients: calls of support functions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from primgraph.primitives.special_functions import gamma as g
 
 
 def called(op: Op, time: Time) -> Card:
-    """The card of a function of the support file with the name, operands and parameters of `op`.
+    """Return the card of a support function with the name, operands and parameters of `op`.
 
-    It reads before it writes, so that the result may be any of the operands.
+    It reads all operands before it writes, so that the result may alias any of them.
     """
 
     def arguments(names: Sequence[str], step: Step) -> str:
@@ -51,7 +51,7 @@ def called(op: Op, time: Time) -> Card:
 
 
 def stepped(op: Op) -> ComplexStep:
-    """What the rules of `op` make of a step: its value, and its slopes times imaginary parts."""
+    """Return the complex step of `op` by its JVP rules: value, and derivatives times steps."""
 
     def function(*xs: Any, **params: Any) -> Any:
         assert isinstance(op, Primitive)

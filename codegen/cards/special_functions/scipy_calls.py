@@ -1,4 +1,4 @@
-"""The card of the functions that are SciPy's."""
+"""The card of functions that SciPy computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of special functions: calls of functions of the support file."""
+"""Cards of special functions: calls of support functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from primgraph.primitives.special_functions import special as s
 
 
 def _quoted(name: str) -> str:
-    """A text of Python's, as formatters write it."""
+    """Return a Python string literal, as formatters write it."""
     return f'"{name}"'
 
 

@@ -1,4 +1,4 @@
-"""What primitives make of complex numbers `a + ih b`, whose imaginary parts are derivatives."""
+"""Complex-step derivatives: primitives on `a + ih b`, whose imaginary parts are derivatives."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-# How far from a kink or a jump a point has to be.
+# Minimum distance of a point from a kink or a jump.
 MARGIN = 1e-3
 
-# What the square of a small step may leave of a number that is zero without it.
+# Bound of the error that the square of a small step leaves in a number that is zero.
 _REST = 1e-50
 
 Arrays: TypeAlias = Sequence["np.ndarray[Any, Any]"]
@@ -21,10 +21,10 @@ Smooth: TypeAlias = Callable[[Arrays, dict[str, Any]], bool]
 class ComplexStep(NamedTuple):
     """How a primitive is evaluated on complex numbers.
 
-    `function` is called where an operand is complex; None where the primitive's own meaning takes
-    complex numbers. Where `partial`, that has values where there is none for real numbers.
-    `smooth` tells whether the primitive is differentiable at complex operands; without it, it is
-    where its slope is small.
+    `function` is called if an operand is complex; None if the primitive itself supports complex
+    numbers. If `partial`, it has complex values outside its real domain. `smooth` returns whether
+    the primitive is differentiable at complex operands; without it, it is where its derivative is
+    small.
     """
 
     function: Function | None
@@ -37,20 +37,20 @@ PARTIAL = ComplexStep(None, partial=True, smooth=None)
 
 
 def as_on_reals(function: Function) -> Function:
-    """A function of the real parts alone, whose derivative is zero."""
+    """Return a function of the real parts, whose derivative is zero."""
     return lambda *xs, **params: function(*map(real, xs), **params)
 
 
 def real(x: Any) -> Any:
-    """The real part, in which the step has left nothing: zero is told from other numbers."""
+    """Return the real part without the residue of the step, so that zeros are recognised."""
     found = np.real(x)
     return np.where(np.abs(found) < _REST, 0.0, found) if np.iscomplexobj(x) else found
 
 
 def kinked(distance: Callable[..., Any]) -> Smooth:
-    """Smooth but where `distance(*inputs)` is near zero, and moves.
+    """Return a predicate: smooth unless `distance(*inputs)` is near zero and varies.
 
-    A tie of two numbers that move together is none.
+    A tie of two numbers that vary together is not a kink.
     """
 
     def smooth(inputs: Arrays, params: dict[str, Any]) -> bool:
@@ -61,10 +61,10 @@ def kinked(distance: Callable[..., Any]) -> Smooth:
 
 
 def everywhere(inputs: Arrays, params: dict[str, Any]) -> bool:
-    """Smooth at all operands."""
+    """Return True: smooth for all operands."""
     return True
 
 
 def to_whole_number(x: Any) -> Any:
-    """How far elements are from whole numbers."""
+    """Return the distance of elements from integers."""
     return x - np.rint(x.real)

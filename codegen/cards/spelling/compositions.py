@@ -1,7 +1,7 @@
-"""Elementwise functions that are written as several of NumPy's, because these are faster together.
+"""Elementwise functions that are composed of several NumPy functions, for speed.
 
-NumPy computes `logaddexp` element by element, and has no logistic function. What is composed here
-is accurate to a few units in the last place for every number, and right for NaN and infinities.
+NumPy computes `logaddexp` element by element, and has no logistic function. The compositions are
+accurate to a few units in the last place for every number, and correct for NaN and infinities.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.storage.places import Place
 from primgraph.ir.types import FLOAT16, scalar_of
 
-# Arrays with fewer elements take NumPy's own function, as calls would cost more than elements.
+# Smaller arrays use NumPy's own function, as the calls would cost more than the elements.
 _FEW = 64
 
-# Beyond this the logistic function is 1, while the exponential is still far from overflow.
+# Beyond this the logistic function rounds to 1, while the exponential is still far from overflow.
 _SATURATED, _SATURATED_HALF = 64.0, 11.0
 
 
@@ -36,14 +36,14 @@ def write_rsqrt(to: Target) -> list[str]:
 
 
 def saturation(site: Site) -> list[Place]:
-    """The number from which on the logistic function is 1, room for a sum, and 1."""
+    """Return the number from which on the logistic function is 1, a scratch buffer, and 1."""
     dtype = site.step.results[0].dtype
     largest = site.number(_SATURATED_HALF if dtype == FLOAT16 else _SATURATED, dtype)
     return [largest, site.scratch(), site.number(1.0, dtype)]
 
 
 def write_sigmoid(to: Target) -> list[str]:
-    """`e / (e + 1)` for `e = exp(min(x, c))`, which keeps the small numbers for negative `x`."""
+    """Write `e / (e + 1)` for `e = exp(min(x, c))`, which is accurate for negative `x`."""
     (x, out), (largest, total, one) = (to.args[0], to.out), to.parts
     return [
         f"{to.np('minimum')}({x}, {largest}, out={out})",
@@ -54,9 +54,9 @@ def write_sigmoid(to: Target) -> list[str]:
 
 
 def logaddexp(whole: Card) -> Card:
-    """The card of `logaddexp`, in which `whole` is that of NumPy's function."""
+    """Return the card of `logaddexp`; `whole` is that of NumPy's function."""
 
-    # Halves are computed in float32, so that NumPy's function rounds them once only.
+    # float16 is computed in float32, so that NumPy's function rounds only once.
     def needs(site: Site) -> list[Place]:
         type = site.step.results[0]
         if type.dtype == FLOAT16 or type.size < _FEW:
@@ -70,7 +70,7 @@ def logaddexp(whole: Card) -> Card:
 
 
 def _write_logaddexp(to: Target) -> list[str]:
-    """`max(x, y) + log1p(exp(-|x - y|))`; of equal infinities, the difference counts as 0."""
+    """Write `max(x, y) + log1p(exp(-|x - y|))`, with 0 as the difference of equal infinities."""
     (zero, gap), (x, y), out = to.parts, to.args, to.out
     known = [c for c in (to.number(0), to.number(1)) if c is not None]
     lines = [f"{to.np('subtract')}({x}, {y}, {gap})", f"{to.np('absolute')}({gap}, {gap})"]

@@ -1,4 +1,4 @@
-"""Numbers, dtypes and arrays as Python text that reads back to the same bits."""
+"""Numbers, dtypes and arrays as Python text that evaluates to the same bits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
 
-# Arrays up to this many elements are written number by number.
+# Arrays up to this size are written number by number.
 SPELLED = 8
 _LINE = 88
 
 
 def dtype_text(dtype: DType) -> str:
-    """How NumPy calls the dtype, such as `np.float32`."""
+    """Return the NumPy name of the dtype, such as `np.float32`."""
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
 
 
@@ -29,9 +29,9 @@ def shape_text(shape: Shape) -> str:
 
 
 def scalar_text(value: Any, dtype: DType) -> str:
-    """The Python scalar `value`, which `dtype` holds exactly, in as few digits as that takes.
+    """Return the shortest text of a Python scalar that `dtype` represents exactly.
 
-    A size that is not known is the expression of it.
+    A symbolic size is returned as an expression.
     """
     if type(value) is Dim:
         return extent_text(value)
@@ -51,9 +51,9 @@ def scalar_text(value: Any, dtype: DType) -> str:
 
 
 def _complex_text(number: complex, dtype: DType) -> str:
-    """A complex number: the real one that NumPy makes it of, or a sum that gives both parts.
+    """Return a complex number: a real one, an imaginary one, or a sum that keeps both parts.
 
-    Where a sum would lose a zero's sign, an infinity or a NaN, Python puts the parts together.
+    `complex` joins parts where a sum would lose a signed zero, an infinity or a NaN.
     """
     real, imaginary = (scalar_text(x, dtype) for x in (number.real, number.imag))
     if bits(number.imag) == bits(0.0):
@@ -71,12 +71,12 @@ def is_negative(text: str) -> bool:
 
 
 def is_weak_default(dtype: DType) -> bool:
-    """Whether a bare Python scalar becomes an array of just this dtype."""
+    """Return whether a bare Python scalar becomes an array of this dtype."""
     return dtype in (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
 
 
 def full_text(value: Any, shape: Shape, dtype: DType) -> str:
-    """A fresh array with all elements equal to `value`."""
+    """Return the expression of a new array with all elements equal to `value`."""
     where = f"{shape_text(shape)}, {dtype_text(dtype)}"
     if type(value) is Dim:
         return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
@@ -88,12 +88,12 @@ def full_text(value: Any, shape: Shape, dtype: DType) -> str:
 
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is small, and free of NaNs whose bits a literal could not say."""
+    """Return whether an array is small, and has no NaN, whose bits a literal cannot express."""
     return array.size <= SPELLED and not (array.dtype.kind in "fc" and bool(np.isnan(array).any()))
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """A small array as a call of `np.array`: of nested lists, or reshaped where it is empty."""
+    """Return a small array as `np.array` of nested lists, reshaped if it is empty."""
     if array.size == 0 and array.ndim > 1:
         return f"np.array([], {dtype_text(array.dtype)}).reshape({shape_text(array.shape)})"
 
@@ -108,9 +108,9 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
-    """Statements that bind `name` to an array of any size.
+    """Return statements that bind `name` to an array of any size.
 
-    It is spelled as the pattern it is or number by number, else its bytes are hexadecimal digits.
+    The array is written as a pattern or number by number, else as hexadecimal digits of its bytes.
     """
     text = short_text(array)
     if text is not None:
@@ -126,13 +126,13 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
 
 
 def _one_line(opening: str, rows: Sequence[str]) -> list[str]:
-    """A call with rows of text as its argument, in one line if that is not too long."""
+    """Return a call with lines of text as its argument, in one line if it fits."""
     line = f"{opening}{''.join(rows).strip()})"
     return [line] if len(rows) == 1 and len(line) <= _LINE else [opening, *rows, ")"]
 
 
 def short_text(array: np.ndarray[Any, Any]) -> str | None:
-    """An array as the call that makes it, if it is small or has a pattern that NumPy names."""
+    """Return an array as the call that creates it, if it is small or has a known pattern."""
     pattern = pattern_text(array)
     if not is_spelled(array):
         return pattern
@@ -140,11 +140,11 @@ def short_text(array: np.ndarray[Any, Any]) -> str | None:
     return pattern if pattern is not None and len(pattern) < len(numbers) else numbers
 
 
-# Patterns: a call is proposed by a look at a few elements, and taken if it gives the same bits.
+# Patterns: a call is proposed from a few elements, and accepted if it gives the same bits.
 
 
 def pattern_text(array: np.ndarray[Any, Any]) -> str | None:
-    """`np.eye`, `np.tril`, `np.arange` and the like for an array that is just that, or None."""
+    """Return `np.eye`, `np.tril`, `np.arange` or similar for an equal array, or None."""
     for text, made in _proposed(array):
         same = made.shape == array.shape and made.dtype == array.dtype
         if same and made.tobytes() == array.tobytes():
@@ -153,13 +153,13 @@ def pattern_text(array: np.ndarray[Any, Any]) -> str | None:
 
 
 def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Calls that may make `array`, and what they make."""
+    """Yield calls that may create `array`, with their results."""
     if array.size == 0 or not array.shape:
         return
     dtype = array.dtype
     first, last = array.reshape(-1)[[0, -1]].tolist()
     if bits(first) == bits(last):
-        # A literal says one NaN only.
+        # A literal expresses only one NaN.
         number = scalar_of(first, dtype)
         yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
     if array.ndim == 2 and {first, last} <= {0, 1}:
@@ -174,7 +174,7 @@ def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any
 
 
 def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Matrices of zeros and ones that a diagonal divides, which their borders tell."""
+    """Yield matrices of zeros and ones that a diagonal divides, derived from their borders."""
     (n, m), dtype = array.shape, array.dtype
     row, column = array[0] != 0, array[:, 0] != 0
     down = -int(np.argmax(column))
@@ -190,7 +190,7 @@ def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.nd
 
 
 def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """A number times a matrix of zeros and ones that has a pattern."""
+    """Yield a number times a matrix of zeros and ones with a pattern."""
     border = np.concatenate([array[0], array[:, 0]])
     nonzero = border[border != 0]
     if not nonzero.size or nonzero[0] == 1:
@@ -203,12 +203,12 @@ def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.n
 
 
 def _factor_text(number: np.generic) -> str:
-    """A factor that leaves an array of its own dtype in that dtype."""
+    """Return a factor that keeps the dtype of an array of its own dtype."""
     return scalar_text(number.item(), number.dtype)
 
 
 def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """Numbers at equal distances."""
+    """Yield evenly spaced ranges."""
     dtype, count = flat.dtype, flat.size
     start, second, last = flat[[0, 1, -1]].tolist()
     step, stop = second - start, start + count * (second - start)
@@ -231,5 +231,5 @@ def _holds(dtype: DType, number: int) -> bool:
 
 
 def _dtype_argument(dtype: DType, natural: str) -> str:
-    """The argument that asks for `dtype`, where a call does not give it by itself."""
+    """Return the dtype argument, if the call does not have that dtype by default."""
     return "" if dtype == np.dtype(natural) else f", dtype={dtype_text(dtype)}"

@@ -10,37 +10,37 @@ from primgraph.codegen.plan.extents import written
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.storage.places import Number, Place
 
-# How tightly the outermost operator of an expression binds, as in Python's grammar; but `@`,
-# which binds like `*`, is kept apart from it by parentheses.
+# Precedence of the outermost operator of an expression, as in Python's grammar. `@` binds like `*`,
+# but parentheses keep them apart.
 COMPARE, OR, XOR, AND, ADD, MATMUL, MUL, UNARY, POWER, ATOM = range(10)
 
-# Operands in one display; statements naming very many variables compile slowly.
+# Maximum number of operands in one display; statements with very many variables compile slowly.
 WIDEST = 100
 
 
 class Text(NamedTuple):
-    """An expression, and how tightly its outermost operator binds."""
+    """An expression, and the precedence of its outermost operator."""
 
     code: str
     rank: int = ATOM
 
     def within(self, rank: int) -> str:
-        """The expression, in parentheses if it binds less tightly than `rank`."""
+        """Return the expression, in parentheses if its precedence is below `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
 
 
-# The ranks of expressions of extents.
+# The precedence of expressions of sizes.
 _RANKS = (ADD, MUL, POWER, ATOM)
 
 
 def extent(n: int) -> Text:
-    """An extent, which may be an expression in sizes."""
+    """Return a size, which may be a symbolic expression."""
     code, rank = written(n)
     return Text(code, UNARY if code.isdigit() is False and type(n) is int else _RANKS[rank])
 
 
 class Target(Protocol):
-    """What a planned statement is written for: operands by name, and the buffer to fill."""
+    """The context of a planned statement: operands by name, and the buffer to fill."""
 
     @property
     def step(self) -> Step: ...
@@ -50,29 +50,29 @@ class Target(Protocol):
     def out(self) -> str: ...
     @property
     def taken(self) -> int | None:
-        """The operand whose buffer `out` is, if it was taken over."""
+        """Return the operand whose buffer `out` takes over, or None."""
 
     @property
     def new(self) -> bool:
-        """Whether `out` was made for this statement."""
+        """Return whether `out` was allocated for this statement."""
 
     @property
     def replaced(self) -> bool:
-        """Whether all of operand 0 is replaced before anybody reads it."""
+        """Return whether operand 0 is overwritten entirely before it is read."""
 
     @property
     def parts(self) -> list[str]:
-        """What the card has asked for beside these, in that order."""
+        """Return the names of the places that the card requested, in that order."""
 
     def np(self, name: str) -> str:
-        """A local name for `np.<name>`."""
+        """Return a local name for `np.<name>`."""
 
     def number(self, position: int) -> Any:
-        """The number that all elements of an operand equal, if it is a constant."""
+        """Return the number that all elements of an operand equal, if it is a constant."""
 
 
 def number_of(place: Place) -> Any:
-    """The number that all elements of a place equal, if it is a constant."""
+    """Return the number that all elements of a place equal, if it is a constant."""
     return place.value if isinstance(place, Number) else None
 
 

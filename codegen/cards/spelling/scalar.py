@@ -1,4 +1,4 @@
-"""How primitives are written in scalar mode: expressions of Python's, an element each."""
+"""How primitives are written in scalar mode: one Python expression per element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from primgraph.codegen.cards.spelling.literals import scalar_text
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import FLOAT64, TensorType
 
-# How many expressions take as long as one call of a NumPy function.
+# The number of expressions that take as long as one call of a NumPy function.
 CALL = 12
 
 # Expressions of the elements of a value, in an array of its shape.
@@ -23,10 +23,9 @@ Texts: TypeAlias = Callable[[Step, Sequence[Elements], bool], list[str] | None]
 class Scalar(NamedTuple):
     """How scalar mode writes a primitive.
 
-    `texts(step, operands, in_order)` are the expressions of the elements of the result, None where
-    there are none; `in_order` tells that the elements of the first operand lie in memory in their
-    order. Without `texts`, elements are only moved, as the primitive's meaning moves anything.
-    An expression takes as long as `weight` operators.
+    `texts(step, operands, in_order)` returns the expressions of the result's elements, or None.
+    `in_order` tells that the elements of the first operand are in memory order. Without `texts`,
+    the primitive only moves elements. An expression costs `weight` operators.
     """
 
     texts: Texts | None
@@ -37,7 +36,7 @@ MOVING = Scalar(None, 1)
 
 
 def by_element(rule: Rule) -> Texts:
-    """The expressions that `rule` gives of the elements of operands of the result's size."""
+    """Apply `rule` elementwise to operands of the size of the result."""
 
     def texts(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
         if not all(t.size == step.results[0].size for t in step.operands):
@@ -51,12 +50,12 @@ def by_element(rule: Rule) -> Texts:
 
 
 def template(text: str, weight: int = 1) -> Scalar:
-    """The same expression of Python's for every element."""
+    """Use the same Python expression for every element."""
     return Scalar(by_element(lambda args, step: text.format(*args)), weight)
 
 
 def of_floats(text: str) -> Scalar:
-    """An expression for floats, and none for booleans."""
+    """Use an expression for floats, and none for booleans."""
 
     def rule(args: Sequence[str], step: Step) -> str | None:
         return text.format(*args) if step.operands[0].dtype == FLOAT64 else None
@@ -65,11 +64,11 @@ def of_floats(text: str) -> Scalar:
 
 
 def function(name: str) -> Scalar:
-    """A function of the module `math`."""
+    """Use a function of the module `math`."""
     return template(f"math_{name}({{}})")
 
 
 def number_text(value: bool | float, type: TensorType) -> str:
-    """The expression of a number."""
+    """Return the expression of a number."""
     text = scalar_text(value, type.dtype).replace("np.", "float_")
     return f"({text})" if text.startswith("-") else text

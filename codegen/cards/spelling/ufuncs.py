@@ -1,4 +1,4 @@
-"""Cards of functions that NumPy has as ufuncs."""
+"""Cards of functions that are NumPy ufuncs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ufunc(
     complex_step: ComplexStep | None,
     marks: Marks,
 ) -> Card:
-    """The card of `np.<name>`, written between its operands if `infix` says how."""
+    """Return the card of `np.<name>`, written as an operator if `infix` is given."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
         if infix and len(args) == 1:

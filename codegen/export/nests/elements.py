@@ -1,4 +1,4 @@
-"""Writes what a nest does for each element: a statement for what has a name."""
+"""C statements of a nest for each element: one per named or long expression."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from primgraph.codegen.export.places import Place, assigned, bare, number
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.lower.access import row_major
 
-# Expressions are no longer, in characters, and no deeper.
+# Limits of an expression: characters, and half the number of parentheses.
 _LONGEST, _DEEPEST = 66, 4
 
 
 @final
 class Elements:
-    """The statements within the loops of one nest, and the expressions of its values there."""
+    """Generator of the statements inside the loops of one nest, and of their expressions."""
 
     def __init__(self, page: Page, nest: Nest, grid: Grid, reductions: Reductions) -> None:
         self.page, self.nest, self.grid, self.reductions = page, nest, grid, reductions
@@ -43,7 +43,7 @@ class Elements:
         self.stored = row_major(nest.domain)
 
     def foldable(self) -> set[int]:
-        """Values that may be a part of the expression that reads them, which is but one."""
+        """Return values that may be inlined into the single expression that reads them."""
         made = {n.value: n for n in self.nest.nodes if n.kind in ("text", "call")}
         found = set()
         for node, spelled in zip(self.nest.nodes, self.spelled, strict=True):
@@ -61,7 +61,7 @@ class Elements:
         return found
 
     def write(self) -> None:
-        """The statements of all nodes."""
+        """Write the statements of all nodes."""
         for node, spelled in zip(self.nest.nodes, self.spelled, strict=True):
             if node.kind == "put":
                 self.put(node)
@@ -85,7 +85,7 @@ class Elements:
             self.page.line(f"{place.element(at)} = {text};")
 
     def add(self, node: Node) -> None:
-        """Add an element at a place that others tell."""
+        """Add an element at an indexed position."""
         self.tell(node)
         target = self.reached(node, self.page.place(node.value), node.offset, node.strides)
         dtype = self.page.type(node.value).dtype
@@ -93,7 +93,7 @@ class Elements:
             self.page.line(line)
 
     def reached(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
-        """The element at a place that the operands behind the first one tell."""
+        """Return the element at the position given by the operands after the first one."""
         found = [
             (f"pg_place({self.argument(o).code}, {code(n)}, &bad)", stride)
             for o, (n, stride) in zip(node.operands[1:], node.reach, strict=True)
@@ -132,7 +132,7 @@ class Elements:
         cast = f"({kind_of(dtype)})"
         small = dtype.kind in "iu" and dtype.itemsize < 4 and text.rank < ATOM
         if small and not line.startswith(cast):
-            # Small integers are computed as larger ones.
+            # Small integers are promoted in C, and have to be cast back.
             line = f"{cast}{text.within(ATOM)}"
         place = page.place(value) if stored else None
         if place is not None and (place.is_number or not uses):
@@ -159,7 +159,7 @@ class Elements:
 
     def argument(self, o: Operand) -> Text:
         if o.text and o.strides:
-            # An index, as a number of that type.
+            # An index, cast to that type.
             at = self.grid.index(0, o.strides)
             return Text(f"{o.text}{at if at.isidentifier() else f'({at})'}", SIGN)
         if o.text:
@@ -172,7 +172,7 @@ class Elements:
 
 
 def _spelling(page: Page, node: Node) -> Formula | None:
-    """The formula of a node that has one."""
+    """Return the formula of a node, if it has one."""
     if node.kind == "text":
         assert node.step is not None
         return formula(node.step)

@@ -1,4 +1,4 @@
-"""What elements are computed by: the spellings of C, and how what they are given stands in them."""
+"""Formulas of elementwise steps: the C expressions of native code with precedences."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from primgraph.primitives.elementwise import maximum, minimum
 _PLACE = re.compile(r"@(\d)@")
 _BINARY = re.compile(r"@0@ ([-+*/&|^]|[<>=!]=|[<>]) @1@")
 _CAST = re.compile(r"\(\w+\)")
-# How tightly an operator binds, and how tightly what stands on either side has to: sums of sums
-# keep their order, and compilers warn of comparisons beside the others.
+# Precedence of each operator, and the minimum precedence of its operands. Nested sums keep their
+# order, and compilers warn of comparisons next to other operators.
 _OPERATORS = {
     "+": (SUM, SUM, PRODUCT),
     "-": (SUM, SUM, PRODUCT),
@@ -44,9 +44,9 @@ _COMPARISON = (RELATION, SUM, SUM)
 @final
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """An expression with `@0@`, `@1@` for its operands, and how tightly it and they have to bind.
+    """A C expression with operands `@0@`, `@1@`, its precedence, and those its operands need.
 
-    Where the binding is None, an operand stands there more than once, or not at all.
+    The precedence of an operand is None if it occurs more than once, or not at all.
     """
 
     pattern: str
@@ -54,19 +54,19 @@ class Formula:
     within: tuple[int | None, ...]
 
     def filled(self, args: Sequence[Text]) -> Text:
-        """The expression for these operands."""
+        """Return the expression for these operands."""
         ranks = [ATOM if rank is None else rank for rank in self.within]
         texts = [a.within(rank) for a, rank in zip(args, ranks, strict=True)]
         return Text(_PLACE.sub(lambda found: texts[int(found[1])], self.pattern), self.rank)
 
 
 def kind_of(dtype: DType) -> str:
-    """The type of C of elements, as a person would declare them."""
+    """Return the C type of elements, as in a declaration."""
     return "bool" if dtype.kind == "b" else c_type(dtype) or ""
 
 
 def formula(step: Step) -> Formula | None:
-    """How an elementwise step is spelled; None where C has no words for it."""
+    """Return the formula of an elementwise step; None if C has none."""
     spelling = SPELLINGS.get(step.op)
     if spelling is None:
         return None
@@ -77,12 +77,12 @@ def formula(step: Step) -> Formula | None:
 
 
 def call(name: str, count: int) -> Formula:
-    """A function of so many elements."""
+    """Return the formula of a call of a function of `count` elements."""
     args = ", ".join([f"@{k}@" for k in range(count)])
     return Formula(f"{name}({args})", ATOM, (CHOICE,) * count)
 
 
-# What comparisons with the least number of a type tell without a look, and on which side it is:
+# Comparisons with the least number of a type that are constant, and the side of that number:
 # compilers warn of those.
 _KNOWN = {
     (logic.greater_equal, 1): "true",
@@ -93,7 +93,7 @@ _KNOWN = {
 
 
 def trivial(step: Step, args: Sequence[Text]) -> Text | None:
-    """What an extremum or comparison with the least or largest of its type comes to."""
+    """Simplify an extremum or comparison with the least or largest number of its type."""
     dtype = step.operands[0].dtype if step.operands else None
     if dtype is None or dtype.kind not in "ub" or len(args) != 2:
         return None
@@ -122,7 +122,7 @@ def _formula(pattern: str, count: int) -> Formula:
 
 
 def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
-    """How tightly a spelling binds, and how tightly each of its operands has to."""
+    """Return the precedence of an expression, and those that its operands need."""
     binary = _BINARY.fullmatch(pattern)
     if binary is not None:
         rank, left, right = _OPERATORS.get(binary[1], _COMPARISON)
@@ -146,7 +146,7 @@ def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether a text is in one pair of parentheses."""
+    """Return whether a text is enclosed in one pair of parentheses."""
     if not (text.startswith("(") and text.endswith(")")):
         return False
     depth = 0
@@ -158,7 +158,7 @@ def _is_closed(text: str) -> bool:
 
 
 def function_of(name: str, dtype: DType) -> str:
-    """The function of one element of that type; empty where files of C have none."""
+    """Return the scalar function for that type; empty if there is none."""
     plain = name + ("f" if dtype.itemsize == 4 else "")
     own = f"pg_{name}_{type_name(dtype)}"
     return plain if plain in LIBRARY else own if parts.needed(own) else ""

@@ -1,4 +1,4 @@
-"""The loops of a nest: one for each axis, or for several that are gone through as one."""
+"""The loops of a nest: one per axis, or per group of collapsed axes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from primgraph.ir.dims import typical
 @final
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The axes of loops, how many trips they take, and the names of their variables.
+    """The axes of loops, their iteration counts, and the names of their variables.
 
-    A loop over several axes is that of the last.
+    A collapsed loop is represented by its last axis.
     """
 
     axes: list[int]
@@ -27,16 +27,16 @@ class Grid:
     variables: list[str]
 
     def along(self, strides: Sequence[int]) -> list[int]:
-        """How far apart elements are from trip to trip of each loop."""
+        """Return the strides of each loop, from strides by axis."""
         return [strides[a] for a in self.axes]
 
     def index(self, offset: int, strides: Sequence[int]) -> str:
-        """The place of an element."""
+        """Return the index expression of an element."""
         return index(offset, self.variables, self.along(strides))
 
 
 def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
-    """The loops of a nest, with variables of these names."""
+    """Return the loops of a nest, with variables of these names."""
     rows: list[Sequence[int]] = [row_major(nest.domain)] if nest.stored else []
     for node in nest.nodes:
         rows += [o.strides for o in node.operands if o.strides]
@@ -49,9 +49,9 @@ def grid_of(nest: Nest, names: Sequence[str]) -> Grid:
 
 
 def joined(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
-    """The axes that are left as loops when those are one that are gone through as one.
+    """Return the axes that remain as loops after collapsing contiguous ones.
 
-    `rows` are strides of all that is read or written.
+    `rows` are the strides of all accesses.
     """
     kept: list[int] = []
     extent: list[int] = []
@@ -65,7 +65,7 @@ def joined(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
 
 
 def is_apart(strides: Sequence[int], extents: Sequence[int]) -> bool:
-    """Whether no two of the elements at these strides are one, as far as that is known."""
+    """Return whether all elements at these strides are known to be distinct."""
     reach = 0
     pairs = [(s if typical(s) >= 0 else -s, n) for s, n in zip(strides, extents, strict=False)]
     for stride, n in sorted(pairs, key=lambda pair: (typical(pair[0]), typical(pair[1]))):

@@ -1,4 +1,4 @@
-"""Writes a loop nest as a person would: a loop for each axis that there has to be one for."""
+"""C code for a loop nest in the style of a person: as few loops as possible."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from primgraph.codegen.export.page import Page
 from primgraph.codegen.native.c.extents import is_few, is_zero
 from primgraph.codegen.native.items import Nest
 
-# Longer sums are made of sums of so many, which lose fewer digits.
+# Block length of longer sums, which reduces rounding errors.
 _BLOCK = 256
 
 
 def nest(page: Page, item: Nest) -> None:
-    """The statements of a nest."""
+    """Write the statements of a nest."""
     for n in item.reached():
-        # There is no such place.
+        # No index is valid.
         page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
         page.line("return 1;")
         page.close()
@@ -32,7 +32,7 @@ def nest(page: Page, item: Nest) -> None:
 
 @final
 class _Loops:
-    """The loops of one nest, within each other."""
+    """The nested loops of one nest."""
 
     def __init__(self, page: Page, item: Nest) -> None:
         self.page, self.grid = page, grid_of(item, page.loops)
@@ -40,7 +40,7 @@ class _Loops:
         self.elements = Elements(page, item, self.grid, self.reductions)
 
     def level(self, depth: int) -> None:
-        """The loops within `depth` of them."""
+        """Write the loops inside `depth` loops."""
         self.reductions.begin(depth)
         if depth == len(self.grid.axes):
             self.elements.write()
@@ -59,7 +59,7 @@ class _Loops:
         return bool(floats) and not is_few(self.grid.extents[depth], 2 * _BLOCK)
 
     def blocks(self, depth: int) -> None:
-        """The innermost loop in blocks, each with a sum of its own."""
+        """Write the innermost loop in blocks, with a partial sum per block."""
         page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
         first, last = page.name("first"), page.name("last")
         sums = self.reductions.sums(depth)

@@ -1,4 +1,4 @@
-"""Writes products of matrices as loops, or as calls of BLAS where that was asked for."""
+"""C code for matrix products: loops, or calls of BLAS on request."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import Dim, typical
 from primgraph.ir.types import Shape
 
-# Rows of this many elements are added up as rows; shorter ones element by element.
+# Minimum length of rows for adding row by row instead of element by element.
 _LONG = 8
-# Sums of this many products lose fewer digits, and less time, in several runs.
+# Minimum length of sums that are split into several partial sums, for accuracy and speed.
 _DEEP = 16
-# Products of fewer multiplications are not worth a call of BLAS.
+# Minimum number of multiplications for a call of BLAS.
 _LARGE = 32**3
 
 
 def product(page: Page, item: Product) -> None:
-    """The statements of a product."""
+    """Write the statements of a product."""
     if not is_zero(item.step.results[0].size):
         _Loops(page, item).write()
 
 
 @final
 class _Loops:
-    """A product of stacks of matrices, in loops over all that is not 1."""
+    """A product of stacks of matrices, as loops over all axes of size other than 1."""
 
     def __init__(self, page: Page, item: Product) -> None:
         type = item.step.results[0]
@@ -49,7 +49,7 @@ class _Loops:
 
     @property
     def is_long(self) -> bool:
-        """Whether rows on the right are long enough to be added up as rows."""
+        """Return whether rows on the right are long enough for adding row by row."""
         return not is_zero(self.depth) and typical(self.n) >= _LONG
 
     @property
@@ -57,7 +57,7 @@ class _Loops:
         return "0.0f" if self.dtype.itemsize == 4 else "0.0"
 
     def place(self, access: Access, *inner: tuple[str, int]) -> str:
-        """The place of the element of a matrix at these indices, each with its axis."""
+        """Return the index expression of a matrix element; indices are given with their axes."""
         variables = [name for _, name in self.outer] + [name for name, _ in inner]
         strides = [access.strides[d] for d, _ in self.outer]
         return index(access.offset, variables, strides + [access.strides[d] for _, d in inner])
@@ -91,7 +91,7 @@ class _Loops:
             page.close()
 
     def by_rows(self, inner: list[tuple[str, int]]) -> None:
-        """Add multiples of the rows on the right."""
+        """Write additions of multiples of the rows on the right."""
         page, across = self.page, (self.column, -1)
         if not self.item.is_added:
             self.open(self.column, self.n)
@@ -109,7 +109,7 @@ class _Loops:
         page.close()
 
     def by_elements(self, inner: list[tuple[str, int]]) -> None:
-        """A sum for each element of the result."""
+        """Write a sum for each element of the result."""
         page, left, right = self.page, self.item.left, self.item.right
         across = [] if is_few(self.n, 1) else [(self.column, -1)]
         if across:
@@ -141,7 +141,7 @@ class _Loops:
             page.close()
 
     def by_blas(self) -> bool:
-        """Write a call of BLAS, for products that are large, of matrices that it takes."""
+        """Write a call of BLAS if the product is large and its strides are supported."""
         m, n, k = self.m, self.n, self.depth
         left, right = _apart(self.item.left, (m, k)), _apart(self.item.right, (k, n))
         if typical(m * n * k) < _LARGE or left is None or right is None:
@@ -158,17 +158,17 @@ class _Loops:
 
 
 def _narrow(n: int) -> str:
-    """An extent as BLAS takes it."""
+    """Return a size as a BLAS argument."""
     return f"(int){code(n, SIGN)}" if type(n) is Dim else str(n)
 
 
 def _lead(n: int) -> str:
-    """How far rows are apart, which BLAS wants to be one at least."""
+    """Return the row stride for BLAS, which requires at least 1."""
     return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
 
 
 def _apart(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:
-    """Whether BLAS is to take a matrix as it is or transposed, and how far its rows are apart."""
+    """Return how BLAS reads a matrix, plain or transposed, and its row stride; or None."""
     down, across = access.strides[-2:]
     if is_one(across) and is_at_least(down, shape[1]):
         return "CblasNoTrans", down

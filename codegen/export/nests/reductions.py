@@ -1,4 +1,4 @@
-"""Writes the reductions of a nest: where each begins, what it is added up in, where that goes."""
+"""C code for the reductions of a nest: initial values, accumulators and results."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ KINDS = ("sum", "prod", "min", "max")
 
 @final
 class Reductions:
-    """The reductions of one nest, and the names of what they are added up in."""
+    """The reductions of one nest, and the names of their accumulators."""
 
     def __init__(self, page: Page, nest: Nest, grid: Grid) -> None:
         self.page, self.grid, self.is_empty = page, grid, is_zero(prod(nest.domain))
         self.nodes = [node for node in nest.nodes if node.kind in KINDS]
         self.totals: dict[int, str] = {}
-        # Those whose loops are the innermost, by the number of loops around these.
+        # Reductions over the innermost loops, by the number of loops around these.
         self.inner: dict[int, list[Node]] = {}
-        # Those that have but one element for each of the result.
+        # Reductions of a single element per result element.
         self.direct: set[int] = set()
         for node in self.nodes:
             along = grid.along(node.strides)
             around = len(along)
             while around and is_zero(along[around - 1]):
                 around -= 1
-            # Windows that overlap meet in some elements, and leave others out.
+            # Overlapping windows share some elements, and may leave others out.
             whole = prod(grid.extents[:around]) == page.type(node.value).size
             if not whole or not is_apart(along[:around], grid.extents):
                 continue
@@ -46,8 +46,8 @@ class Reductions:
                 self.inner.setdefault(around, []).append(node)
 
     def begin_others(self) -> None:
-        """Let what is added up in memory begin there."""
-        # Others begin where their loops do.
+        """Initialise reductions that accumulate in memory."""
+        # The others are initialised before their loops.
         others = {n.value for nodes in self.inner.values() for n in nodes} | self.direct
         if self.is_empty:
             others = set()
@@ -65,7 +65,7 @@ class Reductions:
                 self.page.close()
 
     def begin(self, depth: int) -> None:
-        """Declare what is added up in the loops within so many."""
+        """Declare the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type.dtype)
@@ -79,7 +79,7 @@ class Reductions:
                 self.page.line(f"{kind_of(type.dtype)} {name} = {start};")
 
     def end(self, depth: int) -> None:
-        """Leave what was added up in the loops within so many where it belongs."""
+        """Store the accumulators of the reductions inside `depth` loops."""
         for node in self.inner.get(depth, ()):
             place, name = self.page.place(node.value), self.totals[node.value]
             if place.text != name:
@@ -88,11 +88,11 @@ class Reductions:
                 self.page.line(f"{place.element(at)} = {name};")
 
     def sums(self, depth: int) -> list[Node]:
-        """The sums that the loop within so many adds to."""
+        """Return the sums that the loop inside `depth` loops adds to."""
         return [n for at in range(depth + 1) for n in self.inner.get(at, ()) if n.kind == "sum"]
 
     def begin_parts(self, sums: Sequence[Node]) -> dict[int, str]:
-        """Declare parts of sums, which are added to from here on; what was added to before."""
+        """Declare partial sums to accumulate into; return the former accumulators."""
         whole = dict(self.totals)
         for node in sums:
             dtype = self.page.type(node.value).dtype
@@ -101,13 +101,13 @@ class Reductions:
         return whole
 
     def end_parts(self, sums: Sequence[Node], whole: dict[int, str]) -> None:
-        """Add the parts to the sums."""
+        """Add the partial sums to the sums."""
         for node in sums:
             self.page.line(f"{whole[node.value]} += {self.totals[node.value]};")
         self.totals = whole
 
     def take_in(self, node: Node, text: Text) -> None:
-        """Take an element into a reduction."""
+        """Write the accumulation of an element."""
         page, dtype = self.page, self.page.type(node.value).dtype
         place, at = page.place(node.value), self.grid.index(0, node.strides)
         if node.value in self.direct:
@@ -122,7 +122,7 @@ class Reductions:
 
 
 def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
-    """Statements that take an element into a sum, product or extremum."""
+    """Return statements that accumulate an element into a sum, product or extremum."""
     if dtype.kind == "b":
         joined = "&&" if kind in ("min", "prod") else "||"
         return [f"{target} = {target} {joined} {text.within(ATOM)};"]
@@ -130,21 +130,21 @@ def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
         sign = "+" if kind == "sum" else "*"
         if dtype.kind == "f":
             return [f"{target} {sign}= {text.within(SUM if kind == 'sum' else CHOICE)};"]
-        # Whole numbers wrap round, as those with a sign may not.
+        # Integers wrap round; overflow of signed ones is undefined in C.
         wide, own = f"uint{8 * max(dtype.itemsize, 4)}_t", kind_of(dtype)
         return [f"{target} = ({own})(({wide}){target} {sign} ({wide}){text.within(ATOM)});"]
     sign = ">" if kind == "max" else "<"
     if dtype.kind == "f":
-        # Of zeros of both signs the last one counts, as in NumPy.
+        # Of signed zeros the last one counts, as in NumPy.
         sign += "="
     x = text.within(ATOM)
-    # A NaN wins, and stays.
+    # NaN propagates.
     test = f"{x} {sign} {target}" + (f" || {x} != {x}" if dtype.kind == "f" else "")
     return [f"if ({test}) {{", f"    {target} = {text.code};", "}"]
 
 
 def _start(kind: str, dtype: DType) -> str:
-    """What a reduction begins with."""
+    """Return the initial value of a reduction."""
     if kind in ("sum", "prod") or dtype.kind == "b":
         return number(dtype.type(kind in ("prod", "min")), dtype)
     if dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Writes calls of functions on whole arrays, in blocks of their own."""
+"""C code for calls of functions on whole arrays, in blocks of their own."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _DECLARES = re.compile(
     r"(?:\*|\b(?:double|float|int|long|bool|size_t|u?int\d+_t) )([A-Za-z_]\w*) *[=;,\[]"
     r"|, ([A-Za-z_]\w*) = "
 )
-# Memory that a function of whole arrays asks for, with its type.
+# A typed workspace request of a function on whole arrays.
 _ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
 
 
 def routine(page: Page, item: Routine) -> None:
-    """The statements of a call."""
+    """Write the statements of a call."""
     for v in item.values:
         declare(page, page.place(v), page.type(v))
     values, count = (*item.operands, *item.values), len(item.operands)
     kinds = [kind_of(page.type(v).dtype) for v in values]
     pointers = [_address(page, v) for v in values]
     made, rooms = _written(item, pointers, kinds)
-    # What such lines declare may have the name of something of the user's.
+    # Local variables in these lines may shadow names of the user.
     names = _declared(made)
     shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
     sizes = sorted(names.intersection(sizes_in("\n".join(made))))
@@ -63,7 +63,7 @@ def routine(page: Page, item: Routine) -> None:
 def _written(
     item: Routine, pointers: Sequence[str], kinds: Sequence[str]
 ) -> tuple[list[str], list[int]]:
-    """The lines of a call with arrays at these pointers, and the bytes of each room in them."""
+    """Return the lines of a call with these pointers, and the sizes of its workspace requests."""
     lines, count = routines.routine(item.step), len(item.operands)
     assert lines is not None
     rooms: list[int] = []
@@ -78,7 +78,7 @@ def _written(
 
 
 def _address(page: Page, value: int) -> str:
-    """A pointer to the elements of a value, of a number that is constant to one like it."""
+    """Return a pointer to the elements of a value; a scalar constant gets a variable."""
     place = page.place(value)
     if value in page.scope.plan.constants and place.is_number:
         name = page.names.fresh("", "given")
@@ -88,16 +88,16 @@ def _address(page: Page, value: int) -> str:
 
 
 def _scratch(page: Page, kind: str, size: int) -> str:
-    """Memory of so many bytes for the current item, for elements of that type of C."""
+    """Allocate workspace of `size` bytes for the current item, of a C element type."""
     dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1")
     return page.held(TensorType((-(-size // dtype.itemsize),), dtype))
 
 
 def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
-    """A line without casts of pointers to what they point to, which is told in pairs."""
+    """Remove casts of pointers that have the type already; `kinds` has (pointer, type) pairs."""
     return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
 
 
 def _declared(lines: Sequence[str]) -> set[str]:
-    """The names that lines may declare."""
+    """Return the names that lines may declare."""
     return {name for line in lines for pair in _DECLARES.findall(line) for name in pair if name}

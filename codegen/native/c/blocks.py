@@ -1,7 +1,7 @@
-"""Writes blocks of rows in C: functions for a block and for a group of them, and what calls these.
+"""C code for blocks of rows: functions for a block and for a group, and their calls.
 
-A group has totals of its own, those of the first one being the values themselves. Groups may run
-in threads; their totals are added up in order.
+Each group has its own totals; those of the first group are the values themselves. Groups may run in
+threads; their totals are added in order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARED = "int pg_share(int (*)(void *const *, char *, long), void *const *, char
 
 
 def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
-    """The lines of the loop over all blocks."""
+    """Yield the lines of the loop over all blocks."""
     pairs = zip(item.bodies, item.constants, strict=True)
     bodies = [writer.body(plan, constants) for plan, constants in pairs]
     arena = reduce(larger, [body.arena for body in bodies])
@@ -41,7 +41,7 @@ def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
 
 
 class _Group:
-    """The function for a group; it takes what is at `places`."""
+    """Generator of the function for a group; its arguments are the pointers in `places`."""
 
     def __init__(self, writer: Writer, item: Blocks) -> None:
         self.writer, self.item = writer, item
@@ -89,7 +89,7 @@ class _Group:
         return f"{{ void *const b[] = {{{given}}}; failed = {body.name}(b, w); }}"
 
     def arrays(self, body: Body) -> Mapping[int, str]:
-        """Where the arrays of a body are, for block k."""
+        """Return expressions for the arrays of a body, for block `k`."""
         item, place = self.item, self.writer.place
         where = {v: self.at(place(own)) for v, own in body.constants.items()}
         if SIZES in body.arrays:

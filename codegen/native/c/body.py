@@ -1,9 +1,9 @@
-"""Writes a loop nest in C.
+"""C code for a loop nest.
 
-The innermost loop runs in strips of elements that stay in the nearest cache, where something is
-done to runs of them: functions of the runtime, which are vectorised there, and sums, whose order
-is fixed: each strip's own, then strip by strip. Between two such steps a strip is one loop of
-arithmetic, which compilers vectorise.
+The innermost loop runs over strips of elements that fit into the nearest cache, if runs of them go
+through runtime functions or reductions. Runtime functions are vectorised, and sums have a fixed
+order: within each strip, then strip by strip. Between these, a strip is one loop of arithmetic,
+which compilers vectorise.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from primgraph.codegen.native.c.walk import IDENTITY, Walk
 from primgraph.codegen.native.items import PLAIN, Nest, Node, Operand
 from primgraph.codegen.native.lower.loop_fission import apart
 
-# What is left at a place of its own for each element of a loop, and read nowhere else in it.
+# Node kinds whose result is written once per element, and not read again in the loop.
 _APART = ("text", "copy", "call", "spread", "put", *IDENTITY)
 
 
 @final
 class Body:
-    """The statements of one nest. `writer` names the memory of a value."""
+    """Generator of the statements of one nest. `writer` names the memory of values."""
 
     def __init__(self, nest: Nest, writer: Writer, added: Set[int]) -> None:
         self.walk = Walk(nest)
@@ -46,7 +46,7 @@ class Body:
         begin = len(self.lines)
         self.declare()
         self.loops()
-        # What is found wrong with an element ends the whole, behind all loops.
+        # An error of an element is returned after all loops.
         if any("&bad" in line for line in self.lines[begin:]):
             self.lines.insert(begin, "int bad = 0;")
             self.lines.append("if (bad) return 1;")
@@ -59,7 +59,7 @@ class Body:
                 self.lines.append(begun(node.kind, self.types(v), self.place(v)))
 
     def declare(self) -> None:
-        """Name what is read and what is written, and make room for strips."""
+        """Declare pointers to operands and results, bounds, and buffers for strips."""
         roots = dict.fromkeys(o.root for n in self.nest.nodes for o in n.operands if o.root >= 0)
         placed = [n.value for n in self.nest.nodes if n.kind in ("put", "add", *IDENTITY)]
         for v in roots:
@@ -74,7 +74,7 @@ class Body:
                 self.lines.append(
                     f"long {low} = {extent(bounds[0])}, {count} = {extent(bounds[1])};"
                 )
-                # Compilers that know bounds cut loops up by them, and leave out vectors.
+                # Compilers that know the bounds split loops at them, and do not vectorise.
                 self.lines.append(f'__asm__("" : "+r"({low}), "+r"({count}));')
         self.lines += self.strips.declared(self.room)
 
@@ -139,13 +139,13 @@ class Body:
     # One element.
 
     def _each(self, node: Node, here: Set[int]) -> Iterator[str]:
-        """What the loop over a strip does for a node."""
+        """Yield the statements for a node in the loop over a strip."""
         strips = self.strips
         if node.kind == "call":
             if node.value in self.nest.stored and node.value not in strips.direct:
                 yield strips.store(node.value, f"{strips.buffer[node.value]}[j]")
         elif node.kind in IDENTITY:
-            # What is along the strip comes behind it.
+            # Reductions along the strip follow the loop.
             if not self.walk.is_run(node):
                 yield accumulated(strips, node, here)
         elif node.kind == "put":
@@ -157,7 +157,7 @@ class Body:
             yield from self._compute(node, here)
 
     def _compute(self, node: Node, here: Set[int]) -> Iterator[str]:
-        """An element as a variable, which is left wherever it is needed behind the loop."""
+        """Yield the computation of an element as a variable, and its stores."""
         value, strips = node.value, self.strips
         if node.kind == "take":
             first, *indices = node.operands
@@ -176,7 +176,7 @@ class Body:
             yield strips.store(value, f"v{value}")
 
     def _inner(self, node: Node) -> str:
-        """An element of a part, or a number where there is none."""
+        """Return an element of an inner part, or a constant outside the part."""
         first, *indices = node.operands
         tests = [
             f"(unsigned long)({self.strips.element(o)} - {low}) < (unsigned long){count}"
@@ -186,7 +186,7 @@ class Body:
         return f"{there} ? {self.strips.element(first)} : {node.name}"
 
     def _add(self, node: Node, here: Set[int]) -> str:
-        """An element that is added where indices tell."""
+        """Return the statement that adds an element at indexed positions."""
         first, *indices = node.operands
         place = self._place(node, indices, 0, node.strides, here)
         sign = "|=" if self.types(node.value).dtype.kind == "b" else "+="
@@ -200,7 +200,7 @@ class Body:
         strides: Sequence[int],
         here: Set[int],
     ) -> str:
-        """The place that indices tell, in memory that else is gone through with `strides`."""
+        """Return the index expression of an access by index arrays, plus `strides`."""
         terms = []
         for o, (n, stride) in zip(indices, node.reach, strict=True):
             place = f"pg_place((int64_t){self.strips.argument(o, here)}, {extent(n)}, &bad)"
@@ -210,12 +210,12 @@ class Body:
 
 
 def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
-    """What the first index, and the number of them, is called along each axis."""
+    """Return the variable names of the first index and the count along each axis."""
     return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
 
 
 def _spelled(node: Node, args: Sequence[str]) -> str:
-    """The expression that a step is."""
+    """Return the C expression of a step."""
     assert node.step is not None
     spelled = spelling(node.step)
     assert spelled is not None
@@ -228,9 +228,9 @@ def _spelled(node: Node, args: Sequence[str]) -> str:
 
 
 def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
-    """The lines of a nest; nothing where there are no indices.
+    """Yield the lines of a nest; nothing for an empty domain.
 
-    Reductions that are `added` go on from what is in their memory.
+    Reductions in `added` continue from the contents of their memory.
     """
     if is_zero(prod(nest.domain)):
         body = Body(nest, writer, added)

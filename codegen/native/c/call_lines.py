@@ -1,4 +1,4 @@
-"""What a call of a function of C is written from."""
+"""Interface of the generators of calls of C functions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from primgraph.codegen.plan.schedule import Step
 
 
 class Call(NamedTuple):
-    """A call that is to be written: its step, and where the operands and the results are.
+    """A call to be generated: its step, and pointers to operands and results.
 
-    `room` gives memory of so many bytes, for this call alone. `numpy` tells that NumPy is there as
-    well, and does all again where a function has returned anything but 0.
+    `room` allocates workspace in bytes, for this call alone. With `numpy`, NumPy recomputes the
+    whole if the function returns anything but 0.
     """
 
     step: Step
@@ -23,15 +23,18 @@ class Call(NamedTuple):
     numpy: bool = False
 
     def operand(self, k: int) -> str:
-        """A pointer to the elements of operand `k`."""
+        """Return a typed pointer to the elements of operand `k`."""
         return f"(const {c_type(self.step.operands[k].dtype)} *){self.operands[k]}"
 
     def result(self, k: int = 0) -> str:
         return f"({c_type(self.step.results[k].dtype)} *){self.results[k]}"
 
     def tried(self, call: str) -> str:
-        """A call of a function that returns 0; 1 where there is no result; or 2 where not all is
-        finite, of which NumPy alone knows which elements are."""
+        """Return a checked call of a function with a status.
+
+        The status is 0 for success, 1 without a result, and 2 if not all elements are finite; NumPy
+        alone knows which ones.
+        """
         return f"if ({call}) return 1;" if self.numpy else f"if ({call} == 1) return 1;"
 
 

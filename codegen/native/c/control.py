@@ -1,4 +1,4 @@
-"""Writes branches and loops in C: calls of the functions that their bodies are."""
+"""C code for branches and loops: calls of functions generated from their bodies."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from primgraph.primitives.control import cond, flops_of, parted, scan, while_loo
 
 
 class Body(NamedTuple):
-    """A body: its plan, the function that it is, with the values whose arrays that takes, and the
-    bytes that it needs.
+    """A body: its plan, its C function, the values whose arrays it takes, and its workspace.
 
-    It has no name where it does nothing. `constants` are values around it, by its own.
+    The name is empty if the function does nothing. `constants` maps its constants to outer values.
     """
 
     plan: Nests
@@ -33,29 +32,29 @@ class Body(NamedTuple):
 
 
 class Writer(Protocol):
-    """What writes the items around."""
+    """Interface of the generator of the enclosing items."""
 
     def place(self, value: int) -> str:
-        """The memory of a value."""
+        """Return the memory of a value."""
 
     def room(self, size: int) -> str:
-        """Memory for the item that is being written, and no other."""
+        """Allocate workspace for the current item only."""
 
     def type(self, value: int) -> TensorType:
-        """The type of a value."""
+        """Return the type of a value."""
 
     def sizes(self, place: str) -> str:
-        """The declaration of sizes, whose numbers are at a place."""
+        """Return the declaration of the symbolic sizes, which are stored at a place."""
 
     def function(self, lines: Sequence[str]) -> str:
-        """Write a function for a group of blocks; its name."""
+        """Add a function for a group of blocks; return its name."""
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
-        """Write a function for a body."""
+        """Add a function for a body."""
 
 
 def control(writer: Writer, item: Control) -> Iterator[str]:
-    """The lines of a branch or a loop, behind functions for its bodies."""
+    """Yield the lines of a branch or a loop, and add functions for its bodies."""
     pairs = zip(item.bodies, item.constants, strict=True)
     bodies = [writer.body(plan, constants) for plan, constants in pairs]
     if item.step.op is cond:
@@ -70,7 +69,7 @@ def control(writer: Writer, item: Control) -> Iterator[str]:
 
 
 def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Iterator[str]:
-    """A call of a body with what it takes and gives, in order, at `places`."""
+    """Yield a call of a body with its inputs and outputs, in order, at `places`."""
     if not body.name:
         return
     inputs = range(body.plan.schedule.inputs)
@@ -97,7 +96,7 @@ def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator
 
 
 def _carried(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
-    """Pointers to what is carried, and to where the next of it goes, which takes turns."""
+    """Declare double buffers for the carries: pointers to the current and the next state."""
     for i, (type, v) in enumerate(zip(types, begin, strict=True)):
         first, second = writer.room(type.nbytes), writer.room(type.nbytes)
         yield f"const char *now{i} = (const char *){writer.place(v)};"
@@ -110,28 +109,28 @@ def _turn(writer: Writer, count: int) -> Iterator[str]:
 
 
 def _row(stack: TensorType) -> str:
-    """The bytes of one row of a stack."""
+    """Return the size in bytes of one row of a stack."""
     return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
 
 
 def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
-    """Leave what is carried at last in memory of its own."""
+    """Yield copies of the final carries to their own memory."""
     for i, (type, v) in enumerate(zip(types, values, strict=True)):
         yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
 
 
-# Operations between two looks at whether the user wants a loop to end.
+# Approximate number of operations between two checks for interrupts.
 _UNWATCHED = 2**15
 
 
 def _watched(bodies: Sequence[Graph]) -> str:
-    """The end of a trip `t`: from time to time it is asked whether to go on."""
+    """Return the end of an iteration `t`: periodically check for interrupts."""
     cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
     trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
     return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
 
 
-# What a trip takes at least.
+# Minimum cost of an iteration.
 _LEAST = 20
 
 

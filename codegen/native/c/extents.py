@@ -1,4 +1,4 @@
-"""Extents as C has them: numbers, and expressions in variables for sizes that calls tell."""
+"""Symbolic sizes in C: numbers, and expressions in size variables, known at call time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TypeAlias, final
 from primgraph.codegen.plan.storage.arena import Arena
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
 
-# Before the name of a size, so that no variable of functions has it.
+# Prefix of size variables, so that no other variable has the same name.
 PREFIX = "n_"
 
-# The name of a size, or of what begins places.
+# Pattern of size variables and of macros for memory offsets.
 READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
-# What expressions may call, which the files that have them begin with.
+# Helper functions that size expressions call.
 HELPERS = (
     "static inline long pg_floor(long x, long y) {",
     "    const long q = y ? x / y : 0;",
@@ -29,14 +29,14 @@ HELPERS = (
 
 
 def extent(n: int) -> str:
-    """An extent, stride or offset as an operand of C."""
+    """Return a size, stride or offset as a C operand."""
     return _written(n) if type(n) is Dim else str(n)
 
 
 @cache
 def _written(dim: Dim) -> str:
     text = ""
-    # What is added comes before what is taken away.
+    # Positive terms come first.
     for monomial, coefficient in sorted(dim.terms, key=lambda term: term[1] < 0):
         sign = " - " if coefficient < 0 else " + "
         product = _product(monomial, abs(coefficient))
@@ -62,7 +62,7 @@ def _factor(atom: Atom) -> str:
 
 
 def divisors(extents: Iterable[int]) -> Iterator[int]:
-    """What extents are divided by that may be zero."""
+    """Yield the divisors in sizes that may be zero."""
     for n in extents:
         for monomial, _ in n.terms if type(n) is Dim else ():
             for atom, _ in monomial:
@@ -75,43 +75,43 @@ def divisors(extents: Iterable[int]) -> Iterator[int]:
 
 
 def is_zero(n: int) -> bool:
-    """Whether that is known to be zero."""
+    """Return whether a size is known to be zero."""
     return type(n) is int and n == 0
 
 
 def is_one(n: int) -> bool:
-    """Whether that is known to be one."""
+    """Return whether a size is known to be one."""
     return type(n) is int and n == 1
 
 
 def is_few(n: int, most: int) -> bool:
-    """Whether an extent is known to be at most that."""
+    """Return whether a size is known to be at most `most`."""
     return type(n) is int and n <= most
 
 
-# The bytes of a line of the cache, and of the widest vectors.
+# Size in bytes of a cache line, and of the widest vectors.
 _LINE = 64
 
-# Where memory is: its first byte, or a row of places of one size, and which of them.
+# A memory location: its first byte, or the size and index of a slot whose size is symbolic.
 Place: TypeAlias = "int | tuple[Dim, int]"
 
 
 @final
 class Memory:
-    """The memory that functions share: an arena, and behind it places whose size calls tell.
+    """The workspace that functions share: an arena, followed by slots of symbolic size.
 
-    Among these, only those of equal size follow each other in one place.
+    Among the latter, only slots of equal size are reused for each other.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.arena = Arena()
-        # By size: how many places there are, and those that nobody has.
+        # By size: the number of slots, and the free ones.
         self.counts: dict[Dim, int] = {}
         self.free: dict[Dim, list[int]] = {}
 
     def take(self, size: int) -> Place:
-        """A place of so many bytes."""
+        """Allocate `size` bytes."""
         if type(size) is not Dim:
             return self.arena.take(size)
         whole = _rounded(size)
@@ -125,25 +125,25 @@ class Memory:
         return whole, count
 
     def give(self, place: Place, size: int) -> None:
-        """Take back what `take(size)` gave."""
+        """Free the location that `take(size)` returned."""
         if isinstance(place, tuple):
             self.free[place[0]].append(place[1])
         else:
             self.arena.give(place, size if type(size) is not Dim else _rounded(size))
 
     def text(self, place: Place) -> str:
-        """The offset of a place, where sizes are known and `macros` stand before."""
+        """Return the offset of a location, in terms of sizes and `macros`."""
         if not isinstance(place, tuple):
             return str(place)
         return f"{self.name}_at{list(self.counts).index(place[0])}({place[1]})"
 
     @property
     def size(self) -> int:
-        """All bytes."""
+        """Return the total size in bytes."""
         return sum([size * count for size, count in self.counts.items()], self.arena.size)
 
     def macros(self) -> Iterator[str]:
-        """What offsets are made by."""
+        """Yield the macros that compute offsets."""
         begin: int = self.arena.size
         for k, (size, count) in enumerate(self.counts.items()):
             yield f"#define {self.name}_at{k}(k) ({extent(begin)} + (k) * {extent(size)})"

@@ -1,7 +1,7 @@
-"""The elementary functions that a text calls: what of these C files they are, by families.
+"""Elementary functions called from C: the C files split into families.
 
-Definitions in these files are separated by empty lines, and each stands behind what it uses. A
-family is compiled once, by itself, and kept for all kernels that call one of its functions.
+Definitions in these files are separated by empty lines, and each follows what it uses. A family is
+compiled separately, and cached for all kernels that call one of its functions.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-# Each may use what is in those before it.
+# Each file may use definitions of the files before it.
 _FILES = ("elementary.c", "single.c")
-# Where less will do, what is here takes the place of what has the same name.
+# For loose accuracy, definitions here override those of the same name.
 _LOOSE = (*_FILES, "loose.c")
 
 FAMILIES = {
@@ -36,27 +36,27 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _DEFINED = re.compile(
     r"^(?:#define|INLINE \w+|\} \w+;|typedef .*\})\s*(\w+)|^\} (\w+);$", re.MULTILINE
 )
-# What a macro makes of a name.
+# A name that a macro builds by token pasting.
 _PASTED = re.compile(r"##(_\w+)")
-# What stands in a row of its own makes a function of runs.
+# A line with a macro call that defines a function of runs.
 _RUN = re.compile(r"^([A-Z_]+)\((\w+)(?:, \w+)*\)$")
 
 
 def families(text: str) -> list[str]:
-    """The families of the functions of runs that C calls."""
+    """Return the families of the functions of runs that C calls."""
     return sorted({_FAMILY[name] for name in _WORD.findall(text) if name in _FAMILY})
 
 
 @cache
 def family(name: str, *, loose: bool = False) -> str:
-    """The C of a family, which stands alone; if `loose`, within four units in the last place."""
+    """Return the self-contained C of a family; if `loose`, within four units in the last place."""
     names = [f"pg_{n}{ending}" for n in FAMILIES[name] for ending in ("", "f")]
     return definitions(names, loose=loose)
 
 
 @cache
 def _blocks(loose: bool) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
-    """The definitions of the files with the words that they use, and where each name is defined."""
+    """Return the definitions with the words that they use, and where each name is defined."""
     here = Path(__file__).parents[1]
     names = _LOOSE if loose else _FILES
     text = "\n\n".join([(here / name).read_text().strip("\n") for name in names])
@@ -84,7 +84,7 @@ def _blocks(loose: bool) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
 
 
 def definitions(names: Collection[str], *, loose: bool = False) -> str:
-    """The definitions of these names, such as `exp_of` or `pg_exp`, and of what they use."""
+    """Return the definitions of names such as `exp_of` or `pg_exp`, and those they use."""
     blocks, where = _blocks(loose)
     taken: set[int] = set()
     open_ = [where[name] for name in names]

@@ -1,10 +1,10 @@
-"""The functions of C that a text calls, out of the files of parts, made for the types that it has.
+"""C library functions that a text calls, instantiated for the types it uses.
 
-A file of parts is C with two marks in it: `T` stands for a type of elements, and `_T` at the end of
-a name for the name of that type. A part begins with a line `/* = kinds */`, of NumPy's letters of
-the kinds of types it is for, and goes on to the next such line; one for no type has no letters. It
-is known by the functions, named `pg_...`, that it defines, and needs whatever else it calls.
-Parts are standard C, ask for no memory, and know of nothing but these files and `math.h`.
+A file of parts is C with two placeholders: `T` for an element type, and `_T` at the end of a name
+for the name of that type. A part begins with a line `/* = kinds */`, the NumPy kind letters of its
+types, and ends at the next such line; a part that is not typed has no letters. A part is identified
+by the functions `pg_...` that it defines, and pulls in the functions it calls. Parts are standard
+C, allocate no memory, and depend only on these files and `math.h`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 _HERE = Path(__file__).parents[1]
 _FILES = ("elements.c", "special.c", "arrays.c", "linear.c", "lapack.c")
 
-# The types of C, by the name that they have at the end of those of functions, and their kinds.
+# C types by the suffix of function names, with their NumPy kinds.
 TYPES = {
     "f64": ("double", "f"),
     "f32": ("float", "f"),
@@ -45,7 +45,7 @@ class _Part(NamedTuple):
 
 @cache
 def _parts() -> dict[str, list[_Part]]:
-    """The parts that define a function, by its name."""
+    """Return the parts that define a function, by function name."""
     found: dict[str, list[_Part]] = {}
     place = 0
     for file in _FILES:
@@ -59,7 +59,7 @@ def _parts() -> dict[str, list[_Part]]:
 
 
 def _made(part: _Part, name: str) -> str:
-    """The text of a part for the type of that name."""
+    """Return the text of a part for the type of that name."""
     if not part.kinds:
         return part.text
     type, kind = TYPES[name]
@@ -67,17 +67,17 @@ def _made(part: _Part, name: str) -> str:
     real = "float" if type in ("float", "pg_floats") else "double"
     text = re.sub(r"(?<=_)T\b", name, part.text)
     text = re.sub(r"\bT\b", type, text)
-    # The type of parts of complex numbers, its name and the ending of functions of the library.
+    # The real type of complex numbers, its name, and the suffix of C library functions.
     text = re.sub(r"\bR\b", real, text)
     text = re.sub(r"(?<=_)R\b", "f32" if real == "float" else "f64", text)
     text = re.sub(r"_F\b", "f" if real == "float" else "", text)
-    # Whole numbers of the same size without a sign, in which sums may wrap round.
+    # Unsigned integers of the same size, in which sums may wrap round.
     text = re.sub(r"\bU\b", f"uint{max(bits, 32)}_t", text)
     return re.sub(r"\bBITS\b", str(bits), text) if kind in "iu" else text
 
 
 def needed(text: str) -> str:
-    """The parts that `text` calls, and those that these call, in an order that C takes."""
+    """Return the parts that `text` calls, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}
     looked: set[str] = set()

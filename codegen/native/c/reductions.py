@@ -1,7 +1,7 @@
-"""Writes reductions in C: what they begin with, along a strip, along its rows, and across strips.
+"""C code for reductions: initial values, along a strip, along its rows, and across strips.
 
-Along a strip a function of the runtime reduces it, in an order of its own; its result is combined
-with what is in memory.
+Along a strip a runtime function reduces in its own order; its result is combined with the value in
+memory.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from primgraph.codegen.native.c.walk import IDENTITY
 from primgraph.codegen.native.items import Node
 from primgraph.ir.types import TensorType
 
-# As many elements are added up without a loop.
+# Maximum number of elements that are added without a loop.
 _FEW = 16
 
 
 def first_of(kind: str, type: TensorType) -> str:
-    """What a reduction begins with, as C writes it."""
+    """Return the initial value of a reduction in C."""
     if type.dtype.kind not in "biu" or kind not in ("max", "min"):
         return IDENTITY[kind]
-    # Integers begin with the first of what they are the extremum of.
+    # The extremum of integers begins with the least or greatest of the dtype.
     bits, signed = 8 * type.dtype.itemsize, type.dtype.kind == "i"
     if kind == "max":
         return f"INT{bits}_MIN" if signed else "0"
@@ -31,7 +31,7 @@ def first_of(kind: str, type: TensorType) -> str:
 
 
 def begun(kind: str, type: TensorType, place: str) -> str:
-    """The statement that lets all elements of a result, in memory at `place`, begin."""
+    """Return the statement that initialises all elements of a result at `place`."""
     start, c = first_of(kind, type), moved_type(type.dtype)
     target = f"(({c} *){place})"
     if type.size == 1:
@@ -40,27 +40,27 @@ def begun(kind: str, type: TensorType, place: str) -> str:
 
 
 def combined(kind: str, target: str, text: str) -> str:
-    """The statement that combines what is in `target` with what `text` says."""
+    """Return the statement that combines `text` into `target`."""
     match kind:
         case "sum":
             return f"{target} += {text};"
         case "prod":
             return f"{target} *= {text};"
         case _:
-            # Of zeros of both signs the last one counts, as in NumPy. A NaN wins, and stays.
+            # Of signed zeros the last one counts, as in NumPy. NaN propagates.
             sign = ">=" if kind == "max" else "<="
             return f"if ({text} {sign} {target} || {text} != {text}) {target} = {text};"
 
 
 def accumulated(strips: Strips, node: Node, here: Set[int]) -> str:
-    """A reduction across strips: an element of the result for each of a strip."""
+    """Return a reduction across strips: each element of a strip has its own result."""
     text = strips.argument(node.operands[0], here)
     target = f"w{node.value}[{strips.walk.index(0, node.strides)}]"
     return combined(node.kind, target, text)
 
 
 def reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
-    """A reduction along a strip of `count` elements, or along each of its rows."""
+    """Yield a reduction along a strip of `count` elements, or along each of its rows."""
     flat, (o,) = strips.walk.flat, node.operands
     if flat is not None and flat.is_segmented(node):
         yield from _rows_reduced(strips, node, count)
@@ -101,7 +101,7 @@ def _rows_reduced(strips: Strips, node: Node, count: str) -> Iterator[str]:
 
 
 def _in_pairs(terms: Sequence[str]) -> str:
-    """The sum of some terms, in pairs, whose sums are added up in pairs."""
+    """Return the pairwise sum of some terms."""
     while len(terms) > 1:
         pairs = [f"({' + '.join(terms[k : k + 2])})" for k in range(0, len(terms), 2)]
         terms = pairs

@@ -1,4 +1,4 @@
-"""What a call finds of sizes: a function of C that tells them, and all that is made of them."""
+"""Compute symbolic sizes at call time (C helper)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions
 from primgraph.ir.types import Shape
 
-# Stands for the numbers below among the values whose arrays functions of C take.
+# Stands for the numbers below among the values whose arrays C functions take.
 SIZES = -1
 
-# What stands first: the bytes that functions work in, and the elements of all that they go over.
+# The first numbers: size of the workspace in bytes, and number of all elements processed.
 ARENA, ELEMENTS = 0, 1
 
 
 @final
 class Told:
-    """The numbers that a call finds from the shapes of its inputs, each with its place.
+    """The numbers computed at call time from input shapes, each with its index.
 
-    First come `ARENA` and `ELEMENTS`, then the sizes, and then extents.
+    `ARENA` and `ELEMENTS` come first, then the sizes, then expressions of sizes.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -37,7 +37,7 @@ class Told:
         return FIRST + len(self.names) + len(self.extents)
 
     def declared(self, array: str) -> str:
-        """The variables of a function for sizes, which are in an array."""
+        """Return the declaration of size variables, read from an array."""
         parts = [
             f"{PREFIX}{n} = ((const long *){array})[{k + FIRST}]" for k, n in enumerate(self.names)
         ]
@@ -45,15 +45,14 @@ class Told:
         return f"const long {', '.join(parts)}; {unused}"
 
     def coded(self, shape: Shape) -> tuple[int, ...]:
-        """A shape whose extents that are not known are -1 less their place."""
+        """Return a shape in which symbolic sizes are coded as -1 minus their index."""
         return tuple([n if type(n) is not Dim else -1 - self._place(n) for n in shape])
 
     def _place(self, dim: Dim) -> int:
         return self.extents.setdefault(dim, FIRST + len(self.names) + len(self.extents))
 
     def functions(self, name: str, arena: int, elements: int) -> Iterator[str]:
-        """A function that returns whether arrays of these shapes fit, and leaves the numbers; and
-        one that makes them a result."""
+        """Yield two functions: one checks shapes and computes the numbers, one copies them."""
         yield f"int {name}_sizes(const long *const *d, long *z) {{"
         for size, (i, axis) in self.fitting.bare.items():
             yield f"    const long {PREFIX}{size} = d[{i}][{axis}];"
@@ -76,7 +75,7 @@ class Told:
         for dim, k in self.extents.items():
             yield f"    z[{k}] = {extent(dim)};"
         if any(type(n) is Dim for n in (arena, elements)):
-            # What no memory is as large as wraps round.
+            # Sizes beyond any memory would wrap round.
             yield "    {"
             for k, size in enumerate(self.names):
                 yield f"        const __int128 {PREFIX}{size} = z[{k + FIRST}];"
@@ -90,7 +89,7 @@ class Told:
         yield "}"
 
     def _solved(self, given: str, whole: Dim, size: str) -> Iterator[str]:
-        """A size from an extent that is linear in it."""
+        """Yield the solution for a size that occurs linearly in an axis."""
         rest, first = extent_at(whole, {size: 0}), extent_at(whole, {size: 1})
         factor = first - rest
         yield f"    const long of_{size} = {given} - {extent(rest)};"

@@ -1,4 +1,4 @@
-"""The C of a kernel: functions of loop nests, each for a part of the items, and what calls them."""
+"""C source of a kernel: functions of loop nests for segments of items, and their calls."""
 
 from __future__ import annotations
 
@@ -37,19 +37,18 @@ from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
-# Nodes in one function of C: compilers take more than linear time for longer ones.
+# Maximum number of nodes in a C function: compile time is superlinear in its length.
 _CHUNK = 250
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A function of C: its name, the values whose arrays it takes, in order, and those of them that
-    it writes.
+    """A C function: its name, the values whose arrays it takes, in order, and those it writes.
 
-    The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
-    positive number where NumPy tells the error, a negative one where it was stopped. `SIZES` among
-    the values are the numbers of `Told`.
+    Its last argument is the workspace. It returns 0, a positive number if NumPy is to raise the
+    error, or a negative one if it was interrupted. The value `SIZES` stands for the numbers of
+    `Told`.
     """
 
     name: str
@@ -60,10 +59,10 @@ class Segment:
 @final
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a file, and what is done with it: functions of C and steps of NumPy's in turn.
+    """The text of a file, and its schedule: C functions and host calls in order.
 
-    `arena` is the size in bytes of what all functions share. `plans` are those of the bodies, and
-    of all, by the beginning of the names of their functions.
+    `arena` is the size in bytes of the shared workspace. `plans` maps function name prefixes to the
+    plans of the graph and its bodies.
     """
 
     text: str
@@ -73,25 +72,25 @@ class Source:
 
 
 def source(plan: Nests, name: str, told: Told | None = None) -> Source:
-    """The C of `plan`, which has the sizes that are `told`."""
+    """Generate the C of `plan`, with the symbolic sizes of `told`."""
     return _Writer(plan, name, told).made()
 
 
 @final
 class _Writer:
-    """Writes the items of one plan: of a graph, or of a body."""
+    """Generator of the items of one plan: of a graph, or of a body."""
 
     def __init__(self, plan: Nests, name: str, told: Told | None = None) -> None:
         self.plan, self.name, self.told = plan, name, told
         self.order: list[Segment | Outside] = []
         self.functions: list[str] = []
         self.declared = list(_declared(plan))
-        # Those of bodies.
+        # Macros of bodies.
         self.macros: list[str] = []
         self.plans = {name: plan}
         self.arena = Memory(name)
         self.offset: dict[int, Place] = {}
-        # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
+        # Values that are NumPy arrays: inputs, constants, results, operands of host calls.
         self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
         for item in plan.items:
             if isinstance(item, Outside):
@@ -102,9 +101,9 @@ class _Writer:
         self.given: dict[int, int] = {}
         self.written: dict[int, None] = {}
         self.count = 0
-        # Offsets and sizes of the memory of one item alone.
+        # Offsets and sizes of the workspace of the current item.
         self.rooms: list[tuple[Place, int]] = []
-        # Stacks that grow, whose pointers are there from the beginning to the end.
+        # Growing stacks, whose pointers live during the whole call.
         made = [v for item in plan.items for v in made_by(item)]
         self.stacks = [v for v in made if is_open(plan.types[v].shape)]
         self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
@@ -161,13 +160,13 @@ class _Writer:
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
-        """Begin the lines of a function with the sizes, if they read any."""
+        """Insert the declaration of sizes into a function, if it reads any."""
         assert self.told is not None
         if any(map(READS_SIZES.search, part)):
             part.insert(0, f"    {self.sizes(self.place(SIZES))}")
 
     def sizes(self, place: str) -> str:
-        """The declaration of sizes, whose numbers are at a place."""
+        """Return the declaration of the sizes, which are stored at a place."""
         return "" if self.told is None else self.told.declared(place)
 
     # Memory.
@@ -180,7 +179,7 @@ class _Writer:
                 self.written[v] = None
             elif v not in self.offset:
                 self.offset[v] = self.arena.take(self.type(v).nbytes)
-                # What nobody reads is given back at once.
+                # Values without a reader are freed at once.
                 self.ends.setdefault(max(self.plan.last.get(v, at), at), []).append(v)
 
     def give(self, at: int) -> None:
@@ -191,7 +190,7 @@ class _Writer:
             self.arena.give(self.offset[v], self.type(v).nbytes)
 
     def place(self, value: int) -> str:
-        """The memory of a value."""
+        """Return the memory of a value."""
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
@@ -221,7 +220,7 @@ class _Writer:
             yield from lines(Call(item.step, operands, results, self.room, True))
 
     def room(self, size: int) -> str:
-        """Memory for the item that is being written, and no other."""
+        """Allocate workspace for the current item only."""
         if is_zero(size):
             return "w"
         offset = self.arena.take(size)
@@ -230,7 +229,7 @@ class _Writer:
         return f"(w + {self.arena.text(offset)})"
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
-        """Write a function for a body."""
+        """Add a function for a body."""
         self.count += 1
         writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
         order = writer.made().order
@@ -245,7 +244,7 @@ class _Writer:
         return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
 
     def function(self, lines: Sequence[str]) -> str:
-        """Write a function for a group of blocks; its name."""
+        """Add a function for a group of blocks; return its name."""
         self.count += 1
         name = f"{self.name}_g{self.count}"
         head = f"static int {name}(void *const *a, char *w, long g) {{"
@@ -255,7 +254,7 @@ class _Writer:
 
 
 def _products(writer: _Writer, item: Product) -> Iterator[str]:
-    """The loops over products of matrices, each a call of a function of `products.c`."""
+    """Yield loops over matrix products, each a call of a function of `products.c`."""
     x, type = item.step.operands[0], item.step.results[0]
     if is_zero(type.size):
         return
@@ -284,7 +283,7 @@ _ARGUMENTS = "void *const *restrict a, char *restrict w"
 
 
 def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
-    """A function of that name, which calls others if there are several parts."""
+    """Return a function of that name; with several parts it calls one function per part."""
     unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
     head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
     if len(parts) == 1:
@@ -303,7 +302,7 @@ _VALUE = re.compile(r"\b[vwr](\d+)\b")
 
 
 def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ...]:
-    """The user's line at the first line of C that a compiler tells of, if that is known."""
+    """Return the user's source line for the first C line in a compiler message, if known."""
     lines = text.splitlines()
     found = _FAULT.search(told)
     at = int(found[1]) if found else 0
@@ -318,14 +317,14 @@ def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ..
 
 
 def _product(plan: Nests, item: Product) -> str:
-    """The function that computes it: in blocks not BLAS, whose bits may depend on its threads."""
+    """Return the function of a product; in blocks not BLAS, whose bits depend on its threads."""
     if not plan.is_block:
         return "pg_onto" if item.is_added else "pg_matmul"
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
 def made_by(item: Item) -> list[int]:
-    """The values that an item leaves in memory."""
+    """Return the values that an item writes to memory."""
     if isinstance(item, Outside | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
@@ -336,7 +335,7 @@ def made_by(item: Item) -> list[int]:
 
 
 def _crossing(plan: Nests) -> Iterator[int]:
-    """What one function of C makes and another one reads."""
+    """Yield values that one C function writes and another one reads."""
     outside = [at for at, item in enumerate(plan.items) if isinstance(item, Outside)]
     for at, item in enumerate(plan.items):
         following = bisect_right(outside, at)
@@ -363,12 +362,12 @@ _OPENING = (
 )
 
 
-# What functions of two runs take.
+# Parameters of functions of two runs.
 _TWO = "const {0} *, long, const {0} *, long, long"
 
 
 def _declared(plan: Nests) -> Iterator[str]:
-    """The functions of the runtime that a plan calls, but for those of its bodies."""
+    """Yield declarations of the runtime functions that a plan calls, except in its bodies."""
     for item in plan.items:
         steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
         if isinstance(item, Routine):

@@ -1,4 +1,4 @@
-"""How elements of primitives are spelled in C: expressions, and functions of runs of elements."""
+"""C expressions of elementwise primitives, and runtime functions of runs of elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from primgraph.primitives import bits, logic, parts
 from primgraph.primitives import elementwise as e
 from primgraph.primitives.special_functions import gamma, special
 
-# The types of elements that this back end knows, by the letter and size of NumPy's.
+# Element types of this back end, by NumPy kind and item size.
 C_TYPES = {
     "b1": "uint8_t",
     "i1": "int8_t",
@@ -30,7 +30,7 @@ C_TYPES = {
     "f8": "double",
 }
 
-# How functions are named that are for one type each: `pg_sum_f64`.
+# Suffixes of functions that are instantiated per type: `pg_sum_f64`.
 _NAMES = {
     "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
     "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
@@ -40,32 +40,32 @@ Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
 def c_type(dtype: DType) -> str | None:
-    """The type of C of the elements of an array of `dtype`; None where this back end has none."""
+    """Return the C type of elements of `dtype`; None if this back end has none."""
     return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
 
 
 def type_name(dtype: DType) -> str:
-    """What functions for elements of `dtype` have at the end of their names."""
+    """Return the suffix of function names for elements of `dtype`."""
     return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
 
 
 def moved_type(dtype: DType) -> str:
-    """The type of C that elements of `dtype` are moved as."""
+    """Return the C type by which elements of `dtype` are copied."""
     return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}") or _MOVED[dtype.itemsize]
 
 
-# Types of that size which elements are moved as that nothing is computed of. Those of complex
-# numbers lie where one of their parts may.
+# Types by item size for elements that are copied, but not computed with. Complex numbers are
+# aligned as their parts.
 _MOVED = {2: "uint16_t", 8: "pg_floats", 16: "pg_pair"}
 
 
 def zero(dtype: DType) -> str:
-    """A zero of `dtype`, as elements are moved."""
+    """Return a zero of `dtype` in its C copy type."""
     return f"({moved_type(dtype)}){{0, 0}}" if dtype.kind == "c" else "0"
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A number as C writes it, to the last bit."""
+    """Return a number in C, exact to the last bit."""
     if dtype.kind == "b":
         return "1" if value else "0"
     if dtype.kind in "iu":
@@ -107,7 +107,7 @@ def _template(text: str, kinds: str = "biuf") -> Spelling:
 
 
 def _arithmetic(sign: str) -> Spelling:
-    """An operator on numbers; integers wrap round, as NumPy's do."""
+    """Return the expression of a binary operator; integers wrap round, as in NumPy."""
 
     def spelled(args: Sequence[str], step: Step) -> str | None:
         dtype = step.operands[0].dtype
@@ -132,7 +132,7 @@ def _extremum(sign: str) -> Spelling:
     def spelled(args: Sequence[str], step: Step) -> str | None:
         x, y = args
         if step.operands[0].dtype.kind == "f":
-            # A NaN wins, and of equal ones, as zeros of two signs, the second.
+            # NaN propagates; of equal operands, such as signed zeros, the second is returned.
             return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
         return f"{x} {sign} {y} ? {x} : {y}"
 
@@ -181,7 +181,7 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     if target.kind == "b":
         return f"{args[0]} != 0"
     if source.kind == "f" and target.kind in "iu":
-        # What does not fit is undefined in C.
+        # Out-of-range conversion is undefined in C.
         wide = "i32" if target.itemsize < 4 else "i64"
         exact = {"i4": "i32", "u8": "u64"}.get(f"{target.kind}{target.itemsize}", wide)
         return f"({c_type(target)})pg_to_{exact}({args[0]})"
@@ -196,7 +196,7 @@ def _powered(args: Sequence[str], step: Step) -> str | None:
 
 
 def _first_order(text: str) -> Spelling:
-    """A function whose derivatives, which a parameter tells, have no words here."""
+    """Return the expression of a function without derivatives (parameter `n` is 0)."""
     template = _template(text, "f")
     return lambda args, step: None if step.params["n"] else template(args, step)
 
@@ -256,14 +256,14 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
 
-# The primitives whose last operation may be a product: compilers may fuse it with a sum.
+# Primitives whose last operation may be a product, which compilers may contract with a sum.
 PRODUCTS = frozenset({e.mul, e.integer_pow})
 
 # Complex numbers, as pairs of their parts.
 
 
 def _pair(first: str, second: str) -> Spelling:
-    """A complex number of two expressions, in `{0}` and `{1}`."""
+    """Return a complex number of two expressions of the operands."""
 
     def spelled(args: Sequence[str], step: Step) -> str:
         parts = first.format(*args), second.format(*args)
@@ -273,7 +273,7 @@ def _pair(first: str, second: str) -> Spelling:
 
 
 def _of_pairs(text: str) -> Spelling:
-    """An expression in pairs."""
+    """Return an expression of complex operands."""
     return lambda args, step: text.format(*args, t=type_name(step.operands[0].dtype))
 
 
@@ -307,16 +307,16 @@ _COMPLEX: dict[Op, Spelling] = {
 
 
 def spelling(step: Step) -> Spelling | None:
-    """How the elements of a step are spelled, if they can be."""
+    """Return the generator of the C expression of a step, or None."""
     types = (*step.operands, *step.results)
     table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
     return table.get(step.op)
 
 
-# C that a primitive's own needs, of primitives from outside.
+# Additional C code of user primitives.
 CODES: dict[Op, str] = {}
 
-# Functions of runs of elements, which the runtime has by these names.
+# Unary functions of runs in the runtime, by name.
 FUNCTIONS: dict[Op, str] = {
     e.exp: "exp",
     e.expm1: "expm1",
@@ -339,12 +339,12 @@ FUNCTIONS: dict[Op, str] = {
     e.sigmoid: "sigmoid",
 }
 
-# Those of two runs; where they are spelled above, too, that is for one element.
+# Binary functions of runs; `SPELLINGS` may also have an expression for one element.
 FUNCTIONS_OF_TWO: dict[Op, str] = {e.power: "pow", e.arctan2: "atan2", e.logaddexp: "logaddexp"}
 
 
 def function(step: Step) -> tuple[str, str]:
-    """The function of runs that a step is, and the number that is its last operand; or nothing."""
+    """Return the runtime function of a step, and its constant last operand; or empty strings."""
     dtype = step.results[0].dtype
     if step.op in FUNCTIONS:
         return FUNCTIONS[step.op], ""

@@ -1,7 +1,7 @@
-"""The strips of a nest in C: where its values are while the elements of one are gone through.
+"""Strip mining: buffers of a nest's values during the loops over one strip.
 
-Within a loop over a strip a value is a variable. What crosses from one loop to another has room
-for a strip, on the stack or in the arena, unless that is where it stays in memory anyway.
+Within one loop over a strip a value is a variable. A value that is live across loops has a buffer
+for a strip, on the stack or in the workspace, unless it is stored contiguously anyway.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from primgraph.codegen.native.c.walk import Walk
 from primgraph.codegen.native.items import Node, Operand
 from primgraph.ir.types import TensorType
 
-# Elements that strips have on the stack at most, and the bytes of the widest; there is more room in
-# the arena.
+# Maximum number of elements of stack buffers, and size of the widest element; larger buffers are in
+# the workspace.
 _MOST_ON_STACK, _WIDEST = 4096, 16
 
 
 @final
 class Strips:
-    """What C calls the values of a nest, whose memory is `r` and a number to read, `w` to write.
+    """C names of the values of a nest: memory is `r` plus a number for reads, `w` for writes.
 
-    `buffer` has the strip of each value that crosses from one loop to another. That of a `direct`
-    one is its own memory; what is spread `before` all loops is the same for each strip.
+    `buffer` has the buffer of each value that is live across loops. For a `direct` value this is
+    its own memory. A value spread `before` all loops is the same for each strip.
     """
 
     def __init__(self, walk: Walk, types: Callable[[int], TensorType]) -> None:
@@ -35,10 +35,10 @@ class Strips:
         self.direct: set[int] = set()
         self.before: set[int] = set()
 
-    # Ahead of all loops.
+    # Before all loops.
 
     def declared(self, room: Callable[[int], str]) -> Iterator[str]:
-        """Room for the strips of this nest; what the stack does not hold is from `room`."""
+        """Yield declarations of strip buffers; those too large for the stack are from `room`."""
         self._leave_at_once()
         extents, strip = self.walk.extents, self.walk.strip
         few = not extents or is_few(extents[-1], strip)
@@ -55,7 +55,7 @@ class Strips:
                 yield f"{kind} *restrict {name} = ({kind} *){room(size * _WIDEST)};"
 
     def _leave_at_once(self) -> None:
-        """Let what functions make, and is left in memory in a row, be made there."""
+        """Let functions write contiguous stored results directly to their memory."""
         walk = self.walk
         if walk.extents and walk.along(walk.stored_strides)[-1] != 1:
             return
@@ -65,7 +65,7 @@ class Strips:
                 self.direct.add(node.value)
 
     def _spread_before(self, size: int) -> Iterator[str]:
-        """Spread what is the same for each strip."""
+        """Spread values that are the same for each strip."""
         for node in self.walk.nest.nodes if self.walk.flat is not None else ():
             o = node.operands[0] if node.operands else None
             if node.kind != "spread" or o is None or any(s != 0 for s in o.strides[:-1]):
@@ -76,13 +76,13 @@ class Strips:
             yield from self.spread(node, str(size))
 
     def _kind_of(self, value: int) -> str:
-        """The type of C of a value, or of what is spread."""
+        """Return the C type of a value, or of the source of a spread value."""
         flat = self.walk.flat
         source = value if flat is None else flat.sources.get(value, value)
         return moved_type(self.types(source).dtype)
 
     def spread(self, node: Node, count: str) -> Iterator[str]:
-        """Fill a strip with the elements of an operand, row by row."""
+        """Yield a loop that fills a strip with the elements of an operand, row by row."""
         flat, (o,) = self.walk.flat, node.operands
         assert flat is not None
         n, first = flat.width, self.walk.first_row(o.offset, o.strides)
@@ -95,9 +95,9 @@ class Strips:
     # Within a strip.
 
     def run(self, o: Operand) -> tuple[str, str] | None:
-        """Where the elements of an operand are, and how far apart; None if they are not in memory.
+        """Return a pointer to the elements of an operand and their stride; None if not in memory.
 
-        The elements of a nest without loops are one.
+        In a nest without loops there is one element.
         """
         if o.value >= 0:
             return self.buffer[o.value], "1"
@@ -107,26 +107,26 @@ class Strips:
         return f"r{o.root} + {self.walk.base(o.offset, o.strides)}", apart
 
     def argument(self, o: Operand, here: Set[int]) -> str:
-        """Element `j` of an operand, in a loop that computes the values that are `here`."""
+        """Return element `j` of an operand, in a loop that computes the values `here`."""
         if o.value >= 0:
             return f"v{o.value}" if o.value in here else f"{self.buffer[o.value]}[j]"
         return self.element(o)
 
     def element(self, o: Operand) -> str:
-        """Element `j` of an operand that no loop computes."""
+        """Return element `j` of an operand that no loop computes."""
         if o.text:
             return f"{o.text}({self.walk.index(0, o.strides)})" if o.strides else o.text
         return f"r{o.root}[{self.walk.index(o.offset, o.strides)}]"
 
     def store(self, value: int, text: str) -> str:
-        """The statement that leaves element `j` of a value in memory."""
+        """Return the statement that stores element `j` of a value."""
         return f"w{value}[{self.walk.index(0, self.walk.stored_strides)}] = {text};"
 
 
 def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[str, str]]:
-    """Names of strips for values of these types of C, and the types of all strips.
+    """Assign buffers to values by liveness: names by value, and C types by name.
 
-    A strip serves another value when nobody needs the first one any more.
+    A buffer is reused once its value is dead.
     """
     last: dict[int, int] = {}
     begins: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""C for primitives from outside: an expression in elements, or a call of a function of arrays."""
+"""User C for primitives: an expression of elements, or a call of a function of arrays."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def spell_c(
 ) -> None:
     """Generate this C for `op` in native code, which otherwise calls NumPy for it.
 
-    Of an elementwise primitive `text` is an expression: `{0}`, `{1}` and so on stand for elements
-    of the operands, `{T}` for the type of the result, `{f}` for the `f` at the end of functions of
-    floats in the C library, and nothing for doubles. It is for operands of these `dtypes`.
+    For an elementwise primitive `text` is an expression. `{0}`, `{1}` and so on stand for elements
+    of the operands, `{T}` for the C type of the result. `{f}` is the suffix `f` of C library
+    functions for floats, and empty for doubles. It is used for operands of these `dtypes`.
 
-    Of any other one it is a call of a function that returns 0, or another number where NumPy is
-    to do it after all: `{0:double}` is the pointer to an operand whose elements have that type,
-    `{out:double}` that to the result, or `{out0:double}` and so on where there are several, and
-    `{0.size}` and `{0.shape[1]}` are numbers of elements. Arrays are in row-major order. It is for
+    For any other primitive it is a call of a function that returns 0, or another number if NumPy is
+    to run instead. `{0:double}` is the pointer to an operand with that element type. `{out:double}`
+    is the pointer to the result, or `{out0:double}` and so on for several. `{0.size}` and
+    `{0.shape[1]}` are numbers of elements. Arrays are in row-major order. The call is used for
     operands and results of the types it names.
 
     `{name}` is the parameter of that name, a number or one of several, as in `{sizes[0]}`. `code`
-    has what the text needs: static functions, and lines that include headers.
+    has what the text needs: static functions, and include directives.
 
     Raises `BuildError` for a primitive that has C already, for a text that names operands, results
     or parameters that the primitive has not, and for what the compiler refuses, if there is one.
@@ -100,7 +100,7 @@ def _of_arrays(text: str) -> Lines:
 
 
 def _fits(text: str) -> Callable[[Step], bool]:
-    """Whether a step has what a call is for."""
+    """Return a predicate: whether the call text supports a step."""
 
     def fits(step: Step) -> bool:
         places = [""] * len(step.operands), [""] * len(step.results)
@@ -110,7 +110,7 @@ def _fits(text: str) -> Callable[[Step], bool]:
 
 
 def _written(text: str, step: Step, operands: Sequence[str], results: Sequence[str]) -> str | None:
-    """The call, unless arrays or parameters are not what it is for."""
+    """Return the call, or None if it does not support the step's types or parameters."""
     params = _parameters(step.params)
     if params is None:
         return None
@@ -135,7 +135,7 @@ def _filled(step: Step, text: str, given: Sequence[Any], words: Mapping[str, Any
 
 @final
 class _Array:
-    """An array in a text: its place with a type behind a colon, its `size` and its `shape`."""
+    """An array in a text: its pointer, formatted by type, its `size` and its `shape`."""
 
     def __init__(self, place: str, type: TensorType) -> None:
         self.place, self.type = place, type
@@ -155,14 +155,14 @@ class _Array:
 
 
 def _parameters(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Parameters as C writes them; None where one is no number."""
+    """Return parameters as C expressions; None if one is not a number."""
     found = {name: _number(value) for name, value in params.items()}
     return None if any(v is None for v in found.values()) else found
 
 
 @final
 class _Number(str):
-    """A number as C has it, of which a text may ask for no part."""
+    """A number in C; indexing it raises."""
 
     __slots__ = ()
 
@@ -184,15 +184,15 @@ def _number(value: Any) -> Any:
             inner = [_number(v) for v in value]
             return None if None in inner else inner
         case _:
-            # What a call does not name may be anything.
+            # A parameter that the call does not name may be anything.
             return ""
 
 
-# What it names.
+# Names in a text.
 
 
 def _require_names(op: Primitive[Any], text: str, names: Iterable[str]) -> None:
-    """Refuse a text that names an operand, a result or a parameter that a primitive has not."""
+    """Raise if a text names an operand, a result or a parameter that a primitive does not have."""
     if op.elementwise:
         own = ["T", "f"]
     else:
@@ -212,7 +212,7 @@ def _require_names(op: Primitive[Any], text: str, names: Iterable[str]) -> None:
             )
 
 
-# Enough for any primitive: how many results it has is told by its types.
+# More than any primitive has: the number of results depends on types.
 _MOST_RESULTS = 100
 
 
@@ -222,7 +222,7 @@ def _takes(op: Primitive[Any], count: int) -> str:
 
 
 def _operands_of(op: Primitive[Any]) -> int | None:
-    """How many operands there are at most, where the type rule or the meaning tells."""
+    """Return the maximum number of operands, if a type rule or implementation tells."""
     for rule in (op.type_rule, op.impl):
         if isinstance(rule, np.ufunc):
             return rule.nin
@@ -233,10 +233,10 @@ def _operands_of(op: Primitive[Any]) -> int | None:
 
 
 def _parameters_of(op: Primitive[Any]) -> list[str] | None:
-    """The names of parameters; None where there may be any.
+    """Return the names of parameters; None if any name is possible.
 
-    What may be given by its place as well is one if its annotation is not that of an operand; the
-    first such is an operand.
+    A parameter that may be positional is one if its annotation is not that of an operand. The first
+    positional parameter is an operand.
     """
     listed = _signature(op.type_rule)
     if any(p.kind is _Kind.VAR_KEYWORD for p in listed):
@@ -257,11 +257,11 @@ def _signature(rule: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(rule).parameters.values())
     except (TypeError, ValueError):
-        # Functions of C may have none.
+        # C functions may have no signature.
         return []
 
 
-# Whether it is C.
+# Trial compilation.
 
 _TRIAL = """#include <math.h>
 #include <stdint.h>
@@ -278,12 +278,12 @@ _NAME_OR_EXTENT = re.compile(rf"{_NAME.pattern}|(\d+|out\d*)\.(size|shape\[\d+\]
 
 @final
 class _Trial(Formatter):
-    """Writes a text for a trial: elements and arrays are arguments of a function."""
+    """Formatter of a text for trial compilation: elements and arrays become arguments."""
 
     def __init__(self, elementwise: bool) -> None:
         self.elementwise = elementwise
         self.arguments: dict[str, str] = {}
-        # What stands before dots and brackets.
+        # Field names without attributes and indices.
         self.names: dict[str, None] = {}
 
     def get_field(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:

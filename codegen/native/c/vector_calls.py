@@ -1,6 +1,6 @@
-"""Writes calls of functions of the runtime in C, which are given runs of elements.
+"""Vector calls: C calls of runtime functions on runs of elements.
 
-A run is what is in memory already, a number over and over, or a strip that is filled first.
+A run is memory with a stride, a repeated number, or a strip buffer that is filled first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from primgraph.codegen.native.items import Node, Operand
 
 
 def call(strips: Strips, node: Node, count: str) -> Iterator[str]:
-    """What makes `count` elements of a value, of one operand or of two."""
+    """Yield a call that computes `count` elements of a value, of one or two operands."""
     suffix = "f" if strips.types(node.value).dtype.itemsize == 4 else ""
     function, target = f"pg_{node.name}{suffix}", strips.buffer[node.value]
     if len(node.operands) == 1:
@@ -32,7 +32,7 @@ def call(strips: Strips, node: Node, count: str) -> Iterator[str]:
 
 
 def _of_one(strips: Strips, node: Node, function: str, target: str, count: str) -> Iterator[str]:
-    """A function of one run, whose elements are side by side, and may be those that it makes."""
+    """Yield a unary call, whose input is contiguous and may alias the output."""
     (o,) = node.operands
     source, apart = strips.run(o) or (target, "0")
     if apart != "1":
@@ -42,7 +42,7 @@ def _of_one(strips: Strips, node: Node, function: str, target: str, count: str) 
 
 
 def _filled(strips: Strips, node: Node, o: Operand, name: str, count: str) -> Iterator[str]:
-    """Make a run of an operand that is not in memory: of one number, or a strip of them."""
+    """Fill a run for an operand that is not in memory: one number, or a strip."""
     kind, text = moved_type(strips.types(node.value).dtype), strips.element(o)
     if not o.strides:
         yield f"const {kind} {name} = {text};"

@@ -1,4 +1,4 @@
-"""How a loop nest is gone through: the order of its loops, and what is done in which of them."""
+"""Loop structure of a nest: the order of its loops, and the nodes in each of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from primgraph.codegen.native.lower.access import row_major
 from primgraph.codegen.native.lower.loop_collapse import flattened
 from primgraph.ir.dims import typical
 
-# Elements of a strip.
+# Number of elements of a strip.
 STRIP = 256
-# An innermost axis of fewer elements gives way to a longer one.
+# A shorter innermost axis is exchanged with a longer one.
 _SHORT = 16
 
-# What reductions begin with.
+# Initial values of reductions.
 IDENTITY = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
 
 
@@ -24,33 +24,33 @@ IDENTITY = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
 class Walk:
     """The loops of a nest, outermost first: their axes in `order`, and their `extents`.
 
-    A loop over several axes has the name of the last of them. The innermost one runs in strips, of
-    which each is gone through in several loops: `levels` has that of each node, and `crossing` are
-    values that are needed behind the one that computes them.
+    A collapsed loop is named by the last of its axes. The innermost loop runs over strips, each of
+    which has several loops: `levels` has that of each node. `crossing` are values that are live
+    behind their loop.
     """
 
     def __init__(self, nest: Nest) -> None:
         self.flat = flattened(nest)
         self.nest = nest = nest if self.flat is None else self.flat.nest
         self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
-        # The elements of a strip: whole rows of a flat nest.
+        # The elements of a strip: whole rows of a collapsed nest.
         self.strip = STRIP if self.flat is None else STRIP // self.flat.width * self.flat.width
         self.extents = [nest.domain[i] for i in self.order]
         self.stored_strides = row_major(nest.domain)
         self.levels: list[int] = []
         self.find_levels()
         self.collapse()
-        # The variable of the first element of a strip; empty where there is but one strip.
+        # The variable of a strip's first element; empty if there is only one strip.
         several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
         self.start = "s" if several and self.in_strips else ""
 
     def find_levels(self) -> None:
-        """The loop of a strip that each node is in; functions are between two of them."""
+        """Assign each node to a loop of a strip; function calls are between loops."""
         level: dict[int, int] = {}
         for node in self.nest.nodes:
             known = [level[o.value] for o in node.operands if o.value >= 0]
             here = max(known, default=0)
-            # What a function is given has to be computed first, unless it is in memory already.
+            # The operand of a function has to be computed first, unless it is in memory.
             here = here + 1 if node.kind == "call" and known else here
             self.levels.append(here)
             if node.kind not in ("put", "add"):
@@ -58,7 +58,7 @@ class Walk:
         self.crossing = self._crossing(level)
 
     def _crossing(self, level: Mapping[int, int]) -> set[int]:
-        """Values that are needed behind the loop that computes them, or by a run's function."""
+        """Return values that are live behind their loop, or are operands of runtime functions."""
         found: set[int] = set()
         for node, here in zip(self.nest.nodes, self.levels, strict=True):
             for o in node.operands:
@@ -71,11 +71,11 @@ class Walk:
         return found
 
     def is_run(self, node: Node) -> bool:
-        """Whether a reduction is along the innermost loop."""
+        """Return whether a reduction is along the innermost loop."""
         return not self.extents or self.along(node.strides)[-1] == 0
 
     def along(self, strides: Sequence[int]) -> list[int]:
-        """Strides by loop, from those by axis."""
+        """Permute strides from axes to loops."""
         return [strides[i] for i in self.order]
 
     @property
@@ -85,7 +85,7 @@ class Walk:
         )
 
     def collapse(self) -> None:
-        """Make one loop of two wherever all that is read and written lies in a row."""
+        """Collapse adjacent loops if all accesses are contiguous across them."""
         rows = [self.stored_strides]
         for node in self.nest.nodes:
             rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
@@ -98,7 +98,7 @@ class Walk:
             outer, inner = self.order[k], self.order[k + 1]
             n = self.extents[k + 1]
             if inner == outer + 1 and all(r[outer] == r[inner] * n for r in rows):
-                # Loops are named by their last axis, and run over all elements of both.
+                # A collapsed loop is named by its last axis, and runs over all elements of both.
                 self.extents[k + 1] *= self.extents[k]
                 del self.order[k], self.extents[k]
                 k = max(k - 1, 0)
@@ -109,7 +109,7 @@ class Walk:
             self.extents[-1] *= self.flat.width
 
     def first_row(self, offset: int, strides: Sequence[int]) -> str:
-        """The place of the first row of a strip, where a flat nest has an element for each."""
+        """Return the index of a strip's first row, in values with one element per row."""
         assert self.flat is not None
         outer = [(f"i{d}", strides[i]) for d, i in enumerate(self.order[:-1])]
         if self.start:
@@ -118,7 +118,7 @@ class Walk:
         return " + ".join([*terms, extent(offset)])
 
     def base(self, offset: int, strides: Sequence[int]) -> str:
-        """The place of the first element of a strip."""
+        """Return the index of the first element of a strip."""
         along, start = self.along(strides), self.start
         terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
         if start and along and along[-1] != 0:
@@ -136,13 +136,13 @@ class Walk:
 
 
 def _loop_order(nest: Nest) -> list[int]:
-    """The axes of a nest from the outermost loop to the innermost one.
+    """Return the axes of a nest from the outermost loop to the innermost one.
 
-    Memory is best read in its order; but a short loop inside costs more than what it saves.
+    Memory is best read in its order, but a short inner loop costs more than this saves.
     """
     order = list(range(len(nest.domain)))
     if any(node.kind == "add" for node in nest.nodes):
-        # What is added to one place is so in the order of the indices.
+        # Additions to one element keep the order of the indices.
         return order
     if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
         rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]

@@ -1,4 +1,4 @@
-"""Where the elements of a value are: in some array, by an offset and a stride for each axis."""
+"""Memory access: the elements of a value as an offset and strides in an array."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from primgraph.primitives.shapes import broadcast
 @final
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Element `(i, j, ...)` of a value is element `offset + i * strides[0] + j * strides[1] ...`
-    of what is computed as `root`, which is in row-major order without gaps."""
+    """Strided access: element `(i, j, ...)` is element `offset + i * strides[0] + ...` of `root`.
+
+    The root is a computed value in contiguous row-major order.
+    """
 
     root: int
     offset: int
     strides: tuple[int, ...]
 
     def is_whole(self, shape: Shape) -> bool:
-        """Whether the elements are those of the root, in their order."""
+        """Return whether the access is contiguous from the first element of the root."""
         return self.offset == 0 and all(
             n == 1 or s == t for n, s, t in zip(shape, self.strides, row_major(shape), strict=True)
         )
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of an array in row-major order."""
+    """Return the strides, in elements, of an array in row-major order."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -45,7 +47,7 @@ def whole(root: int, shape: Shape) -> Access:
 
 
 def viewed(access: Access, step: Step, k: int) -> Access | None:
-    """Result `k` of the view `step` of what `access` tells; None if its elements lie otherwise."""
+    """Return the access of result `k` of the view `step`; None if no strides describe it."""
     source, shape = step.operands[0].shape, step.results[k].shape
     if step.op is broadcast:
         new = set(step.params["new_axes"])
@@ -71,7 +73,7 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
 
 
 def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
-    """The index of the first element of a range along an axis."""
+    """Return the index of the first element of a range along an axis."""
     if type(start) is not Dim and type(stop) is not Dim and type(extent) is not Dim:
         return slice(start, stop, by).indices(extent)[0]
     if start is None:
@@ -80,10 +82,10 @@ def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
 
 
 def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
-    """The strides of the same elements in another shape, if there are any."""
+    """Return the strides of the same elements in another shape, or None."""
     if 0 in source:
         return row_major(shape)
-    # Runs of axes whose elements follow each other at one distance, each with that and its size.
+    # Merged axes whose elements are evenly spaced: size and stride of each.
     runs: list[tuple[int, int]] = []
     for n, s in zip(source, strides, strict=True):
         if n == 1:
@@ -94,7 +96,7 @@ def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int,
             runs.append((n, s))
     found: list[int] = []
     if len(runs) == 1:
-        # In one run there are as many elements as in the shape, whatever sizes are.
+        # A single merged axis has as many elements as the shape, for all symbolic sizes.
         return tuple([s * runs[0][1] for s in row_major(shape)])
     at = len(runs) - 1
     left = runs[at][0] if runs else 1
@@ -106,7 +108,7 @@ def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int,
         while left == 1 and at > 0:
             at -= 1
             left, step = runs[at]
-        # Where sizes decide, it is not so for all of them.
+        # If this depends on symbolic sizes, it does not hold for all of them.
         if not is_zero(left % n):
             return None
         found.append(step)

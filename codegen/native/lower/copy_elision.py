@@ -1,6 +1,6 @@
-"""Values that consist of parts: joined, padded, among zeros, or laid over another value.
+"""Copy elision: values that are joined, padded or assigned from parts.
 
-Each part is left by a nest at its place in the memory of the whole.
+Nests write each part directly to its place in the memory of the whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from primgraph.ir.sizes import names_in_params
 from primgraph.ir.types import Shape
 from primgraph.primitives.shapes import concat, pad, slice_assign
 
-# Of larger arrays it is not looked at which elements are written.
+# Larger arrays do not track which elements are assigned.
 _LOOKED_AT = 2**24
 
 
@@ -32,8 +32,8 @@ def put(
     strides: Sequence[int],
     least: int = 0,
 ) -> int:
-    """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
-    # All parts are put by one function of C.
+    """Store `part`, of `shape`, into a part of `value`; return the index of the nest."""
+    # All parts are stored by one C function.
     at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
     operand = draft.operand(part, shape, at)
     along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
@@ -42,14 +42,14 @@ def put(
 
 
 def put_together(draft: Draft, value: int, at: int) -> None:
-    """Let `value` be in memory, of which the last part is put by the nest at that place."""
+    """Declare `value` as in memory, with its last part stored by the nest at `at`."""
     draft.last_item(value, at)
     draft.reduced.add(value)
     draft.last[value] = max(at, draft.last.get(value, -1))
 
 
 def join(draft: Draft, step: Step) -> None:
-    """Leave operands in parts of the result."""
+    """Store the operands into parts of the result."""
     (value,), shape, p = step.outputs, step.results[0].shape, step.params
     strides, at = row_major(shape), -1
     if _is_read_by_element(draft, step):
@@ -75,14 +75,16 @@ def join(draft: Draft, step: Step) -> None:
 
 
 def _is_read_by_element(draft: Draft, step: Step) -> bool:
-    """Whether a part lies in one piece in what is a number elsewhere, and C has its elements; and
-    whether what reads the whole goes over the same indices."""
+    """Return whether a part embedded in a constant is better selected per element.
+
+    This requires that the whole is read over the same indices, and that C has its dtype.
+    """
     part = step.inputs[-1]
     if step.op is slice_assign:
         alone = step.inputs[0] in draft.numbers and all(n == 1 for n in step.params["steps"])
     else:
         alone = step.op is pad
-    # An empty part is nowhere, also along an axis of one place, over which no loop goes.
+    # An empty part has no position, also along an axis of size 1, which has no loop.
     if 0 in step.operands[-1].shape:
         return False
     if not alone or draft.alone or part in draft.numbers or step.outputs[0] in draft.whole:
@@ -92,7 +94,7 @@ def _is_read_by_element(draft: Draft, step: Step) -> bool:
 
 
 def _select(draft: Draft, step: Step) -> None:
-    """Read a part where it is there, in the loops of what reads the whole."""
+    """Select between part and constant per element, in the loops that read the whole."""
     (value,), x, type = step.outputs, step.inputs[-1], step.operands[-1]
     shape = step.results[0].shape
     below = step.inputs[0] if step.op is slice_assign else draft.zero(value)
@@ -118,8 +120,10 @@ def _select(draft: Draft, step: Step) -> None:
 
 
 def expect(draft: Draft) -> None:
-    """Look which arrays come to be part by part, so that parts are left where they are to be by
-    what computes them: what is filled with what is known before is filled first of all."""
+    """Find arrays that are assembled from parts, so that parts are stored in place.
+
+    Fills with constants are moved to the front.
+    """
     steps = draft.schedule.steps
     known = {v for step in steps if step.op.literal for v in step.outputs}
     for value, chain in chains(draft.schedule, ()):
@@ -135,7 +139,7 @@ def expect(draft: Draft) -> None:
 
 
 def place(draft: Draft, step: Step) -> None:
-    """Operands at places of their own among zeros."""
+    """Store operands at their positions among zeros."""
     (value,), p = step.outputs, step.params
     shape, starts, steps = p["shape"], p["starts"], p["strides"]
     strides = row_major(shape)
@@ -156,8 +160,7 @@ def _overlay(
     offset: int,
     strides: Sequence[int],
 ) -> None:
-    """Let `value` be `x` with a part laid on it, of `shape`: in the memory of `x`, where that was
-    made so, too, and nobody else reads it."""
+    """Assign a part of `shape` onto `x`, in the memory of `x` if no other value reads it."""
     type = draft.types[value]
     below = draft.overlaid.get(x)
     if below is None or draft.uses[x] > 1 or below.begun < draft.after_numpy:
@@ -166,10 +169,10 @@ def _overlay(
     least = below.last + 1
     if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
         below.laid = None
-    # A part without elements may begin behind the last one.
+    # An empty part may begin behind the last element.
     if below.laid is not None and 0 not in shape:
         here = np.ndarray(shape, bool, below.laid, offset, tuple(strides))
-        # Parts that have no element in common may be laid in any order.
+        # Disjoint parts may be stored in any order.
         least = least if here.any() else below.least
         here[...] = True
     below.last = max(below.last, put(draft, below.root, part, shape, offset, strides, least))
@@ -181,7 +184,7 @@ def _overlay(
 
 
 def _begun(draft: Draft, value: int, x: int) -> Overlaid:
-    """Memory for `value` that is filled with `x`, on which parts are to be laid."""
+    """Create memory for `value`, filled with `x`, onto which parts are assigned."""
     type = draft.types[value]
     known = not type.names and type.size <= _LOOKED_AT
     laid = np.zeros(type.size, bool) if known else None

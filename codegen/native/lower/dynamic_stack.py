@@ -1,8 +1,8 @@
-"""Stacks that grow by a row a trip: memory of their own, which one call takes and gives back.
+"""Dynamic stacks that grow by one row per iteration, allocated and freed within a call.
 
-No plan knows how many rows there will be. The arena has a pointer for each stack; a loop asks for
-twice the memory where there is no room for one more row, and behind all that a call does the memory
-is given back. Where there is none, NumPy does the whole, and tells of it.
+The number of rows is unknown at compile time. The workspace has a pointer for each stack. A loop
+doubles the memory if there is no space for another row, and the memory is freed at the end of the
+call. If allocation fails, NumPy runs instead, and raises the error.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.ir.dims import is_open
 from primgraph.primitives.control import scan, while_loop
 
-# The bytes of a pointer, and of memory behind the last row.
+# Size in bytes of a pointer, and padding behind the last row.
 POINTER, _BEHIND = 8, 64
-# The rows for which there is room at first.
+# Initial capacity in rows.
 _FIRST = 16
-# What a function returns where there is no memory.
+# Return code for failed allocation.
 _NO_MEMORY = 2
 
 FUNCTIONS = "#include <stdlib.h>"
 
 
 def stays_inside(plan: Nests) -> bool:
-    """Whether all stacks that grow pass from loop to loop in C; so it is where there are none."""
+    """Return whether all growing stacks are only passed between loops in C; true without any."""
     if not any(is_open(type.shape) for type in plan.schedule.types):
         return True
     for item in plan.items:
@@ -39,7 +39,7 @@ def stays_inside(plan: Nests) -> bool:
 
 
 def calling(name: str, within: str, arguments: str, places: Sequence[str]) -> list[str]:
-    """A function that calls another one, with pointers to stacks at these places."""
+    """Return a function that calls another one, with stack pointers at these places."""
     return [
         f"int {name}({arguments}) {{",
         *(f"    {place} = 0;" for place in places),
@@ -52,7 +52,7 @@ def calling(name: str, within: str, arguments: str, places: Sequence[str]) -> li
 
 
 def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
-    """Room for row `t` of stacks, with rows of so many bytes; there is room for `room`."""
+    """Yield statements that ensure space for row `t` of stacks; `room` is the capacity."""
     if places:
         yield f"if (t == room) {{ room = room ? 2 * room : {_FIRST};"
         for place, row in zip(places, rows, strict=True):
@@ -61,7 +61,7 @@ def one_more(places: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
 
 
 def asked(place: str, count: str, row: str) -> str:
-    """A statement that asks for memory for so many rows, which hold what they held."""
+    """Return a statement that reallocates a stack for so many rows."""
     size = f"(size_t){count} * {row} + {_BEHIND}"
     return (
         f"{{ char *const more = realloc({place}, {size}); if (!more) return {_NO_MEMORY}; "

@@ -1,4 +1,4 @@
-"""Reading and adding at computed places, and windows that overlap, as parts of loop nests."""
+"""Gather, scatter-add and overlapping windows in loop nests."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from primgraph.primitives.indexing import scatter_add
 
 
 def can_index(draft: Draft, step: Step) -> bool:
-    """Whether loops read, or add, at the places that `step` tells."""
+    """Return whether loops can gather or scatter at the indices of `step`."""
     x, axis, scatters = step.operands[0], step.params["axis"], step.op is scatter_add
     indices = step.operands[1 + scatters :]
     end = axis + len(indices)
     if scatters and (c_type(x.dtype) is None or x.dtype.kind == "c"):
         return False
-    # Of what has no elements NumPy looks at the indices still.
+    # NumPy still checks the indices into an array without elements.
     rest, reached = prod((*x.shape[:axis], *x.shape[end:])), x.shape[axis:end]
     if is_zero(indices[0].size) or (is_at_least(rest, 1) and not any(map(is_zero, reached))):
         return True
     if not any(type(n) is Dim for n in (rest, *reached)) or any(map(is_zero, (rest, *reached))):
         return False
-    # Where sizes decide, loops do so in what would have to be NumPy's as a whole.
+    # If this depends on symbolic sizes, loops do it only where NumPy would have to take the whole.
     return draft.complete or _are_within(draft, step.inputs[1 + scatters :], reached)
 
 
 def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
-    """Whether indices are constants, none of which is out of range."""
+    """Return whether indices are constants, all in bounds."""
     for v, n in zip(indices, reached, strict=True):
         array = draft.constants.get(v)
         array = draft.exact.get(v) if array is None else array
@@ -51,7 +51,7 @@ def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
 def _spread(
     draft: Draft, indices: Sequence[int], types: Sequence[TensorType], shape: Shape, axis: int
 ) -> list[int]:
-    """Index arrays, whose axes are those of `shape` from `axis` on, repeated along the others."""
+    """Broadcast index arrays, whose axes begin at `axis` of `shape`, to the whole shape."""
     found = []
     for v, type in zip(indices, types, strict=True):
         own = len(draft.types)
@@ -68,12 +68,12 @@ def _spread(
 
 
 def _behind(draft: Draft, value: int) -> int:
-    """The first place behind what computes `value`."""
+    """Return the first index behind the item that computes `value`."""
     return draft.made_by.get(draft.access[value].root, -1) + 1
 
 
 def take(draft: Draft, step: Step) -> None:
-    """A gather: an element that is read at a place which others tell."""
+    """Add a gather: read an element at indexed positions."""
     (x, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     type, *types = step.operands
     shape, count = step.results[0].shape, len(indices)
@@ -94,7 +94,7 @@ def take(draft: Draft, step: Step) -> None:
 
 
 def take_along(draft: Draft, step: Step) -> None:
-    """Elements of rows in the order that as many positions tell."""
+    """Reorder elements along an axis by an array of positions."""
     (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     shape = step.results[0].shape
     if x in draft.numbers:
@@ -112,7 +112,7 @@ def take_along(draft: Draft, step: Step) -> None:
 
 
 def add_at(draft: Draft, step: Step) -> None:
-    """A scatter: elements that are added at places which others tell, in their order."""
+    """Add a scatter-add: elements are added at indexed positions, in order."""
     (x, y, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
     type, part, *types = step.operands
     shape, count = part.shape, len(indices)
@@ -132,7 +132,7 @@ def add_at(draft: Draft, step: Step) -> None:
 
 
 def strides_of_windows(params: Mapping[str, Any], strides: Sequence[int]) -> tuple[int, ...]:
-    """The strides of windows over an array with these."""
+    """Return the strides of windows over an array with these strides."""
     axis, steps, apart = params["axis"], params["steps"], params["dilations"]
     end = axis + len(steps)
     over = strides[axis:end]
@@ -142,7 +142,7 @@ def strides_of_windows(params: Mapping[str, Any], strides: Sequence[int]) -> tup
 
 
 def window(draft: Draft, step: Step) -> None:
-    """Windows over an array are read where its elements are."""
+    """Alias windows to the elements of their array."""
     access = draft.access[step.inputs[0]]
     strides = strides_of_windows(step.params, access.strides)
     draft.access[step.outputs[0]] = Access(access.root, access.offset, strides)

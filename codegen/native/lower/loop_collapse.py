@@ -1,9 +1,8 @@
-"""Nests with a short last axis, whose last two axes are gone through as one.
+"""Loop collapse: iterate over the last two axes of a nest as one, if the last is short.
 
-A loop over ten elements takes longer around them than for them. Over the rows of a table with ten
-columns one loop does where elements lie in a row; numbers that are those of a row, or of a column,
-are first spread over a strip, and what is reduced along the short axis is, segment by segment,
-behind each strip.
+A loop over ten elements costs more overhead than work. For the rows of a table with ten columns one
+loop suffices if elements are contiguous. Values that are constant along rows or columns are first
+spread over a strip. Reductions along the short axis run segment by segment behind each strip.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from primgraph.codegen.native.items import Nest, Node, Operand
 
-# Axes of more elements are no longer short, nor those that vectors divide.
+# Axes of more elements are not short; nor are multiples of the vector length.
 _NARROW, _SHORT, _LANES = 64, 16, 8
 
 _KINDS = ("text", "call", "copy", "put", "sum", "prod", "max", "min")
@@ -22,9 +21,9 @@ _REDUCED = _KINDS[4:]
 
 
 class Flat(NamedTuple):
-    """A nest with "spread" nodes; the axis of rows, and how many elements a row has.
+    """A nest with "spread" nodes; the axis of rows, and the number of elements of a row.
 
-    `sources` has for each value that is spread the one that it is in memory.
+    `sources` maps each spread value to its value in memory.
     """
 
     nest: Nest
@@ -33,12 +32,12 @@ class Flat(NamedTuple):
     sources: Mapping[int, int]
 
     def is_segmented(self, node: Node) -> bool:
-        """Whether a node reduces each row to an element of its own."""
+        """Return whether a node reduces each row to its own element."""
         return node.kind in _REDUCED and node.strides[-1] == 0 and node.strides[self.row] != 0
 
 
 def flattened(nest: Nest) -> Flat | None:
-    """The nest so, where that can be and pays."""
+    """Return the collapsed nest, or None if that is impossible or does not pay."""
     if len(nest.domain) < 2 or not all(_is_known(node) for node in nest.nodes):
         return None
     n = nest.domain[-1]
@@ -66,12 +65,12 @@ def _is_known(node: Node) -> bool:
 
 
 def _in_a_row(strides: tuple[int, ...], n: int) -> bool:
-    """Whether elements of a row are followed by those of the next one."""
+    """Return whether consecutive rows are contiguous at these strides."""
     return strides[-2] == strides[-1] * n
 
 
 class _Spread:
-    """Makes values of what does not lie in a row, each once."""
+    """Builder of "spread" nodes for operands that are not contiguous, one for each."""
 
     def __init__(self, nest: Nest, width: int) -> None:
         self.width = width

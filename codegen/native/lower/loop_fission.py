@@ -1,8 +1,8 @@
-"""Takes nests apart that do several things which have nothing to do with each other.
+"""Loop fission: split nests that do independent work.
 
-Steps over the same indices are drafted as one nest, whatever they read. A loop that goes along
-many arrays at once is slower than a loop for each few of them: compilers do not prove that so many
-do not overlap, and do not vectorise it, and processors follow few runs of memory.
+Steps over the same indices are lowered into one nest, whatever they read. A loop over many arrays
+at once is slower than several loops over few: compilers cannot prove that the arrays do not
+overlap, do not vectorise, and processors prefetch few streams.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TypeAlias, final
 
 from primgraph.codegen.native.items import PLAIN, Nest, Node
 
-# Runs of memory that a loop goes along, where it need not go along more.
+# Maximum number of memory streams of a loop, unless its steps depend on each other.
 _MOST = 12
 
-# Where elements are read: the root of an operand, its offset and strides.
+# A read: root, offset and strides of an operand.
 _Read: TypeAlias = tuple[int, int, tuple[int, ...]]
 
 
 @final
 @dataclass(slots=True)
 class _Group:
-    """Places of nodes, what they read, and how many runs of memory they go along."""
+    """Node indices, the reads of these nodes, and the number of streams they write."""
 
     nodes: list[int] = field(default_factory=list)
     reads: dict[_Read, None] = field(default_factory=dict)
@@ -39,10 +39,10 @@ class _Group:
 
 
 def apart(nest: Nest) -> list[Nest]:
-    """Nests that do together what `nest` does, in any order.
+    """Split `nest` into independent nests, to be run in any order.
 
-    What computes from each other's elements stays in one loop, and what reads the same memory does
-    where there is not too much of it.
+    Nodes that depend on each other stay in one loop. So do nodes that read the same memory, as long
+    as there are few streams.
     """
     if not nest.domain or _runs(nest) <= _MOST:
         return [nest]
@@ -72,7 +72,7 @@ def _reads(nodes: list[Node]) -> dict[_Read, None]:
 
 
 def _connected(nest: Nest) -> Iterator[_Group]:
-    """Groups of nodes of which none computes from a value of another group."""
+    """Yield groups of nodes that do not depend on each other (connected components)."""
     above = list(range(len(nest.nodes)))
 
     def top(k: int) -> int:

@@ -1,4 +1,4 @@
-"""Items while they are drafted: which of them computes a value, and where its elements are."""
+"""State of lowering to native code: which item computes a value, and its access."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
 
-# Nests grow no longer than this: compilers take more than linear time for one function.
+# Maximum number of nodes in a nest: compile time is superlinear in the size of a function.
 _LONGEST = 400
 
 
 @final
 @dataclass(slots=True)
 class Overlaid:
-    """An array on which parts are laid: where it begins, the nest and the node that fill it, if any
-    do; the place from which on there may be parts; the last nest that lays one on it, and for
-    each element whether one has been, if that is known."""
+    """An array assembled by assigning parts.
+
+    It has: where it begins; the nest and node that fill it, if any; the earliest item for parts;
+    the last nest that assigns one; and, if known, which elements are assigned.
+    """
 
     root: int
     begun: int
@@ -38,10 +40,11 @@ class Overlaid:
 
 @final
 class Draft:
-    """The items so far, and what is known of each value, by its number.
+    """Items under construction, and the facts known of each value, by its number.
 
-    A value is a number, the same for all elements, or is somewhere in memory, or would be if it
-    were `stored`: in a nest values are numbers of the loop, and few of them are needed elsewhere.
+    A value is either a scalar equal for all elements, or has an access. The access is to memory
+    only if the value is `stored`: within a nest values are variables of the loop, and few of them
+    are needed elsewhere.
     """
 
     def __init__(
@@ -55,36 +58,36 @@ class Draft:
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}
-        # Numbers, as C writes them and as they are, that all elements of a value are.
+        # Values that are uniform: their number in C, and in Python.
         self.numbers: dict[int, str] = {}
         self.exact: dict[int, Any] = {}
         self.access: dict[int, Access] = {}
-        # The item that computes a value that is somewhere in memory, or would be.
+        # The item that computes a value with an access.
         self.made_by: dict[int, int] = {}
         self.reduced: set[int] = set()
         self.open: dict[Shape, int] = {}
-        # Behind the last step of NumPy's.
+        # Index behind the last step that NumPy runs.
         self.after_numpy = 0
         self.last: dict[int, int] = {}
         self.uses = Counter(schedule.outputs)
-        # What more than elementwise steps read.
+        # Values that other than elementwise steps read.
         self.whole = set(schedule.outputs)
         for step in schedule.steps:
             self.uses.update(step.inputs)
             if not (isinstance(step.op, Primitive) and step.op.elementwise):
                 self.whole.update(step.inputs)
         self.overlaid: dict[int, Overlaid] = {}
-        # Arrays that come to be part by part, by their first step: those that need not be filled,
-        # and nests at the front that fill others.
+        # Arrays that are assembled part by part, by their first step: those that need no fill, and
+        # nests at the front that fill the others.
         self.unfilled: set[int] = set()
         self.front: dict[int, int] = {}
-        # Products of matrices and their sums: where they are, and the last product of them.
+        # Matrix products and their sums: root value and index of the last product.
         self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):
             self.access[v] = whole(v, schedule.types[v].shape)
 
     def own_memory(self, value: int) -> int | None:
-        """What is computed here and is `value`, as a whole and in its order, if there is that."""
+        """Return the computed root that equals `value` in row-major order, or None."""
         access = self.access.get(value)
         if access is None or access.root < self.schedule.inputs or access.root in self.constants:
             return None
@@ -93,7 +96,7 @@ class Draft:
         return access.root if whole else None
 
     def nest_for(self, shape: Shape, values: Sequence[int], least: int = 0) -> tuple[int, Shape]:
-        """The place of a nest over `shape` behind all that computes `values`, and its domain."""
+        """Return the index of a nest over `shape` after the definitions of `values`; its domain."""
         domain = tuple([n for n in shape if n != 1])
         for v in values:
             if v in self.numbers:
@@ -109,7 +112,7 @@ class Draft:
         return at, domain
 
     def is_within(self, access: Access, shape: Shape) -> bool:
-        """Whether a nest over `shape` may read what it has computed itself at the same place."""
+        """Return whether a nest over `shape` may read its own value at the same index."""
         root = access.root
         at = self.made_by.get(root, -1)
         if at < 0 or root in self.reduced or not isinstance(self.items[at], Nest):
@@ -118,7 +121,7 @@ class Draft:
         return own == [n for n in shape if n != 1] and access.is_whole(shape)
 
     def operand(self, value: int, shape: Shape, at: int) -> Operand:
-        """What a nest at that place reads of `value`, of `shape`."""
+        """Return the operand by which the nest at `at` reads `value`, of `shape`."""
         if value in self.numbers:
             return Operand(text=self.numbers[value])
         access = self.access[value]
@@ -130,7 +133,7 @@ class Draft:
         return Operand(root=access.root, offset=access.offset, strides=strides)
 
     def nest(self, at: int) -> Nest:
-        """The nest that is at that place."""
+        """Return the nest at that index."""
         nest = self.items[at]
         assert isinstance(nest, Nest)
         return nest
@@ -139,13 +142,13 @@ class Draft:
         self.nest(at).nodes.append(node)
 
     def stored(self, root: int) -> None:
-        """Let what is computed in a nest be left in memory."""
+        """Store a value that is computed in a nest to memory."""
         at = self.made_by.get(root, -1)
         if at >= 0 and root not in self.reduced and isinstance(nest := self.items[at], Nest):
             nest.stored[root] = None
 
     def copied(self, value: int) -> int:
-        """A copy of a value in memory, in row-major order."""
+        """Copy a value to memory, in row-major order."""
         type, copy = self.schedule.types[value], len(self.types)
         self.types[copy] = type
         at, _ = self.nest_for(type.shape, (value,))
@@ -156,7 +159,7 @@ class Draft:
         return copy
 
     def same(self, value: int, other: int) -> None:
-        """Let `value` be what `other` is."""
+        """Make `value` an alias of `other`."""
         if other in self.numbers:
             self.numbers[value] = self.numbers[other]
             if other in self.exact:
@@ -165,7 +168,7 @@ class Draft:
             self.access[value] = self.access[other]
 
     def zero(self, value: int) -> int:
-        """A value that is a zero like those of `value`."""
+        """Return a value that is zero, with the dtype of `value`."""
         zero = -1 - value
         self.numbers[zero] = zero_text(self.types[value].dtype)
         return zero
@@ -179,7 +182,7 @@ class Draft:
         return access
 
     def copied_before(self, value: int) -> int:
-        """As `copied`; a constant of its own for a number, if that is known."""
+        """Copy a value as `copied`, or make a constant of it if it is a known number."""
         type, copy = self.schedule.types[value], len(self.types)
         if value not in self.exact or type.names:
             return self.copied(value)
@@ -193,7 +196,7 @@ class Draft:
         self.made_by[value] = at
 
     def whole_operands(self, step: Step) -> tuple[int, ...]:
-        """What holds the operands in row-major order, copied to there where nothing does."""
+        """Return roots that hold the operands in row-major order; copy those that have none."""
         operands = []
         for v in step.inputs:
             if v in self.numbers:
@@ -208,7 +211,7 @@ class Draft:
         return tuple(operands)
 
     def next_item(self, step: Step, operands: Sequence[int]) -> int:
-        """The place of an item at the end, which reads `operands` and makes what `step` does."""
+        """Return the index of a new last item, which reads `operands` and computes `step`."""
         at = len(self.items)
         for root in operands:
             self.last[root] = max(at, self.last.get(root, -1))
@@ -217,7 +220,7 @@ class Draft:
         return at
 
     def constants_of(self, body: Nests, at: int) -> dict[int, int]:
-        """Constants of a body of the item at that place, as constants here."""
+        """Add the constants of a body of the item at `at` to the constants here."""
         found: dict[int, int] = {}
         for v, array in body.constants.items():
             own = found[v] = len(self.types)
@@ -227,7 +230,7 @@ class Draft:
         return found
 
     def closed(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
-        """All items, which leave `outputs` in memory; those of a block tell what is `added`."""
+        """Return all items, with `outputs` in memory; for a block, `added` are accumulated."""
         for root in outputs:
             self.last[root] = len(self.items)
         return Nests(

@@ -1,9 +1,9 @@
-"""Loop nests: elementwise steps, sums and extrema over one set of indices, that run together.
+"""Loop fusion: elementwise steps, sums and extrema over one index set become one nest.
 
 Steps become items in an order of their own. A nest runs over the indices of a shape, without axes
-of one element; within it values are single numbers, and only what others read is left in memory.
-A product of matrices is an item too, and what this back end cannot spell stays outside, a step
-each. Nothing is decided after this but how it is written.
+of size 1. Its values are scalars, and only values that others read are stored. Matrix products are
+items too, and steps that this back end cannot express become host calls. Later passes only decide
+how items are printed.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_
 def nests(
     steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False, alone: bool = False
 ) -> Nests:
-    """What computes the outputs of `steps`, in blocks of rows as `limits` say.
+    """Lower `steps` to items, in blocks of rows according to `limits`.
 
-    If `complete`, nothing that C can do is left to NumPy where that would be faster; if `alone`,
-    nothing is left to LAPACK either.
+    With `complete`, NumPy gets no step that C can do, even if NumPy is faster. With `alone`, LAPACK
+    is not used either.
     """
     steps, regions = regions_of(steps, limits)
     draft, at = Draft(steps, complete, limits, alone), 0
@@ -152,7 +152,7 @@ def _see(draft: Draft, step: Step) -> None:
 
 
 def _count(draft: Draft, step: Step) -> None:
-    """Sizes as numbers, and the indices along an axis."""
+    """Lower symbolic sizes and the indices along an axis."""
     (value,), (type,) = step.outputs, step.results
     kind = c_type(type.dtype)
     if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
@@ -230,7 +230,7 @@ def _routine(draft: Draft, step: Step) -> None:
 
 
 def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
-    """A branch or a loop, which is NumPy's as a whole where a step of a body is."""
+    """Lower a branch or a loop; NumPy runs the whole if C cannot do a step of its bodies."""
     outside = [item for body in bodies for item in body.items if isinstance(item, Outside)]
     if outside or not bodies:
         lacking = [step for item in outside for step in item.lacking or (item.step,)]
@@ -243,11 +243,11 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
 
 
 def _bodies(step: Step, draft: Draft) -> list[Nests]:
-    """The items of the bodies of a branch or loop; none where it is not for this back end."""
+    """Lower the bodies of a branch or loop; empty if this back end cannot do it."""
     p = step.params
     if step.op not in CONTROL:
         return []
-    # In bodies there is no memory for stacks that grow; a loop along some may be left with none.
+    # Bodies have no memory for growing stacks; a loop along some might have none.
     along = step.op is scan and p["length"] is TRIPS
     if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
         return []

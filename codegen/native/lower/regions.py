@@ -1,9 +1,9 @@
-"""Regions in native code: steps that run for one block of rows after the other.
+"""Cache blocking in native code: steps that run together for one block of rows at a time.
 
-A region of the planner's is computed by a function for one block, whose values with rows are small
-and stay in cache from one nest or product to the next. What contracts the rows is added up block
-by block within a group of blocks, and then group by group. How many groups there are depends on
-shapes alone, so that threads, which share them out, change no bit.
+A region of the planner becomes a function for one block. Its values with rows are small, and stay
+in cache from one nest or product to the next. Contractions over rows are accumulated block by block
+within a group of blocks, and then group by group. The number of groups depends on shapes alone, so
+that the number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from primgraph.primitives.linear_algebra.products import matmul
 
 Add: TypeAlias = Callable[[Draft, Step], None]
 
-# What nearby caches of any machine hold, so that results are the same on all, and blocks that are
-# long enough for their products; a group is worth its nanoseconds of NumPy's.
+# Conservative cache size of any machine, so that results are the same on all, and block sizes that
+# suit products. The share is a minimum cost of a group, in nanoseconds of NumPy.
 LIMITS = Limits(
     cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
 )
-# Blocks come in up to so many groups, whose totals take up no more bytes than that. To clear and to
-# add a byte of them takes so many nanoseconds, of which there may be such a part of the work's.
+# Maximum number of groups, and of bytes of their totals. Clearing and adding a byte costs so many
+# nanoseconds; at most this fraction of the work is spent on it.
 _GROUPS, _MOST_ADDED = 16, 1 << 22
 _ADDED, _ADDING = 0.03, 1 / 64
-# Products are computed for so many rows at once.
+# Rows per tile of a matrix product.
 _TILE = 8
 
 _CARDS = {op: replace(card, blas=False) for op, card in CARDS.items()}
@@ -56,20 +56,20 @@ _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 
 
 def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
-    """The same steps, and those of them that may run in blocks."""
+    """Return the steps, reordered, and those regions of them that may run in blocks."""
     if any(t.names for t in steps.types):
         return of_sizes(steps, limits, _CARDS)
     return arranged(steps, limits, _CARDS)
 
 
 def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
-    """Let the steps of a region run in blocks; whether all of them can."""
+    """Lower a region to blocks; return whether that is possible."""
     rows = region.rows if limits.rows else _rows(region)
     rest = region.extent % rows
     bodies, given = list[Nests](), list[tuple[int, int | None]]()
     block = _local(draft.schedule, region, rows)
     if any(t.names for t in block.steps.types):
-        # How many rows a block may have would depend on other sizes.
+        # The number of rows of a block would depend on other sizes.
         return False
     for n in (rows,) if is_zero(rest) else (rows, rest):
         local = _local(draft.schedule, region, n)
@@ -81,7 +81,7 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
         bodies.append(body)
     groups = _groups(draft, region, block.steps, rows, limits)
     if limits.rows is None and is_one(groups) and len(bodies[0].items) == 1:
-        # One item alone keeps nothing in cache for another.
+        # A single item has no other item to share the cache with.
         return False
     at = len(draft.items)
     places = {k: _rows_of(draft, v, axis, at) for k, (v, axis) in enumerate(given)
@@ -102,7 +102,7 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
 
 
 def _rows(region: Region) -> int:
-    """About as many rows as the planner wants, in blocks of equal length if that can be."""
+    """Return the rows per block: near the planner's choice, with equal blocks if possible."""
     extent, wanted = region.extent, max(region.rows, 1)
     for rows in range(wanted, max(wanted // 2, 1), -1) if type(extent) is int else ():
         if extent % rows == 0 and (rows % _TILE == 0 or rows < _TILE):
@@ -111,11 +111,11 @@ def _rows(region: Region) -> int:
 
 
 def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Limits) -> int:
-    """How many groups of blocks there are; where that depends on sizes, an extent."""
+    """Return the number of groups of blocks, which may be symbolic."""
     blocks = (region.extent + (rows - 1)) // rows
     added = sum(draft.types[v].nbytes for v in region.totals)
     most = min(_GROUPS, _MOST_ADDED // added if added else _GROUPS)
-    # What each of them takes at least.
+    # Minimum work of a group.
     least = max(limits.least_share, _ADDED * added / _ADDING)
     if type(blocks) is Dim:
         share = max(ceil(least / max(_work(block, block.steps), 1)), 1)
@@ -125,13 +125,15 @@ def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Li
 
 
 def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
-    """The nanoseconds that these steps take."""
+    """Return the estimated nanoseconds of these steps."""
     return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.is_view(s.outputs[0]))
 
 
 class _Local(NamedTuple):
-    """The steps of one block, and the values around it that it is `given`: rows of them along an
-    axis, or all. Its outputs are `totals` and what is `kept`."""
+    """The steps of one block, and the outer values it is `given`.
+
+    A value is given as rows along an axis, or whole (None). The outputs are totals and kept rows.
+    """
 
     steps: Schedule
     given: list[tuple[int, int | None]]
@@ -155,7 +157,7 @@ def _local(steps: Schedule, region: Region, rows: int) -> _Local:
 
 
 def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | None]]) -> None:
-    """Copy matrices that each block reads as a whole, row by row, if they lie column by column."""
+    """Copy column-major matrices that each block reads as a whole to row-major order."""
     for step in steps.steps:
         v = step.inputs[-1]
         if step.op is not matmul or v >= len(given) or given[v][1] is not None:
@@ -166,7 +168,7 @@ def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | Non
 
 
 def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None:
-    """The items for one block; None if some of it is not for native code."""
+    """Lower one block; None if native code cannot do all of it."""
     steps = local.steps
     inside = Draft(steps)
     for k, (v, _) in enumerate(local.given):
@@ -197,7 +199,7 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
 
 
 def _combining(draft: Draft) -> list[int]:
-    """Values that can be added to, or combined with, what there is of them."""
+    """Return the values that can be accumulated in place."""
     found = []
     for item in draft.items:
         if isinstance(item, Product):
@@ -208,7 +210,7 @@ def _combining(draft: Draft) -> list[int]:
 
 
 def _spread(draft: Draft, value: int, shape: Sequence[int]) -> int:
-    """Leave a value in a larger one, of that shape, whose rows do not lie side by side."""
+    """Store a value into a larger one of `shape`, whose rows are not contiguous."""
     type = draft.types[value]
     spread = len(draft.types)
     draft.types[spread] = type.with_shape(tuple(shape))

@@ -1,4 +1,4 @@
-"""Steps that are functions of C on whole arrays: how each of them is called."""
+"""Calls of C functions on whole arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from primgraph.primitives.linear_algebra.products import matmul
 
 
 def routine(step: Step, alone: bool = False) -> Lines | None:
-    """What writes the calls for `step`, if there is a function of C for it: `alone`, without
-    LAPACK's."""
+    """Return the generator of calls for `step`, if a C function exists; `alone` excludes LAPACK."""
     found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
     if found is None and not alone and step.op in systems.FAR and systems.there_is_lapack(step):
         found = systems.FAR[step.op]
@@ -36,12 +35,12 @@ def routine(step: Step, alone: bool = False) -> Lines | None:
     return lines if fits is None or fits(step) else None
 
 
-# Sorting more than this takes NumPy less time than C, which does not look at many at once.
+# Above this size NumPy sorts faster than the scalar C code.
 _MOST_SORTED = 256
 
 
 def pays(step: Step) -> bool:
-    """Whether C is no slower than a call of NumPy's, where that is possible."""
+    """Return whether C is at least as fast as a NumPy call."""
     if step.op in systems.ROUTINES and lapack() is None:
         shape = step.operands[0].shape
         return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
@@ -51,7 +50,7 @@ def pays(step: Step) -> bool:
 
 
 def along(shape: Shape, axis: int) -> str:
-    """The three axes before, at and behind `axis`, as arguments."""
+    """Return the sizes before, at and behind `axis` as arguments."""
     parts = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     return ", ".join(map(extent, parts))
 
@@ -65,7 +64,7 @@ def _name(call: Call, name: str) -> str:
 
 
 def _running(name: str) -> Lines:
-    """A function along an axis, of one array."""
+    """Return the generator for a cumulative function of one array along an axis."""
 
     def lines(call: Call) -> Iterator[str]:
         back = call.step.params.get("reverse")
@@ -104,7 +103,7 @@ def _searchsorted(call: Call) -> Iterator[str]:
 
 
 def _product(call: Call) -> Iterator[str]:
-    """A product of matrices of whole numbers."""
+    """Yield matrix products of integers."""
     x, y = call.step.operands
     (m, k), n = x.shape[-2:], y.shape[-1]
     args = ", ".join(["z0", "x0", "x1", *map(extent, (m, n, k))])
@@ -112,7 +111,7 @@ def _product(call: Call) -> Iterator[str]:
 
 
 def _root_of_squares(call: Call) -> Iterator[str]:
-    """Roots of sums, and of the elements scaled where these have over- or underflowed."""
+    """Yield roots of sums of squares, recomputed with scaling on overflow or underflow."""
     x = call.step.operands[0]
     axes, divisor = call.step.params["axes"], call.step.params["divisor"]
     type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
@@ -146,7 +145,7 @@ def _root_of_squares(call: Call) -> Iterator[str]:
 
 
 def _random(call: Call) -> Iterator[str]:
-    """Random numbers for each key, in the order of Philox's counter."""
+    """Yield random numbers for each key, in the order of Philox's counter."""
     keys, result, p = call.step.operands[0], call.step.results[0], call.step.params
     n = extent(prod(result.shape[keys.ndim :]))
     name, more = "bernoulli", [literal(float(p["p"]), FLOAT64)] if "p" in p else []
@@ -160,10 +159,10 @@ def _random(call: Call) -> Iterator[str]:
     yield f"    pg_{name}({args}, {', '.join(more)});"
 
 
-# Which steps a function is for, where that is not told by the kind of an operand.
+# Predicates for steps that a function supports, beyond the kind of its operand.
 FITS: dict[Op, Callable[[Step], bool]] = {}
 
-# What writes calls, with the kinds of the first operand that it is for.
+# Generators of calls, with the supported kinds of the first operand.
 ROUTINES: dict[Op, tuple[str, Lines]] = {
     reductions.cumsum: ("iuf", _running("cumsum")),
     running.cumprod: ("iuf", _running("cumprod")),

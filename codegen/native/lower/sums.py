@@ -1,7 +1,7 @@
-"""Sums of products of matrices, of which each is added to what is there of those before.
+"""Accumulation of matrix products into one result.
 
-The gradient of a matrix that many rows of a series go through is such a sum. Without this, each
-product would be left in memory of its own, and read again to be added.
+The gradient by a matrix that is used in many steps is such a sum. Otherwise each product would be
+stored, and read again to be added.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from primgraph.codegen.plan.schedule import Step
 
 
 def add_up(draft: Draft, step: Step) -> bool:
-    """Let a sum of two products, or of such a sum and a product, be left by the later product.
+    """Accumulate a sum of products in place, by the later product.
 
-    Returns False, and does nothing, where somebody else needs one of the two, where one is anything
-    else, or where NumPy does a step between them.
+    Return False, without effect, if one operand has another use or is not a product, or if a host
+    call comes between them.
     """
     found = [draft.sums.get(v) for v in step.inputs]
     if None in found or any(draft.uses[v] > 1 for v in step.inputs):
         return False
     (root, at), (last, end) = sorted(filter(None, found), key=lambda sum: sum[1])
     item = draft.items[end]
-    # What is later has to be one product alone.
+    # The later operand has to be a single product.
     if not isinstance(item, Product) or item.is_added or at < draft.after_numpy:
         return False
     assert item.value == last

@@ -1,8 +1,8 @@
-"""Regions of steps whose extents depend on sizes: those that there are where sizes are large.
+"""Symbolic tiling: regions of steps with symbolic sizes, chosen as for large sizes.
 
-Which steps run in blocks together, and how many rows a block has, depends on the bytes of a row and
-on what the steps do, and hardly on how many rows there are. So it is found for large numbers in the
-place of sizes, and taken where what has rows has as many for all sizes.
+The steps that run in blocks together, and the rows of a block, depend on the steps and on the size
+of a row. They hardly depend on the number of rows. Regions are therefore found with large numbers
+in place of sizes, and used if the number of rows is the same expression throughout.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.errors import PrimgraphError
 from primgraph.ir.sizes import type_at
 
-# Sizes are multiples of this, which is one of all small numbers.
+# Sizes are multiples of this number, which is divisible by all small numbers.
 _LARGE = 720_720
 
 
 def of_sizes(steps: Schedule, limits: Limits, cards: Cards) -> tuple[Schedule, tuple[Region, ...]]:
-    """The same steps, in an order in which regions stand together, and these regions."""
+    """Return the steps, reordered so that regions are contiguous, and these regions."""
     try:
         known = _at_large(steps)
     except PrimgraphError:
-        # These sizes are not as the program assumes.
+        # These sizes violate the program's assumptions.
         return steps, ()
     found, regions = arranged(known, limits, cards)
     places = {id(step.eqn): i for i, step in enumerate(steps.steps)}
@@ -35,7 +35,7 @@ def of_sizes(steps: Schedule, limits: Limits, cards: Cards) -> tuple[Schedule, t
 
 
 def _at_large(steps: Schedule) -> Schedule:
-    """The steps with numbers in the place of sizes, no two of which are equal."""
+    """Return the steps with distinct large numbers in place of sizes."""
     names = sorted({n for type in steps.types for n in type.names})
     sizes = {name: _LARGE * (k + 3) for k, name in enumerate(names)}
     types = tuple([type_at(type, sizes) for type in steps.types])
@@ -49,7 +49,7 @@ def _at_large(steps: Schedule) -> Schedule:
 
 
 def _for_all(steps: Schedule, region: Region) -> Region | None:
-    """A region whose rows are as many as one extent tells; None where some are of another one."""
+    """Return the region with its symbolic number of rows; None if sizes of rows differ."""
     extents = [steps.types[v].shape[axis] for v, axis in region.axis.items()]
     for step, role in zip(steps.steps[region.start : region.stop], region.roles, strict=True):
         pairs = zip(step.operands, role.operands, strict=True)

@@ -1,6 +1,6 @@
-"""Calls of functions of C for linear systems and factors, one matrix of a stack after the other.
+"""Calls of C functions for linear systems and factorisations, matrix by matrix.
 
-Those of many rows are LAPACK's, as are eigenvalues, singular values and orthogonal factors.
+Large matrices go to LAPACK, as do eigenvalues, singular values and orthogonal factors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from primgraph.primitives.linear_algebra import matrix_functions, spectra, syste
 
 
 def each_matrix(call: Call, *inside: str) -> Iterator[str]:
-    """A loop over the matrices of a stack, with pointers `x0`, `x1`, ... to those of operands and
-    `z0`, `z1`, ... to those of results."""
+    """Yield a loop over a stack of matrices, with pointers `x0`, `x1`, ... and `z0`, `z1`, ...
+
+    The former are the operands, the latter the results.
+    """
     lead = call.step.operands[0].ndim - 2
     arrays = [(f"x{k}", call.operand(k), t) for k, t in enumerate(call.step.operands)]
     arrays += [(f"z{k}", call.result(k), t) for k, t in enumerate(call.step.results)]
@@ -37,19 +39,19 @@ def each_matrix(call: Call, *inside: str) -> Iterator[str]:
 
 
 def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
-    """A function of each matrix, which may fail."""
+    """Yield calls of a function for each matrix, which may fail."""
     function = chosen(call, name, _size(call))
     yield from each_matrix(call, call.tried(f"{function}({', '.join(args)})"))
 
 
 def _room(call: Call, count: int) -> str:
-    """Memory for so many elements."""
+    """Allocate workspace for `count` elements of the operand's dtype."""
     dtype = call.step.operands[0].dtype
     return f"({c_type(dtype)} *){call.room(count * dtype.itemsize)}"
 
 
 def _doubles(call: Call, count: int) -> str:
-    """Memory for so many numbers of float64."""
+    """Allocate workspace for `count` numbers of float64."""
     return f"(double *){call.room(8 * count)}"
 
 
@@ -58,7 +60,7 @@ def _size(call: Call) -> int:
 
 
 def _eliminated(name: str, results: Sequence[str], more: Sequence[str] = ()) -> Lines:
-    """A function that eliminates, with room for a matrix and for an order."""
+    """Return the generator for an elimination, with workspace for a matrix and a permutation."""
 
     def lines(call: Call) -> Iterator[str]:
         n = _size(call)
@@ -121,11 +123,11 @@ def _lu(call: Call) -> Iterator[str]:
     )
 
 
-# What LAPACK alone does.
+# LAPACK only.
 
 
 def _eigh(call: Call) -> Iterator[str]:
-    """Memory as LAPACK's manual asks for it, with blocks of 64 columns for what goes by columns."""
+    """Yield `eigh` with the workspace of LAPACK's manual, for blocks of 64 columns."""
     n = _size(call)
     vectors = call.step.op is spectra.eigh
     more = 1 + 70 * n + (2 * n * n if vectors else 0)
@@ -138,7 +140,7 @@ def _eigh(call: Call) -> Iterator[str]:
 def _svd(call: Call) -> Iterator[str]:
     m, n = call.step.operands[0].shape[-2:]
     k = smaller(m, n)
-    # The room of a matrix with sides of k and one of both sides, and blocks of 64 columns.
+    # Workspace of a matrix of size k by k and of both sides, and blocks of 64 columns.
     more = 4 * k * k + 138 * k + 65 * (m + n) + 4160
     u, s, v, p, q, job = "0", "z0", "0", 0, 0, "N"
     if call.step.op is spectra.svd:
@@ -153,24 +155,24 @@ def _qr(call: Call) -> Iterator[str]:
     m, n = call.step.operands[0].shape[-2:]
     p = call.step.results[0].shape[-1]
     more = 64 * (m + n) + 4160
-    # The room of the matrix and of all columns, of their scales, and of what LAPACK asks for.
+    # Workspace for the matrix and all columns, their scales, and what LAPACK requires.
     room = _doubles(call, m * (n + p) + smaller(m, n) + more)
     args = ["z0", "z1", "x0", room, extent(more), *map(extent, (m, n, p))]
     yield from _far(call, "qr", args)
 
 
 def _far(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
-    """A function of LAPACK's of each matrix."""
+    """Yield calls of a LAPACK function for each matrix."""
     kind = type_name(call.step.operands[0].dtype)
     yield from each_matrix(call, call.tried(f"pg_lapack_{name}_{kind}({', '.join(args)})"))
 
 
 def there_is_lapack(step: Step) -> bool:
-    """Whether LAPACK can be called, and has something to do."""
+    """Return whether LAPACK is available, and the operand is not empty."""
     return lapack() is not None and not any(is_zero(n) for n in step.operands[0].shape)
 
 
-# Of these LAPACK's functions are the only ones.
+# Primitives that only LAPACK computes.
 FAR: dict[Op, tuple[str, Lines]] = {
     spectra.eigh: ("f", _eigh),
     spectra.eigvalsh: ("f", _eigh),
@@ -191,5 +193,5 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     matrix_functions.lu: ("f", _lu),
 }
 
-# Matrices of more rows are NumPy's, where that has to be called but once and LAPACK is not there.
+# Without LAPACK, larger matrices are left to NumPy, which is called once.
 MOST_ROWS = 64

@@ -1,9 +1,8 @@
-"""The cache of compiled files: private to the user, verified by check sums, and bounded.
+"""The cache of compiled files: private to the user, with checksums and a size limit.
 
-A file has a name that begins with the hash of all that it depends on, and ends with a check sum of
-its name and content: a file that is damaged, cut off or under another name is not used. It is
-written elsewhere first. A process that makes a file holds a lock meanwhile, so that of many
-processes one does it and the others wait.
+File names begin with the hash of all inputs. Files end with a checksum of name and content, so that
+a damaged, truncated or renamed file is not used. Files are written elsewhere first. A process that
+creates a file holds a lock, so that only one process compiles it while the others wait.
 """
 
 from __future__ import annotations
@@ -23,40 +22,40 @@ from typing import Any, NamedTuple, final
 
 from primgraph.codegen.native.toolchain.folder import WORK, Folder, open_private
 
-# How much is kept, in bytes, and after how many seconds unfinished work counts as abandoned.
+# Size limit of the cache in bytes, and age in seconds of unfinished work that counts as abandoned.
 LIMIT = 512 * 2**20
 _LEFT = 3600
-# Locks are few, and stay: files whose names share a lock are made one after another.
+# The number of locks is fixed: files whose keys share a lock are created one after another.
 _LOCKS = 64
 _WAIT = 0.02
 
-# Files of the cache in its folder, whatever else may be there.
+# Names of cache files; other files in the folder are left alone.
 _KEPT = re.compile(r"[0-9a-f]{40}\.")
 _OURS = re.compile(rf"[0-9a-f]{{40}}\.|{WORK}|lock-\d+$|compiler-[0-9a-f]{{40}}$")
-# The suffix of files with the C of a graph, and how it is called.
+# The suffix of files with the C code of a graph.
 GRAPH = ".graph"
-# Check sums, which older versions kept in a file of their own.
+# Checksum files of older versions.
 _OLD = ".sum"
-# Bytes of a check sum at the end of a file: a line with a hash.
+# Size of the checksum at the end of a file: a newline and a hash.
 _TAIL = 65
 
 
 @final
 class Stored(NamedTuple):
-    """A file of the cache: its name, and its content without the check sum."""
+    """A file of the cache: its name, and its content without the checksum."""
 
     name: str
     content: bytes
 
 
 def key_of(*parts: str) -> str:
-    """Return the hash of these parts, which may be paths that are not Unicode."""
+    """Return the hash of the parts, which may be paths that are not Unicode."""
     text = "\0".join(parts).encode(errors="surrogatepass")
     return hashlib.sha256(text).hexdigest()[:40]
 
 
 def _temporary_files() -> Any:
-    """Return `tempfile`, which takes as long to import as a library to load."""
+    """Return `tempfile`, imported lazily as importing it takes as long as loading a library."""
     return importlib.import_module("tempfile")
 
 
@@ -68,14 +67,14 @@ def cache_folder() -> Path:
             return Path(given).expanduser()
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
-        # There is no home.
+        # There is no home directory.
         number = getattr(os, "getuid", int)()
         base = Path(_temporary_files().gettempdir()) / f"cache-{number}"
     return Path(base) / "primgraph"
 
 
 def usable_folder() -> Folder:
-    """Open the cache; if it is not private or cannot be written, a folder of this process.
+    """Open the cache, or a folder of this process if the cache is not private or writable.
 
     Raises `OSError` if there is no private folder at all.
     """
@@ -86,17 +85,17 @@ def usable_folder() -> Folder:
         folder.close()
     with contextlib.suppress(OSError):
         return open_private(_temporary(os.getpid()))
-    # It may have been removed.
+    # The folder may have been removed.
     _temporary.cache_clear()
     return open_private(_temporary(os.getpid()))
 
 
 @cache
 def _temporary(process: int) -> str:
-    """Make a private folder of this process, which is removed when it ends."""
+    """Create a private folder of this process, which is removed at exit."""
     bases = ["/tmp", "/var/tmp", "/dev/shm"] if os.name == "posix" else []
     with contextlib.suppress(OSError):
-        # On a full disk there is none.
+        # On a full disk there is no temporary folder.
         bases.insert(0, _temporary_files().gettempdir())
     fault: OSError = FileNotFoundError("there is no folder for temporary files")
     for base in bases:
@@ -125,18 +124,18 @@ def _remove(folder: str) -> None:
     importlib.import_module("shutil").rmtree(folder, ignore_errors=True)
 
 
-# Files and their sums.
+# Files and their checksums.
 
 
 def _sum_of(name: str, content: bytes) -> bytes:
-    """Return the line that ends a file of that name."""
+    """Return the line with the checksum, which ends a file of that name."""
     found = hashlib.sha256(os.fsencode(name) + b"\0")
     found.update(content)
     return b"\n" + found.hexdigest().encode()
 
 
 def recall(folder: Folder, name: str) -> bytes | None:
-    """Return what was kept under a name; None if nothing was, or not this."""
+    """Return the content stored under a name; None if it is missing or damaged."""
     found = folder.read(name)
     if found is None:
         return None
@@ -148,25 +147,25 @@ def recall(folder: Folder, name: str) -> bytes | None:
 
 
 def keep(folder: Folder, name: str, content: bytes) -> None:
-    """Keep a file, all of it or none. Raises `OSError` if that fails."""
+    """Store a file atomically. Raises `OSError` if that fails."""
     folder.write(name, content, _sum_of(name, content))
 
 
 def forget(name: str) -> None:
-    """Remove a file that is of no use."""
+    """Remove an unusable file."""
     with contextlib.suppress(OSError), usable_folder() as folder:
         folder.remove(name)
 
 
 @contextlib.contextmanager
 def locked(folder: Folder, key: str, limit: float) -> Iterator[None]:
-    """Let no other process make the file with this key; after `limit` seconds, let them.
+    """Hold the lock of a key for at most `limit` seconds, so that one process creates the file.
 
-    A process that ends, however it does, releases its locks.
+    A process releases its locks when it ends, however it does.
     """
     handle = -1
     try:
-        # Without locks a file may be made twice.
+        # Without locks a file may be created twice.
         if os.name == "posix":
             with contextlib.suppress(OSError):
                 handle = folder.open_lock(f"lock-{int(key[:8], 16) % _LOCKS}")
@@ -184,7 +183,7 @@ _held: set[int] = set()
 
 
 def _release(handle: int) -> None:
-    """Release a lock, whoever has its file open still."""
+    """Release a lock, even if a child process still has its file open."""
     with contextlib.suppress(OSError):
         locks = importlib.import_module("fcntl")
         locks.flock(handle, locks.LOCK_UN)
@@ -217,9 +216,9 @@ def _wait(handle: int, limit: float) -> None:
 
 @final
 class Contents(NamedTuple):
-    """The folder of the cache, the number of compiled files in it, and the bytes of all files.
+    """The folder of the cache, its number of compiled files, and the size of all files.
 
-    `fault` says why the folder is not used, if so.
+    `fault` is the reason if the folder is not used.
     """
 
     folder: Path
@@ -229,7 +228,7 @@ class Contents(NamedTuple):
 
 
 def _ours(folder: Folder) -> list[tuple[str, os.stat_result]]:
-    """Return the files of the cache in a folder, and what is being made there."""
+    """Return the cache files in a folder, including unfinished ones."""
     kinds = stat.S_IFREG, stat.S_IFDIR
     return [
         (name, status)
@@ -239,12 +238,12 @@ def _ours(folder: Folder) -> list[tuple[str, os.stat_result]]:
 
 
 def contents() -> Contents:
-    """Return what is kept now."""
+    """Return the current contents of the cache."""
     return _contents(remove=False)
 
 
 def clear() -> Contents:
-    """Remove what is kept, except where a process is at work; return what was there.
+    """Clear the cache, except entries that are being compiled; return the former contents.
 
     Raises `OSError` if it cannot be removed.
     """
@@ -279,13 +278,13 @@ def _is_work(name: str) -> bool:
 
 
 def _clear_old(folder: Folder, name: str, status: os.stat_result) -> None:
-    """Remove a file or folder in which nobody works any more."""
+    """Remove an abandoned file or folder."""
     if time.time() - status.st_mtime > _LEFT:
         folder.remove_tree(name) if stat.S_ISDIR(status.st_mode) else folder.remove(name)
 
 
 def bound(folder: Folder) -> None:
-    """Remove the least recently used files beyond the limit, and abandoned work."""
+    """Evict the least recently used files beyond the limit, and abandoned work."""
     files = []
     for name, status in _ours(folder):
         if _is_work(name):

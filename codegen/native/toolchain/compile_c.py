@@ -1,9 +1,9 @@
-"""Compiles C and caches the results by content: the next process compiles nothing.
+"""Compilation of C, with a cache keyed by content that is shared between processes.
 
-A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. Its output is kept in the
-user's cache folder under the hash of the source, of the compiler and its version, of the flags
-and of the processor. Code is for the processor of this machine, unless `$CC` has options that name
-another one, such as `gcc -march=x86-64`.
+The compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. Its output is kept in
+the user's cache folder. The key is a hash of the source, the compiler and its version, the flags
+and the processor. Code is generated for the processor of this machine, unless `$CC` has options
+that name another one, such as `gcc -march=x86-64`.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parents[1]
 
-# A fault of GCC 12: of a function that calls none, it may take back that the stack is aligned for
-# vectors, though it reads arrays there as such, by other registers. Without a red zone the frames
-# of those functions are aligned, too.
+# Workaround for a bug of GCC 12: in leaf functions it may undo the alignment of the stack for
+# vectors, although it accesses arrays there as aligned, through other registers. Without a red zone
+# these frames are aligned as well.
 _STACK = ("-mno-red-zone",) if platform.machine() in ("x86_64", "AMD64") else ()
-# Where NaNs, infinities and the order of sums stay as they are written.
+# NaN, infinities and the order of sums keep their semantics.
 _FLAGS = (
     *("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native"),
     *_STACK,
 )
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
-# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
+# Flags of kernels: products and sums are not contracted to FMA.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
-# Of one in which they may everywhere.
+# Flags of kernels in which they may be contracted everywhere.
 LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast", "-DLOOSE")
-# GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
-# again, unless statements outside loops are taken one by one.
+# Workaround for a bug of GCC 12: it drops the conversion of adjacent doubles to float and back,
+# unless SLP vectorisation is off.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
 RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
 _PRODUCTS = ("pg_matmul_", "pg_onto_", "pg_product_", "pg_added_")
-# Of elementary functions, whose roundings are where they are written: branches that limit arguments
-# are not to be drawn out of them.
+# For elementary functions, whose rounding is explicit: branches that clamp arguments must not be
+# threaded out.
 FUNCTION_FLAGS = (
     *_FLAGS,
     "-O2",
@@ -62,20 +62,20 @@ FUNCTION_FLAGS = (
     "-ffp-contract=off",
 )
 
-# The longest that one run of a compiler may take, in seconds.
+# Maximum time of one compiler run, in seconds.
 TIME_LIMIT = 300
 
 
 class UnavailableError(CompileError):
-    """Nothing can be compiled here and now, whatever the source is.
+    """Nothing can be compiled on this machine now, whatever the source is.
 
-    There is no compiler, it was killed or came to no end, or there is no room for what it makes.
+    There is no compiler, it was killed or timed out, or there is no space for its output.
     """
 
 
 @final
 class FailedError(CompileError):
-    """A compiler has refused its source; `told` is its message."""
+    """A compiler has rejected its source; `told` is its message."""
 
     def __init__(self, message: str, told: str) -> None:
         super().__init__(message)
@@ -83,7 +83,7 @@ class FailedError(CompileError):
 
 
 class Compiler(NamedTuple):
-    """The words that a compiler is called by, and what it says of itself."""
+    """The command line of a compiler, and its version message."""
 
     command: tuple[str, ...]
     version: str
@@ -94,13 +94,13 @@ class Compiler(NamedTuple):
 
     @property
     def processor(self) -> tuple[str, ...]:
-        """The options that choose a processor: of several the last one counts."""
+        """Return the options that choose a processor; the last one is in effect."""
         return tuple([option for option in self.command[1:] if option.startswith("-m")])
 
 
 @once
 def compiler() -> Compiler | None:
-    """The compiler of this machine; None, with one warning, where there is none."""
+    """Return the compiler of this machine; None, with one warning, if there is none."""
     there = found()
     if there is None:
         warnings.warn(
@@ -119,13 +119,13 @@ def _names() -> list[str]:
 
 @once
 def found() -> Compiler | None:
-    """The compiler of this machine; None where there is none."""
+    """Return the compiler of this machine; None if there is none."""
     for name in _names():
-        # CC may have options behind the command.
+        # CC may have options after the command.
         try:
             first, *options = importlib.import_module("shlex").split(name) or [""]
         except ValueError:
-            # A quotation without an end.
+            # An unclosed quotation.
             continue
         path = _which(first)
         if path is None:
@@ -137,7 +137,7 @@ def found() -> Compiler | None:
 
 
 def _which(command: str) -> str | None:
-    """Where a command is, as a shell finds it."""
+    """Return the path of a command, as a shell finds it."""
     if os.name != "posix":
         return str(importlib.import_module("shutil").which(command) or "") or None
     folders = os.get_exec_path() if os.path.basename(command) == command else [""]
@@ -149,7 +149,7 @@ def _which(command: str) -> str | None:
 
 
 def _version(path: str) -> str | None:
-    """Return what a compiler says of itself, which is kept while its file stays as it is."""
+    """Return the version message of a compiler, cached while its file is unchanged."""
     try:
         status = os.stat(path)
         told = (path, str(status.st_size), str(status.st_mtime_ns), str(status.st_ino))
@@ -169,18 +169,18 @@ def _version(path: str) -> str | None:
         return None
 
 
-# Seconds in which a compiler has to tell its version.
+# Timeout of the version query, in seconds.
 _ASKING = 20
 
 
 def _runner() -> Any:
-    """What runs compilers, which is imported where one is needed."""
+    """Return the module that runs compilers, imported lazily."""
     return importlib.import_module("primgraph.codegen.native.toolchain.run_compiler")
 
 
 @once
 def _processor() -> str:
-    """What tells processors apart whose native code differs."""
+    """Return a description of the processor that determines its native code."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
         for line in lines:
             if line.startswith(("flags", "Features")):
@@ -189,12 +189,12 @@ def _processor() -> str:
 
 
 def machine(chosen: Compiler) -> tuple[str, ...]:
-    """What tells machines apart, and what is installed there, whose libraries are not the same."""
+    """Return the parts of the cache key that describe the machine and its installed versions."""
     return *chosen.command, chosen.version, _processor(), sys.version, np.__version__
 
 
 def fault_of(text: str) -> str:
-    """What the compiler has against the C in `text`; nothing if it is fine."""
+    """Return the compiler's diagnostics for the C in `text`; empty if it compiles."""
     found = compiler()
     assert found is not None
     flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
@@ -205,13 +205,13 @@ def fault_of(text: str) -> str:
 
 
 def library(text: str, *, runtime: bool = True, loose: bool = False) -> Stored:
-    """Return the shared library that the C in `text` is, with the runtime in it.
+    """Compile the C in `text` to a shared library, with the runtime in it.
 
-    If `loose` it takes functions within four units in the last place, multiplies in any order,
-    and rounds products and sums once.
+    If `loose`, functions are accurate to four units in the last place, products are evaluated in
+    any order, and FMA contraction is allowed.
 
-    Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
-    message where it fails.
+    Raises `UnavailableError` if nothing can be compiled, and `CompileError` with the compiler's
+    message if it fails.
     """
     objects: list[Stored] = []
     if runtime:
@@ -223,12 +223,12 @@ def library(text: str, *, runtime: bool = True, loose: bool = False) -> Stored:
 
 
 def has_products(text: str) -> bool:
-    """Whether C calls products of matrices, which take as long to compile as all the rest."""
+    """Return whether C calls matrix products, which take as long to compile as all the rest."""
     return any(name in text for name in _PRODUCTS)
 
 
 def _part(name: str, *, loose: bool) -> Stored:
-    # Looked for each time: what is kept may be removed while this process runs.
+    # Looked up each time: the cached file may be evicted while this process runs.
     flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
     return _made((_HERE / name).read_text(), ".o", flags, ["-c"])
 
@@ -238,13 +238,13 @@ def _family(name: str, *, loose: bool) -> Stored:
 
 
 def _functions() -> Any:
-    """The elementary functions, which are imported where a library is made."""
+    """Return the module of the elementary functions, imported lazily."""
     return importlib.import_module("primgraph.codegen.native.c.functions")
 
 
 @once
 def caller() -> Stored:
-    """The extension module whose objects call native kernels."""
+    """Return the extension module whose objects call native kernels."""
     flags = (*_FLAGS[:3], "-O2", "-pthread")
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
@@ -253,7 +253,7 @@ def caller() -> Stored:
 
 
 def _with_headers(flags: Sequence[str]) -> list[str]:
-    """Flags with those that tell where headers of Python and NumPy are."""
+    """Return `flags` with the include paths of Python and NumPy."""
     headers = importlib.import_module("sysconfig").get_paths()["include"]
     if not (Path(headers) / "Python.h").is_file():
         raise UnavailableError(
@@ -272,9 +272,9 @@ def _made(
     libraries: Sequence[str] = (),
     spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> Stored:
-    """Return what the compiler makes of `text` and of `objects`, from the cache if it is there.
+    """Compile `text` and link `objects`, or return the result from the cache.
 
-    The compiler is given `spelled(flags)`.
+    The compiler is run with `spelled(flags)`.
     """
     chosen = compiler()
     if chosen is None:
@@ -294,7 +294,7 @@ def _made(
                 if content is None:
                     with folder.work() as work:
                         content = _compiled(text, command, objects, libraries, work, f"out{ending}")
-                    # It can be used, whether or not there is room to keep it.
+                    # The result is usable even if it cannot be stored.
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
             with contextlib.suppress(OSError):
@@ -325,7 +325,7 @@ def _compiled(
     work: Folder,
     out: str,
 ) -> bytes:
-    """Return the file `out`, which a compiler makes of `text` and of `objects` in a folder."""
+    """Compile `text` and link `objects` in the folder `work`; return the file `out`."""
     for stored in (Stored(_SOURCE, text.encode()), *objects):
         work.write(stored.name, stored.content)
     if _stuck:
@@ -337,7 +337,7 @@ def _compiled(
     words = [*command, "-o", target, source, *others, *libraries]
     done = _runner().run(words, TIME_LIMIT, folder=work.path)
     if done is None:
-        # It is not waited for again.
+        # A compiler that timed out is not run again.
         _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
         raise UnavailableError(_stuck[0])
     told = done.stderr.strip()[:2000]
@@ -351,15 +351,15 @@ def _compiled(
     if found is not None:
         return found
     if done.returncode and not told:
-        # A compiler that has something against its source says so.
+        # A compiler that rejects its source prints a message.
         raise UnavailableError(f"{command[0]} failed without a message: is a disk full?")
-    # Names of a folder that is gone tell nothing.
+    # The names of a removed folder are useless.
     told = told.replace(f"{work.path}{os.sep}", "")
     raise FailedError(f"{command[0]} failed{_kept_for_the_user(text)}:\n{told}", told)
 
 
 def _kept_for_the_user(text: str) -> str:
-    """Keep the source that was refused, and return where."""
+    """Write the rejected source to a file, and return its path."""
     try:
         number, path = importlib.import_module("tempfile").mkstemp(prefix="primgraph-", suffix=".c")
         with os.fdopen(number, "wb") as file:

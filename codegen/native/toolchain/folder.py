@@ -1,8 +1,8 @@
 """Directories that no other user can change, held open by a descriptor.
 
-A path is walked from the root, one component at a time, and owner and mode of each are read from
-the descriptor that the next one is opened by. Whatever happens to the path later, a `Folder` stays
-the directory that was checked.
+A path is walked from the root, one component at a time. Owner and mode of each component are read
+from the descriptor through which the next one is opened. Whatever happens to the path later, a
+`Folder` stays the directory that was checked.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, final
 
 from primgraph.base.files import open_regular
 
-# How files and directories begin that are being written.
+# Prefix of files and directories that are being written.
 WORK = "making-"
-# As many symbolic links as Linux follows, and as many attempts to make a directory.
+# Maximum number of symbolic links, as on Linux, and of attempts to create a directory.
 _LINKS = 40
 
 # Windows opens no directories.
@@ -33,14 +33,14 @@ _LIST = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether this user owns a file, and nobody else may write it."""
+    """Return whether this user owns a file, and nobody else may write it."""
     own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
     return own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @final
 class Folder:
-    """A private directory. It is a context manager that closes its descriptor.
+    """A private directory; as a context manager it closes its descriptor.
 
     Names are those of files in it. `path` is for programs that take no descriptors, such as
     compilers: no component of it can be exchanged by another user.
@@ -75,7 +75,7 @@ class Folder:
         return None if found is None or not is_own(found[1]) else found[0]
 
     def read_made(self, name: str) -> bytes | None:
-        """Return the content of a file that a program wrote, with whatever mode."""
+        """Return the content of a file that a program wrote, with any mode."""
         found = self._read(name)
         return None if found is None else found[0]
 
@@ -88,7 +88,7 @@ class Folder:
             return None
 
     def write(self, name: str, *parts: bytes) -> None:
-        """Replace a file by these bytes, all at once. Raises `OSError` if that fails."""
+        """Replace a file by these bytes atomically. Raises `OSError` if that fails."""
         draft, handle = self.at(f"{WORK}{secrets.token_hex(8)}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
         made = os.open(draft, flags, 0o600, dir_fd=handle)
@@ -108,20 +108,20 @@ class Folder:
             os.unlink(where, dir_fd=handle)
 
     def remove(self, name: str) -> None:
-        """Remove a file, or leave it if that fails."""
+        """Remove a file, ignoring failure."""
         with contextlib.suppress(OSError):
             self.unlink(name)
 
     def touch(self, name: str) -> None:
-        """Make a file the one that was used last."""
+        """Mark a file as the most recently used one."""
         where, handle = self.at(name)
         with contextlib.suppress(OSError):
-            # A path that was replaced by a link is not followed, where the system can tell.
+            # Do not follow a path that was replaced by a link, if the system supports that.
             follow = os.utime not in os.supports_follow_symlinks
             os.utime(where, dir_fd=handle, follow_symlinks=follow)
 
     def open_lock(self, name: str) -> int:
-        """Return a descriptor of a regular file to lock, which is made if it is missing."""
+        """Return a descriptor of a regular file to lock, which is created if missing."""
         where, handle = self.at(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW | _CLOEXEC | getattr(os, "O_NONBLOCK", 0)
         made = os.open(where, flags, 0o600, dir_fd=handle)
@@ -132,7 +132,7 @@ class Folder:
         raise PermissionError(f"{name} is not a file of this user")
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Return names and status of what is in the directory, links not followed."""
+        """Return names and status of the directory entries, without following links."""
         found = []
         where, handle = self.at("")
         with os.scandir(where if handle is None else handle) as entries:
@@ -142,7 +142,7 @@ class Folder:
         return found
 
     def remove_tree(self, name: str) -> None:
-        """Remove a directory and all in it, or leave what cannot be removed."""
+        """Remove a directory tree, ignoring failures."""
         where, handle = self.at(name)
         importlib.import_module("shutil").rmtree(where, ignore_errors=True, dir_fd=handle)
 
@@ -165,8 +165,8 @@ class Folder:
 def open_private(path: str | os.PathLike[str], *, make: bool = False) -> Folder:
     """Open the directory at `path`, which no other user can change or replace.
 
-    With `make`, missing directories are made. Raises `PermissionError` if another user may write
-    the directory or exchange a component of its path, and other `OSError` if there is none.
+    With `make`, create missing directories. Raises `PermissionError` if another user may write the
+    directory or exchange a component of its path, and other `OSError` if there is none.
     """
     given = os.fspath(path)
     if not _BY_DESCRIPTOR:
@@ -188,7 +188,7 @@ def open_private(path: str | os.PathLike[str], *, make: bool = False) -> Folder:
 
 @final
 class _Walk:
-    """A walk from the root: the descriptor of a checked directory, and components left to go."""
+    """A walk from the root: the descriptor of a checked directory, and the remaining components."""
 
     def __init__(self, path: str, make: bool) -> None:
         self.make = make
@@ -197,7 +197,7 @@ class _Walk:
         self.left = _LINKS
         self.handle = os.open("/", _STEP)
         # The owner of the root directory can exchange everything. In a user namespace that is not
-        # user 0, but the number that stands for users who are not mapped.
+        # user 0, but the number that stands for unmapped users.
         self.trusted = {0, os.geteuid(), os.fstat(self.handle).st_uid}
 
     @property
@@ -205,7 +205,7 @@ class _Walk:
         return "/" + "/".join(self.names)
 
     def step(self) -> None:
-        """Go to the next component."""
+        """Open the next component."""
         name = self.pending.pop()
         self.require_private()
         try:
@@ -229,7 +229,7 @@ class _Walk:
             self.names.append(name)
 
     def follow(self, name: str, error: OSError) -> None:
-        """Go on along a symbolic link; raise `error` if there is none."""
+        """Follow a symbolic link; raise `error` if there is none."""
         try:
             target = os.readlink(name, dir_fd=self.handle)
             owner = os.stat(name, dir_fd=self.handle, follow_symlinks=False).st_uid
@@ -246,11 +246,11 @@ class _Walk:
             self.handle, self.names = os.open("/", _STEP), []
 
     def require_private(self) -> None:
-        """Raise `PermissionError` if another user can exchange what is in this directory."""
+        """Raise `PermissionError` if another user can exchange entries of this directory."""
         status = os.fstat(self.handle)
         if status.st_uid not in self.trusted:
             raise PermissionError(f"{self.path!r} is of another user")
-        # In a sticky directory, such as /tmp, each user can only rename and remove their own files.
+        # In a sticky directory, such as /tmp, users can only rename and remove their own files.
         if status.st_mode & stat.S_ISVTX:
             return
         open_to_group = status.st_mode & stat.S_IWGRP and not self.is_own_group(status.st_gid)
@@ -258,7 +258,7 @@ class _Walk:
             raise PermissionError(f"{self.path!r} may be written by another user")
 
     def is_own_group(self, group: int) -> bool:
-        """Whether this user alone is in a group, and no access list names others."""
+        """Return whether a group has only this user, and no access list names others."""
         try:
             me: Any = importlib.import_module("pwd").getpwuid(os.geteuid())
             found: Any = importlib.import_module("grp").getgrgid(group)
@@ -269,7 +269,7 @@ class _Walk:
         return not self.has_access_list()
 
     def has_access_list(self) -> bool:
-        """Whether an access list says who else may write: mode bits of the group are its mask."""
+        """Return whether there is an access list, of which the group mode bits are the mask."""
         if not hasattr(os, "listxattr"):
             return False
         try:

@@ -1,4 +1,4 @@
-"""Runs a compiler: it ends in time, with all that it has started, and no fork waits for it."""
+"""Execution of compilers: with a timeout, including child processes, and safe under fork."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from primgraph.base.locks import make_lock
 def run(
     command: Sequence[str], limit: float, given: str = "", folder: str = ""
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run a command, which reads `given`; return None if it did not end in time.
+    """Run a command with `given` as its input; return None if it timed out.
 
-    It writes its temporary files to `folder`, and messages in English. It is ended with all that
-    it has started, then and where this run is interrupted.
+    It writes temporary files to `folder`, and messages in English. On timeout or interrupt the
+    command and its child processes are killed.
     """
-    # Not by pipes: processes that split off meanwhile would hold their ends.
+    # Files instead of pipes: processes forked meanwhile would hold the ends of pipes open.
     with _file() as read, _file() as out, _file() as told:
         read.write(given.encode())
         read.seek(0)
@@ -52,7 +52,7 @@ def run(
 
 
 def _file() -> IO[bytes]:
-    """Make a file for what a process reads and writes, in memory if the system has such files."""
+    """Create a file for a process's input or output, in memory if the system supports it."""
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             return os.fdopen(os.memfd_create("primgraph"), "w+b")
@@ -61,11 +61,11 @@ def _file() -> IO[bytes]:
 
 def _environment(folder: str) -> dict[str, str]:
     places = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), folder) if folder else {}
-    # `NO_ROOM` knows English messages.
+    # `NO_ROOM` matches English messages.
     return {**os.environ, **places, "LC_ALL": "C"}
 
 
-# Held while a process starts, in which none may split off: the start would wait for its end.
+# Held while a process starts, to prevent a concurrent fork, for which the start would wait.
 _starting = make_lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -76,13 +76,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
-    """Wait for the end, without looking for it from time to time where that can be."""
+    """Wait for the process to end, without polling if possible."""
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
             ended = select.poll()
             ended.register(handle, select.POLLIN)
             ended.poll(1000 * limit)
-            # What has ended has done so by now.
+            # The process has ended, or the time is up.
             limit = 0.0
     process.wait(limit)
 
@@ -95,8 +95,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-# Messages of compilers and linkers about disks and memory, and about programs of theirs that were
-# killed or are missing. A fatal error in the source ends with "compilation terminated".
+# Messages of compilers and linkers about full disks and memory, and about subprocesses that were
+# killed or are missing. Fatal errors in the source end with "compilation terminated".
 NO_ROOM = re.compile(
     "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
     "|[Kk]illed|signal terminated|terminated (?:by|with) signal|cannot execute"

@@ -1,7 +1,7 @@
-"""The arena: one stretch of bytes in which buffers are placed by the time they are needed.
+"""The arena: a contiguous workspace in which buffers are placed by lifetime.
 
-`Arena` places a buffer when it is asked for, and may leave gaps that are too small for what comes.
-`Packed` places all buffers of an arena anew, when it is known how long each of them is needed.
+`Arena` places each buffer when it is allocated, and may leave gaps that are too small for later
+ones. `Packed` places all buffers again once their lifetimes are known.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias, final
 
-# Buffers start at multiples of this, the length of a line of the cache and of the widest vectors.
+# Alignment of buffers: the size of a cache line and of the widest vectors.
 ALIGN = 64
-# The end of what is not given back.
+# The end of a lifetime that is not known.
 _NEVER = sys.maxsize
-# Savings of fewer bytes, or of a smaller share of what is needed, are not worth planning again.
+# Minimum savings, in bytes and as a fraction of the required size, for planning again.
 _LEAST_SAVED, _SHARE_SAVED = 4096, 1 / 32
-# The time to pack grows with the square of the number of buffers. Among many, gaps are few: 5 % for
+# Packing takes quadratic time in the number of buffers. With many buffers gaps are small: 5 % for
 # the 420 of the gradient of an LSTM over 20 steps, where packing leaves 9 %.
 _MOST_PACKED = 128
 
 
 def rounded(size: int) -> int:
-    """The bytes that a buffer of `size` bytes takes up."""
+    """Return the aligned size of a buffer of `size` bytes."""
     return max(-(-size // ALIGN), 1) * ALIGN
 
 
 class Stay(NamedTuple):
-    """`size` bytes that are taken at the time `start` and given back at `end`."""
+    """The lifetime of an allocation: `size` bytes from time `start` to `end`."""
 
     size: int
     start: int
@@ -37,11 +37,11 @@ class Stay(NamedTuple):
 
 @final
 class Arena:
-    """Hands out offsets: the smallest gap that is large enough, else room at the end.
+    """Allocator of offsets: the best-fitting gap, else space at the end.
 
-    Buffers are asked for and given back in the order of the schedule, and neighbouring gaps
-    become one. `size` is what the arena needs, `least` the most bytes that were taken at once,
-    below which no placement can stay. `stays` has all that was taken, in order.
+    Buffers are allocated and freed in the order of the schedule, and adjacent gaps are merged.
+    `size` is the size of the arena. `least` is the peak of live bytes, a lower bound for any
+    placement. `stays` has the lifetimes of all allocations, in order.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Arena:
         self._start_of_end: dict[int, int] = {}
 
     def take(self, size: int) -> int:
-        """The offset of `size` bytes that nobody has."""
+        """Allocate `size` bytes; return the offset."""
         size = rounded(size)
         self._taken += size
         self.least = max(self.least, self._taken)
@@ -81,7 +81,7 @@ class Arena:
         return offset
 
     def give(self, offset: int, size: int) -> None:
-        """Take back what `take(size)` gave."""
+        """Free the allocation that `take(size)` returned."""
         size = rounded(size)
         self._taken -= size
         stay = self._stay_at.pop(offset)
@@ -109,7 +109,7 @@ class Arena:
 
 @final
 class Packed:
-    """The same arena once more: hands out offsets for what was taken of `arena`, in that order."""
+    """A packed arena: the allocations of `arena` in the same order, at new offsets."""
 
     def __init__(self, arena: Arena) -> None:
         self.least = arena.least
@@ -120,25 +120,25 @@ class Packed:
         self.size = max([offset + stay.size for offset, stay in pairs], default=0)
 
     def take(self, size: int) -> int:
-        """The offset of the next buffer, which has to be as large as it was in the arena."""
+        """Return the offset of the next buffer, which must have the same size as in the arena."""
         k = self._count
         assert self._stays[k].size == rounded(size)
         self._count += 1
         return self._offsets[k]
 
     def give(self, offset: int, size: int) -> None:
-        """Nothing, for it is known how long each buffer stays."""
+        """Do nothing: lifetimes are known."""
 
 
 AnyArena: TypeAlias = Arena | Packed
 
 
 def packed(stays: Sequence[Stay]) -> list[int]:
-    """Offsets of buffers, the largest placed first, each in the smallest gap that holds it.
+    """Return offsets of buffers, placed largest first, each in the smallest gap that fits.
 
-    Gaps are between those buffers that are there at the same time. This is "greedy by size for
-    offset calculation" of Pisarchyk and Lee, "Efficient memory management for deep neural net
-    inference" (2020).
+    Gaps are between buffers of overlapping lifetime. This is "greedy by size for offset
+    calculation" of Pisarchyk and Lee, "Efficient memory management for deep neural net inference"
+    (2020).
     """
     offsets = [0] * len(stays)
     placed: list[tuple[int, Stay]] = []
@@ -149,7 +149,7 @@ def packed(stays: Sequence[Stay]) -> list[int]:
 
 
 def _place_among(placed: Sequence[tuple[int, Stay]], stay: Stay) -> int:
-    """The offset of the smallest gap that holds `stay`, else that behind all buffers."""
+    """Return the offset of the smallest gap for `stay`, else the end of all live buffers."""
     size, begin, end = stay
     free, found, smallest = 0, -1, 0
     for offset, (taken, start, stop) in placed:
@@ -163,7 +163,7 @@ def _place_among(placed: Sequence[tuple[int, Stay]], stay: Stay) -> int:
 
 
 def packing(arena: Arena) -> Packed | None:
-    """The arena with its buffers placed anew, if that saves enough to plan with it once more."""
+    """Return the packed arena if it saves enough to plan again, else None."""
     saved = max(_LEAST_SAVED, arena.least * _SHARE_SAVED)
     if len(arena.stays) > _MOST_PACKED or arena.size - arena.least < saved:
         return None

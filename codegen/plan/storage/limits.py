@@ -1,4 +1,4 @@
-"""What decides whether steps run in blocks and in threads, and how large the blocks are."""
+"""Limits that decide about cache blocking, block sizes, and threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 
 @cache
 def cache_bytes() -> int:
-    """The size of the second-level cache of one core; 1 MiB where the system does not tell."""
+    """Return the size of the second-level cache of one core; 1 MiB if it is unknown."""
     try:
         size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -19,19 +19,20 @@ def cache_bytes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When blocks pay, and how large they are; when threads do.
+    """Thresholds for blocking and for threads.
 
-    A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
-    values do not fit into `cache` bytes together. A block has the rows that do, but so many that
-    its steps move `least_block` bytes each, on average: with less, calls cost more than the cache
-    gives.
+    A region begins at a step whose result has at least `least_bytes`. It runs in blocks if its
+    values exceed `cache` bytes in total. A block has the rows that fit, but at least so many that
+    its steps move `least_block` bytes each on average: with less, calls cost more than the cache
+    gains.
 
-    Where the machine has several `processors`, a region may also run in threads. Each of them
-    gets work for `least_share` nanoseconds, or it costs more to wake it. A step takes `least_call`
-    nanoseconds for a block, on average, as threads pass the interpreter's lock to each other now
-    and then, which takes as long: for cheap steps on float64 that is 85,000 elements.
-    Regions have `least_steps` that compute something: one alone gains from blocks if calls cost
-    nothing. `rows` sets the number of rows outright, for tests.
+    With several `processors`, a region may also run in threads. Each of them gets work for at least
+    `least_share` nanoseconds, to outweigh waking it. A step of a block takes at least `least_call`
+    nanoseconds on average, as passing the interpreter's lock between threads takes as long; for
+    cheap steps on float64 that is 85,000 elements.
+
+    A region has at least `least_steps` computing steps; a single one gains from blocks only if
+    calls are free. `rows` sets the number of rows explicitly, for tests.
     """
 
     cache: int
@@ -46,5 +47,5 @@ class Limits:
 
 @cache
 def default_limits() -> Limits:
-    """The limits for this machine: they decide about bits, so that no setting changes them."""
+    """Return the limits of this machine; they affect bits, so that no setting changes them."""
     return Limits(cache_bytes(), processors=os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""What planned code takes of memory: what it keeps between calls, and what a call allocates."""
+"""Memory of planned code: bytes kept between calls, and bytes allocated by a call."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from primgraph.codegen.plan.storage.places import Held, Place, Result
 from primgraph.ir.dims import of_one_trip
 from primgraph.ir.types import larger
 
-# An array without its elements: the object, shape and strides of two axes, a place in a list.
+# Size of an array object without its elements: the object, shape and strides of two axes, a list
+# entry.
 _OBJECT: int = np.ndarray.__basicsize__ + 48
 
 
 def kept_bytes(plan: Plan, threads: int = 1) -> int:
-    """What the first call makes and keeps, in bytes, where it may use so many threads."""
+    """Return the bytes that the first call allocates and keeps, with up to `threads` threads."""
     spaces = min(threads, max((r.threads for r in plan.regions), default=0))
     return plan.arena + plan.space * spaces + _OBJECT * len(plan.arrays)
 
 
 def call_bytes(plan: Plan) -> int:
-    """What a call allocates beside that: results, copies that it holds, and what is made apart."""
+    """Return the peak of bytes that a call allocates in addition: results, copies, temporaries."""
     held, most, made = 0, 0, set[Place]()
     for x in plan.flat():
         new = [place for place in _new(x) if place not in made]
@@ -34,20 +35,20 @@ def call_bytes(plan: Plan) -> int:
 
 
 def _apart(plan: Plan, x: Instruction) -> int:
-    """What an instruction makes apart: a function of the user's does, and what may fail."""
+    """Return the bytes of temporaries in a call, a loop body or a fallible op."""
     if isinstance(x, Compute):
         card = plan.cards[x.step.op]
         return x.step.results[0].nbytes if card.fallible and not card.in_place else 0
     if not isinstance(x, Call):
         return 0
     if x.step.op.has_bodies:
-        # Results are left where they are to be.
+        # Results are written in place.
         return of_one_trip(inside_bytes(x.step))
     return sum(t.nbytes for t in x.step.results)
 
 
 def _new(x: Instruction) -> list[Result | Held]:
-    """The arrays that an instruction may make anew."""
+    """Return the arrays that an instruction may allocate."""
     places: Sequence[Place] = x.outs if isinstance(x, Call) else ()
     if isinstance(x, Compute | Copy | Create | Make):
         places = (x.out,)
@@ -55,10 +56,9 @@ def _new(x: Instruction) -> list[Result | Held]:
 
 
 def live_bytes(plan: Schedule) -> int:
-    """The most bytes that computed values which are still needed take up at once.
+    """Return the peak of bytes of live values, computed in the order of the steps.
 
-    They are computed in the order of the steps; what branches and trips of loops compute within
-    themselves counts while these run.
+    Values within branches and loop iterations count while these run.
     """
     size: dict[int, int] = {}
     now = most = 0
@@ -74,7 +74,7 @@ def live_bytes(plan: Schedule) -> int:
 
 
 def inside_bytes(step: Step) -> int:
-    """What a branch or a trip of a loop takes beside the results of `step`."""
+    """Return the bytes that a branch or a loop iteration takes besides the results of `step`."""
     if step.params.get("length") == 0:
         return 0
     most = 0
@@ -84,7 +84,7 @@ def inside_bytes(step: Step) -> int:
 
 
 def _made(plan: Schedule, step: Step) -> Iterable[int]:
-    """The results of a step that need memory of their own."""
+    """Return the results of a step that need memory of their own."""
     if step.op.literal:
         return ()
     return (v for v in step.outputs if not plan.is_view(v))

@@ -1,4 +1,4 @@
-"""Places: where the values of a plan are. They have numbers; names are the back end's."""
+"""Places: the storage of a plan's values. They are numbered; back ends name them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from primgraph.ir.views import Expand, Reshape
 
 
 class Life(Enum):
-    """How long an array is the same one, with other elements in it from time to time.
+    """Lifetime of an array object, whose elements may change.
 
-    What is FIXED never changes. What is KEPT is made in the first call. What belongs to a CALL is
-    made in each, and what belongs to a TURN in each turn of a loop. What belongs to a BLOCK is
-    kept too, but for each thread, and in two sizes: for a block, and for the last one.
+    FIXED arrays never change. KEPT arrays are created in the first call, CALL arrays in each call,
+    TURN arrays in each iteration of a loop. BLOCK arrays are kept per thread and in two sizes: for
+    a full block, and for the last one.
     """
 
     FIXED = 0
@@ -29,7 +29,7 @@ class Life(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _OfCall:
-    """A whole array, with all elements in row-major order, that is made in each call."""
+    """A whole contiguous array, made in each call."""
 
     number: int
     type: TensorType
@@ -43,13 +43,13 @@ class _OfCall:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Argument(_OfCall):
-    """An array that the caller gives."""
+    """An array that the caller passes."""
 
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Result(_OfCall):
-    """An array that the caller gets; one that the caller has handed over is `given`."""
+    """An array returned to the caller; `given` if the caller passed it."""
 
     given: bool
 
@@ -57,16 +57,17 @@ class Result(_OfCall):
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Held(_OfCall):
-    """A copy that is kept to the end of a call."""
+    """A copy that is kept until the end of a call."""
 
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Buffer:
-    """Bytes of an arena that belong to one value, and then to those that take over from it.
+    """A range of an arena that belongs to one value, and then to those that take it over.
 
-    Those of a `loop` lie in the arena of a thread, and have rows of a block along `axis`, or its
-    share of a total. Buffers of one `number` are one array at different times.
+    Buffers of a `loop` are in the arena of a thread. They have the rows of a block along `axis`, or
+    its partial result of a total. Buffers with equal `number` are the same array at different
+    times.
     """
 
     number: int
@@ -87,7 +88,7 @@ class Buffer:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Stack:
-    """A stack that grows, which one loop fills and others go along; it lies in no arena."""
+    """A growing stack, filled by one loop and read by others; it is outside all arenas."""
 
     number: int
     type: TensorType
@@ -101,7 +102,7 @@ class Stack:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Number:
-    """One number, which stands for an array that is full of it."""
+    """A number that represents an array filled with it."""
 
     number: int
     value: Any
@@ -113,7 +114,7 @@ class Number:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Ones:
-    """A vector of ones; in a `loop` one for each row of a block."""
+    """A vector of ones; in a `loop` with one element per row of a block."""
 
     number: int
     count: int
@@ -132,7 +133,7 @@ class Ones:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class Constant:
-    """What a step without operands gives, as far as broadcasting does not repeat it."""
+    """The result of a step without operands, before broadcasting."""
 
     number: int
     step: Step
@@ -143,7 +144,7 @@ class Constant:
 @final
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """An array that has its elements from another; views of one `number` are one array."""
+    """A view of another array; views with equal `number` are one array object."""
 
     number: int
     of: Place
@@ -155,7 +156,7 @@ class View:
 Place: TypeAlias = Argument | Result | Held | Buffer | Stack | Number | Ones | Constant | View
 Fixed: TypeAlias = Number | Ones | Constant
 
-# What a view of an array that lives so long is itself.
+# The lifetime of a view, by the lifetime of its array.
 _OF_VIEW = {
     Life.FIXED: Life.KEPT,
     Life.KEPT: Life.KEPT,
@@ -170,7 +171,7 @@ def life_of_view(of: Place, how: How) -> Life:
 
 
 def is_repeated(place: Place) -> bool:
-    """Whether several elements of a view may be one number in memory."""
+    """Return whether several elements of a view may share memory."""
     while isinstance(place, View) and not isinstance(place.how, Reshape):
         if isinstance(place.how, Expand | Repeat) and place.shape != place.of.shape:
             return True
@@ -179,14 +180,14 @@ def is_repeated(place: Place) -> bool:
 
 
 def root_of(place: Place) -> Place:
-    """The array whose elements these are."""
+    """Return the array that a view is of, through nested views."""
     while isinstance(place, View):
         place = place.of
     return place
 
 
 def loop_of(place: Place) -> int:
-    """The loop that an array belongs to; -1 for none."""
+    """Return the loop that an array belongs to; -1 for none."""
     while isinstance(place, View):
         if isinstance(place.how, Cut):
             return place.how.loop
@@ -208,5 +209,5 @@ _LETTERS = {
 
 
 def name_of(place: Place) -> str:
-    """What a place is called, in texts and in NumPy code."""
+    """Return the name of a place, in listings and in NumPy code."""
     return f"{_LETTERS[place.__class__]}{place.number}"

@@ -1,4 +1,4 @@
-"""What a plan has beside its instructions: buffers in two arenas, constants, and views."""
+"""Storage of a plan: buffers in two arenas, constants, and views."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from primgraph.ir.types import DType, Shape, TensorType
 
 @final
 class Store:
-    """Hands out places, and numbers them in the order in which they are asked for.
+    """Factory of places, which are numbered in the order of creation.
 
-    Buffers that are in no loop lie in `arena`, those of loops in a `space` of each thread.
+    Buffers outside loops are in `arena`, those of loops in a `space` per thread.
     """
 
     def __init__(self, arena: AnyArena) -> None:
@@ -45,7 +45,7 @@ class Store:
     # Buffers.
 
     def buffer(self, type: TensorType, loop: int = -1, axis: int | None = None) -> Buffer:
-        """A buffer that no living value is in; in a loop with rows along `axis`, or with none."""
+        """Allocate a buffer; in a loop with rows along `axis`, or without rows."""
         arena = self.arena if loop < 0 else self.space
         offset = arena.take(type.nbytes)
         count = len(self.buffers)
@@ -61,7 +61,7 @@ class Store:
         arena.give(buffer.offset, buffer.type.nbytes)
 
     def stack(self, type: TensorType) -> Stack:
-        """A stack that grows, and is for one value only."""
+        """Create a growing stack for a single value."""
         made = Stack(self._stacks, type)
         self._stacks += 1
         self.arrays.append(made)
@@ -77,7 +77,7 @@ class Store:
         return self._scalars[key]
 
     def ones(self, count: int, dtype: DType, loop: int = -1) -> Ones:
-        """A vector of ones; in a loop as many as a block has rows."""
+        """Return a vector of ones; in a loop with one element per row of a block."""
         key = (count, dtype, loop)
         if key not in self._vectors:
             made = self._vectors[key] = Ones(self._next_small(), count, dtype, loop)
@@ -100,7 +100,7 @@ class Store:
     # Views.
 
     def view(self, of: Place, how: How, shape: Shape) -> View:
-        """The view of that shape which `how` gives, the same one whenever it is asked for."""
+        """Return the view of that shape which `how` gives, created once."""
         found = self._views.get((of, how))
         if found is not None:
             return found

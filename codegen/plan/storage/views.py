@@ -1,4 +1,4 @@
-"""Views in a plan: those of primitives, what broadcasting repeats, and rows of blocks."""
+"""Views in a plan: views of primitives, broadcasts, and rows of blocks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from primgraph.ir.views import WHOLE, Expand, Extents, Permute, Range, Reshape, 
 
 
 def tuple_text(names: list[str]) -> str:
-    """A tuple display, also of one name or none."""
+    """Return a tuple display of names, also of one name or none."""
     return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What NumPy's broadcasting makes of an array, at full length."""
+    """A broadcast of an array to a shape."""
 
     shape: Extents
 
@@ -38,7 +38,7 @@ How: TypeAlias = View | Repeat | Cut
 
 
 def part_shape(how: Reshape | Slice, shape: Shape) -> Shape:
-    """The shape of a part of an array, or of the same elements in rows."""
+    """Return the shape of a slice or a reshape of an array."""
     if isinstance(how, Slice):
         taken = [len(range(n)[slice(*r)]) for n, r in zip(shape, how.ranges, strict=False)]
         return (*taken, *shape[len(taken) :])
@@ -48,7 +48,7 @@ def part_shape(how: Reshape | Slice, shape: Shape) -> Shape:
 
 
 def of_rows(how: How) -> View | None:
-    """The view of a stack that does to each row what `how` does; None where there is none."""
+    """Return the view of a stack that applies `how` to each row; None if there is none."""
     match how:
         case Slice(ranges):
             return Slice((WHOLE, *ranges))
@@ -65,7 +65,7 @@ def of_rows(how: How) -> View | None:
 
 
 def view_text(how: How | None, x: str, repeat: str = "np.broadcast_to") -> str:
-    """The expression of a view of `x`, by the function `repeat` where it is repeated."""
+    """Return the expression of a view of `x`; `repeat` is the function for broadcasts."""
     match how:
         case None:
             return x
@@ -90,7 +90,7 @@ def _extents(shape: Extents, x: str) -> list[str]:
 
 
 def _with_rest(shape: Extents) -> Extents:
-    """An extent that is not known is what is left, where the others are, and none is zero."""
+    """Replace the only unknown size by -1, if the others are known and none is zero."""
     unknown = [n for n in shape if type(n) is Dim]
     others = [n for n in shape if type(n) is int and n > 0]
     if len(unknown) != 1 or len(unknown) + len(others) < len(shape):
@@ -99,7 +99,7 @@ def _with_rest(shape: Extents) -> Extents:
 
 
 def _range(range: Range) -> str:
-    """The text of a range; formatters put spaces around colons between longer expressions."""
+    """Return the text of a range, with spaces around colons where formatters put them."""
     start, stop, step = ("" if n is None else extent_text(n) for n in range)
     colon = " : " if " " in start + stop + step else ":"
     text = f"{start}{colon}{stop}" + (f"{colon}{step}" if step != "1" else "")

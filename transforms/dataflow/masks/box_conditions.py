@@ -1,7 +1,7 @@
-"""Conditions that hold within boxes of an array, as one condition, in a size linear in theirs.
+"""Union of conditions that hold within boxes of an array, in linear size.
 
-Of disjoint boxes that lie beside each other along an axis one `concat` makes a condition. Boxes
-that overlap come into layers of disjoint ones, as few as there are.
+Disjoint boxes that are adjacent along an axis become one `concat`. Overlapping boxes are
+partitioned into a minimum number of layers of disjoint ones.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from primgraph.transforms.dataflow.masks.conditions import Conditions
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A condition that holds nowhere but in a box, which begins at `starts`: there it is `held`."""
+    """A condition that is false outside a box at `starts`; inside the box it is `held`."""
 
     starts: tuple[int, ...]
     held: Value
 
     def beside(self, axis: int) -> tuple[tuple[int, int], ...]:
-        """Where the box lies along all other axes."""
+        """Return the start and extent of the box along all other axes."""
         pairs = zip(self.starts, self.held.shape, strict=True)
         return tuple(pair for i, pair in enumerate(pairs) if i != axis)
 
 
 def any_of(conditions: Conditions, found: Iterable[Value]) -> Value:
-    """Where one of the conditions `found`, of one shape, holds."""
+    """Record the disjunction of the conditions `found`, which have one shape."""
     listed = list(dict.fromkeys(found))
     boxes = {c: _box(conditions, c) for c in listed}
     others = [c for c in listed if boxes[c] is None]
@@ -46,7 +46,7 @@ def any_of(conditions: Conditions, found: Iterable[Value]) -> Value:
 
 
 def _box(conditions: Conditions, condition: Value) -> _Box | None:
-    """The box in which alone `condition` may hold, if it was put there."""
+    """Return the box outside of which `condition` is false, if a `slice_assign` shows it."""
     eqn = conditions.definition(condition)
     if eqn is None or eqn.op is not slice_assign or not conditions.never(eqn.inputs[0]):
         return None
@@ -54,7 +54,7 @@ def _box(conditions: Conditions, condition: Value) -> _Box | None:
     if any(step < 1 for step in steps) or held.type.size == 0:
         return None
     if names_in((*starts, *condition.shape, *held.shape)):
-        # Which boxes overlap is not known.
+        # Symbolic sizes: overlap cannot be decided.
         return None
     if any(step > 1 and n > 1 for step, n in zip(steps, held.shape, strict=True)):
         sizes = tuple(1 + (n - 1) * k for n, k in zip(held.shape, steps, strict=True))
@@ -67,7 +67,7 @@ def _box(conditions: Conditions, condition: Value) -> _Box | None:
 def _brought_together(
     conditions: Conditions, boxes: list[_Box], shape: tuple[int, ...]
 ) -> list[Value]:
-    """Conditions of the whole `shape`, one for each layer of boxes that do not overlap."""
+    """Merge boxes into conditions of the whole `shape`, one per layer of disjoint boxes."""
     for axis in reversed(range(len(shape))):
         groups: dict[tuple[tuple[int, int], ...], list[_Box]] = {}
         for box in boxes:
@@ -78,7 +78,7 @@ def _brought_together(
 
 
 def _layers(boxes: Sequence[_Box], axis: int) -> list[list[_Box]]:
-    """`boxes` in as few lists as possible of such as do not overlap along `axis`, in order."""
+    """Partition `boxes` into as few layers as possible of boxes disjoint along `axis`, in order."""
     layers: list[list[_Box]] = []
     ends: list[tuple[int, int]] = []
     for box in sorted(boxes, key=lambda b: b.starts[axis]):
@@ -93,7 +93,7 @@ def _layers(boxes: Sequence[_Box], axis: int) -> list[list[_Box]]:
 
 
 def _row(conditions: Conditions, layer: Sequence[_Box], axis: int, size: int) -> _Box:
-    """The boxes of a layer, and what lies between them, as one that is whole along `axis`."""
+    """Concatenate the boxes of a layer, with false between them, over the whole of `axis`."""
     pieces, end = [], 0
 
     def fill(start: int) -> None:

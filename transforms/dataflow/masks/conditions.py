@@ -1,9 +1,8 @@
-"""Conditions on the elements of values: where these matter, and where their tangents may differ
-from zero.
+"""Conditions (boolean masks) on elements: where values matter, and where tangents are nonzero.
 
-A condition is a boolean value of the shape of what it is about. What moves elements moves their
-conditions as well, back from results to operands and on from operands to results. Equations that
-compute conditions are recorded beside the graph; which of them are used is decided later.
+A condition has the shape of its value. Equations that move elements move their conditions as well:
+backward from results to operands, and forward from operands to results. Equations that compute
+conditions are recorded beside the graph; a later pass decides which of them to emit.
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import (
     without,
 )
 
-# Constant conditions of more elements are not evaluated.
+# Larger constant conditions are not evaluated.
 LARGEST = 2**20
 
-# These may bring one element to several places.
+# Primitives that may copy one element to several places.
 REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
 
 
 @final
 class Conditions:
-    """Records conditions on values of `graph`, and moves them through its equations.
+    """Recorder of conditions on values of `graph`, with rules that move them through equations.
 
-    `made` has the equations that the graph does not have itself, by their results.
+    `made` maps results to the defining equations that are not in the graph.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -79,7 +78,7 @@ class Conditions:
         self._starts: dict[Equation, list[int]] = {}
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
-        """The result of an equation beside the graph, or of the one that the graph has."""
+        """Return the result of an equal equation, or record the equation beside the graph."""
         same = self._less_repeated(op, inputs, params) or self._assigned(op, inputs, params)
         if same is not None:
             return same
@@ -94,7 +93,7 @@ class Conditions:
     def _less_repeated(
         self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
     ) -> Value | None:
-        """What is moved of a condition that is repeated, where it is the condition repeated."""
+        """Return the broadcast of a moved condition, where moving and broadcasting commute."""
         if op is reshape:
             return reshaped(self, inputs[0], params["shape"])
         if op is slice_ and not set(params["steps"]) - {1}:
@@ -105,7 +104,7 @@ class Conditions:
         return None
 
     def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
-        """What was put at a place, where that place is looked at again."""
+        """Return the assigned part, where a slice reads exactly the part that was assigned."""
         eqn = self.definition(inputs[0]) if op is slice_ else None
         if eqn is None or eqn.op is not slice_assign or eqn.inputs[1].shape != params["sizes"]:
             return None
@@ -113,7 +112,7 @@ class Conditions:
         return eqn.inputs[1] if same else None
 
     def plain(self, condition: Value) -> tuple[Value, bool]:
-        """What `condition` is, or is the negation of, and whether it is that."""
+        """Strip negations: return the inner condition, and whether it is negated."""
         negated = False
         while (eqn := self.definition(condition)) is not None and eqn.op is logical_not:
             condition, negated = eqn.inputs[0], not negated
@@ -140,7 +139,7 @@ class Conditions:
         return found or self._both_there(x, y) or self.record(logical_and, x, y)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
-        """Where both hold, of two that hold at most at the same places."""
+        """Record the conjunction of two conditions that were assigned at the same place."""
         one, other = self.definition(x), self.definition(y)
         if one is None or other is None or not one.op is other.op is slice_assign:
             return None
@@ -152,25 +151,25 @@ class Conditions:
         return self.record(slice_assign, nowhere, there, **one.kwargs)
 
     def nowhere(self, like: Value) -> Value:
-        """False everywhere, in the shape of `like`."""
+        """Record a condition that is false everywhere, in the shape of `like`."""
         return self.record(full, value=False, shape=like.shape, dtype=BOOL)
 
     def everywhere(self, like: Value) -> Value:
-        """True everywhere, in the shape of `like`."""
+        """Record a condition that is true everywhere, in the shape of `like`."""
         return self.record(full, value=True, shape=like.shape, dtype=BOOL)
 
     def definition(self, value: Value) -> Equation | None:
         return self.made.get(value) or self.definitions.get(value)
 
     def starts(self, eqn: Equation) -> list[int]:
-        """Where the operands of a `concat` begin along its axis."""
+        """Return the offsets of the operands of a `concat` along its axis."""
         if eqn not in self._starts:
             axis = eqn.kwargs["axis"]
             self._starts[eqn] = [*accumulate((v.shape[axis] for v in eqn.inputs), initial=0)]
         return self._starts[eqn]
 
     def always(self, condition: Value) -> bool:
-        """Whether `condition` is known to hold everywhere."""
+        """Return whether `condition` is known to hold everywhere."""
         eqn = self.definition(condition)
         if eqn is not None and eqn.op is full:
             return bool(eqn.kwargs["value"])
@@ -178,7 +177,7 @@ class Conditions:
         return array is not None and bool(array.all())
 
     def never(self, condition: Value) -> bool:
-        """Whether `condition` is known to hold nowhere."""
+        """Return whether `condition` is known to hold nowhere."""
         eqn = self.definition(condition)
         if eqn is not None and eqn.op is full:
             return not eqn.kwargs["value"]
@@ -186,7 +185,7 @@ class Conditions:
         return array is not None and not array.any()
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
-        """The elements of `value` if it depends on no input and is not too large."""
+        """Evaluate `value` if it depends on no input and is not too large; else return None."""
         waiting = [value]
         while waiting:
             last = waiting[-1]
@@ -205,7 +204,7 @@ class Conditions:
 
     def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
         kind = eqn.outputs[0].type
-        # An empty array may have sizes too, and those of rows that are counted while a loop runs.
+        # An empty array may have symbolic sizes too, as may rows counted while a loop runs.
         unknown = kind.names or any(type(n) is Dim for n in kind.shape)
         if eqn.op.multiple or kind.is_larger(LARGEST) or unknown or eqn.op is extent:
             return None
@@ -213,18 +212,18 @@ class Conditions:
             (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
         return np.asarray(result)
 
-    # Moves.
+    # Moving conditions through equations.
 
     def before(self, eqn: Equation, position: int, place: int, matters: Value) -> Value:
-        """Where the operand at `position` matters, from where result `place` does.
+        """Return where the operand at `position` matters, given where result `place` matters.
 
-        Of an operand that is repeated any place counts.
+        An element of a broadcast operand matters if any of its copies does.
         """
         alike = self.repeats_alike(eqn, matters)
         return alike or BACK[eqn.op](self, eqn, position, place, matters)
 
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
-        """The condition from which `condition` was made as `eqn` makes its result."""
+        """Return the condition that was broadcast or gathered as `eqn` does, or None."""
         if eqn.op is broadcast:
             return without(self, condition, eqn.kwargs["new_axes"])
         found = self.definition(condition) if eqn.op is gather else None
@@ -234,13 +233,13 @@ class Conditions:
         return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
 
     def keeps(self, eqn: Equation, condition: Value) -> bool:
-        """Whether what holds before `eqn` is no less than what holds behind it."""
+        """Return whether a condition moved backward through `eqn` is exact, not only a superset."""
         return eqn.op not in REPEATING or self.repeats_alike(eqn, condition) is not None
 
     def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
-        """Where result `place` depends on `operands`, from where each of those is to count.
+        """Return where result `place` depends on `operands`, given a condition for each.
 
-        None stands for an operand that counts nowhere, and for a result that is not followed.
+        None stands for an operand that is nowhere nonzero, and for a result without a rule.
         """
         rule = FORTH.get(eqn.op)
         return None if rule is None else rule(self, eqn, place, operands)
@@ -250,7 +249,7 @@ _UNKNOWN = np.zeros(0)
 
 
 def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
-    """Where some element along `axes` matters."""
+    """Record where `matters` holds for some element along `axes`."""
     if matters.type.size == 0:
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
@@ -263,7 +262,7 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
             found = any_along(conditions, reduce(conditions.both, differing), axes)
             return reduce(conditions.both, alike, found)
     if any(type(matters.shape[a]) is Dim for a in axes):
-        # There may be none, which have no largest.
+        # An empty axis has no maximum.
         numbers = conditions.record(cast, matters, dtype=INT64)
         total = conditions.record(reduce_sum, numbers, axes=axes)
         none = conditions.record(full, value=0, shape=total.shape, dtype=INT64)
@@ -272,7 +271,7 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
 
 
 def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...]) -> Value:
-    """Where some element of what `eqn` repeats matters: what matters before, repeated less."""
+    """Reduce the operand of the broadcast `eqn`, and broadcast the result."""
     (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
     own = [i for i in range(len(shape)) if i not in new_axes]
     some = tuple([k for k, i in enumerate(own) if i in axes])
@@ -298,7 +297,7 @@ def _before_reduction(
 def _before_softmax(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """Each element matters to all others along the axes."""
+    """Return where an operand matters: along the axes, each element contributes to all others."""
     axes = eqn.kwargs["axes"]
     found = any_along(conditions, matters, axes)
     return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
@@ -381,7 +380,7 @@ def _before_split(
 def _before_gather(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """An element that is read several times matters if it does in any of these places."""
+    """Return where an element matters: where any of its gathered copies does."""
     x, indices = eqn.inputs[0], eqn.inputs[1:]
     none = conditions.record(full, value=0, shape=x.shape, dtype=INT64)
     count = conditions.record(cast, matters, dtype=INT64)
@@ -402,7 +401,7 @@ def _before_scatter_add(
 def _before_scan(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """An element of a running sum is in all sums behind it."""
+    """Return where an element matters: it contributes to all later cumulative sums."""
     count = conditions.record(cast, matters, dtype=INT64)
     axis, reverse = eqn.kwargs["axis"], eqn.kwargs["reverse"]
     total = conditions.record(cumsum, count, axis=axis, reverse=not reverse)
@@ -413,7 +412,7 @@ def _before_scan(
 def _before_matmul(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """Of the left factor whole rows, of the right one whole columns."""
+    """Return where a factor matters: whole rows of the left, whole columns of the right."""
     rank = len(matters.shape)
     lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
     found = any_along(conditions, matters, (lost,))
@@ -422,7 +421,7 @@ def _before_matmul(
 
 _Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
 
-# Where an operand matters, from where a result does.
+# Backward rules: where an operand matters, given where a result does.
 BACK: dict[Op, _Back] = {
     as_softmax_of: _before_softmax,
     broadcast: _before_broadcast,
@@ -452,7 +451,7 @@ _Forth: TypeAlias = Callable[[Conditions, Equation, int, Sequence[Value | None]]
 def _alike(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
-    """Conditions are moved as what they are about; nothing counts that is put in between."""
+    """Apply the equation itself to the conditions; padding and other fill values are false."""
     count = 1 if eqn.op is gather else len(operands)
     moved = [
         conditions.nowhere(v) if m is None else m
@@ -489,7 +488,7 @@ def _any_of_sum(
     return None if known is None else any_along(conditions, known, eqn.kwargs["axes"])
 
 
-# Where a result depends on operands, from where each of those counts.
+# Forward rules: where a result is nonzero, given where each operand is.
 FORTH: dict[Op, _Forth] = {
     as_softmax_of: _within_softmax,
     broadcast: _alike,

@@ -1,4 +1,4 @@
-"""Guards: where a value matters, as something else is chosen elsewhere."""
+"""Guards: conditions under which a value matters, because another value is selected elsewhere."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A value matters only where `condition` is `side`.
+    """A condition under which a value matters: `condition` is `side`.
 
-    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor on the way to what
-    chooses may be.
+    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor between the value and
+    the selection may be infinite or NaN.
     """
 
     condition: Value
@@ -25,7 +25,7 @@ class Guard:
 
     @property
     def least(self) -> int:
-        """The risk from which on slopes count."""
+        """Return the lowest risk at which a derivative needs this guard."""
         return AT_NAN if self.strict else ALWAYS
 
 
@@ -33,7 +33,7 @@ Guards: TypeAlias = tuple[Guard, ...]
 
 
 def common(uses: Sequence[Guards]) -> Guards:
-    """The guards of the first use that all others have."""
+    """Return the guards of the first use that all other uses share."""
     shared = set(sides(uses[0])).intersection(*map(sides, uses[1:]))
     return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
 

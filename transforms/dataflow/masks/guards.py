@@ -1,14 +1,15 @@
-"""Which values matter only where something chooses them.
+"""Guard analysis: values that matter only where they are selected.
 
-A `select` chooses elements of its operands, a maximum the larger ones, a slice those at its
-places. What feeds one of them alone matters only where it is chosen: elsewhere its value, infinite
-or NaN as it may be, is thrown away. Derivatives must not let it back in, as 0 * inf would.
+A `select` chooses elements of its operands, a maximum the larger ones, a slice a region. A value
+used only there matters only where it is selected: elsewhere it is discarded, even if it is infinite
+or NaN. A derivative must not let it back in, as 0 * inf would.
 
-Elementwise primitives pass a guard on as it is. What moves or sums elements passes on the
-condition moved back: an element matters where it comes to a place that matters. A guard is
-followed only as far as slopes behind it may be infinite or NaN: behind a `select` wherever a slope
-depends on an operand, as inputs may be NaN where they are not selected; elsewhere only where
-finite inputs may give such slopes.
+Elementwise primitives pass a guard on unchanged. Primitives that move or sum elements pass on the
+condition moved backward.
+
+A guard is followed only while derivatives behind it may be infinite or NaN. Behind a `select` this
+includes every derivative that depends on an operand, as unselected inputs may be NaN. Elsewhere
+only derivatives that may be infinite at finite inputs count.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from primgraph.transforms.dataflow.masks.guards_through_loops import Within
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN, NEVER, Risks
 from primgraph.transforms.dataflow.region_interface import Opening
 
-# How many nested guards of one value are followed one by one; it bounds the work on chains of
+# Maximum number of nested guards that are tracked separately; it bounds the work on chains of
 # `select`.
 _NESTING = 6
 
@@ -53,21 +54,20 @@ ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """One use of a value: its guards, or the equation that reads a part of it, at fixed places,
-    for its result of that number."""
+    """One use of a value: its guards, or the equation and result that read a part of it."""
 
     guards: Guards = ()
     part: tuple[Equation, int] | None = None
 
 
-# What throws elements of its operands away.
+# Primitives that discard elements of their operands.
 _BEATEN: dict[Op, Op] = {reduce_max: less, reduce_min: greater}
 _PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
 CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN, *_PARTS})
 
 
 def are_met(graph: Graph, risks: Risks) -> bool:
-    """Whether some equation throws elements away whose slopes are of a risk that counts."""
+    """Return whether some equation discards elements whose derivative has a relevant risk."""
     return any(
         risks.before.get(v, NEVER) >= (ALWAYS if eqn.op in CHOOSING - {select} else AT_NAN)
         for eqn in graph.body
@@ -77,20 +77,19 @@ def are_met(graph: Graph, risks: Risks) -> bool:
 
 
 def chooses(eqn: Equation) -> bool:
-    """Whether `eqn` throws elements of its operands away, or an equation in its bodies does."""
+    """Return whether `eqn`, or an equation in its bodies, discards elements of its operands."""
     return eqn.op in CHOOSING or any(not CHOOSING.isdisjoint(b.ops) for b in eqn.bodies)
 
 
 def guards_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
 ) -> tuple[ByOperand, ByOperand, dict[Equation, Opening]]:
-    """For each equation, per operand, the guards that begin to hold there, and those of factors;
-    and those of results of branches and loops, which begin within.
+    """Return the guards that begin at operands, those of factors, and those taken into bodies.
 
-    The first are the risky guards of the operand's use that do not hold for the operand itself,
-    the second those of a factor of which only some elements matter. Only uses by active values
-    count: others carry no derivative. Nothing is left to guards before `sources`, whose tangents
-    come from outside.
+    The first are the risky guards of an operand's use that do not hold for the operand itself. The
+    second are guards of matrix factors of which only some elements matter. Only uses by active
+    values count, as others carry no derivative. No guard passes `sources`, whose tangents come from
+    outside.
     """
     walk = _Walk(graph, frozenset(sources), conditions, risks)
     for eqn in reversed(graph.body):
@@ -101,7 +100,7 @@ def guards_of(
 def guards_of_results(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
 ) -> dict[Value, Guards]:
-    """The guards that hold for the results of equations, on all their uses."""
+    """Return the guards that hold for the results of equations, on all their uses."""
     walk = _Walk(graph, frozenset(sources), conditions, risks)
     for eqn in reversed(graph.body):
         walk.visit(eqn)
@@ -110,7 +109,7 @@ def guards_of_results(
 
 @final
 class _Walk:
-    """Follows guards from results to operands; equations are to be visited from last to first."""
+    """Backward walk that moves guards to operands; visit equations from last to first."""
 
     def __init__(
         self, graph: Graph, sources: frozenset[Value], conditions: Conditions, risks: Risks
@@ -122,12 +121,12 @@ class _Walk:
         self.passed: dict[Value, Guards] = {}
         self.along: list[tuple[Equation, list[Guards]]] = []
         self.factors: ByOperand = {}
-        # The guards of results.
+        # Guards by result.
         self.held: dict[Value, Guards] = {}
         self.openings: dict[Equation, Opening] = {}
 
     def beginning(self) -> ByOperand:
-        """The guards that begin at uses."""
+        """Return the guards that begin at uses."""
         begin = {}
         for eqn, along in self.along:
             pairs = zip(eqn.inputs, along, strict=True)
@@ -137,7 +136,7 @@ class _Walk:
         return begin
 
     def visit(self, eqn: Equation) -> None:
-        """Take up the guards of the results of `eqn`, and give those of its operands."""
+        """Consume the guards of the results of `eqn`, and record those of its operands."""
         used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
         if not used or self.risks.active.isdisjoint(eqn.outputs):
             return
@@ -162,16 +161,16 @@ class _Walk:
             self._guard_factors(eqn, results[0])
 
     def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
-        """Another walk, from the results of `graph` to its inputs."""
+        """Walk backward through `graph` from its results to its inputs, and return that walk."""
         walk = _Walk(graph, frozenset(), conditions, risks)
         for eqn in reversed(graph.body):
             walk.visit(eqn)
         return walk
 
     def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
-        """Take guards of results into the bodies of `eqn`, and give those that come out of them.
+        """Move guards of results into the bodies of `eqn`, and record those of its operands.
 
-        They begin within, at what the bodies take.
+        The guards begin within the bodies, at their marks.
         """
         within = Within(self, eqn, results)
         self.openings[eqn] = within.opening()
@@ -186,14 +185,14 @@ class _Walk:
                     self.uses.setdefault(value, []).append(_Use(kept))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
-        """Note which guards of `value` are left to what it is computed from."""
+        """Record which guards of `value` are also enforced at the operands it is computed from."""
         assert isinstance(eqn.op, Primitive)
         if value in self.sources or not (eqn.op in BACK or is_elementwise(eqn)):
             return
         self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
 
     def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
-        """The use of one operand for the result at `place`, which has `guards`."""
+        """Return the use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
         fewer = True
         if eqn.op in BACK:
@@ -217,10 +216,10 @@ class _Walk:
         return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
 
     def _spares(self, eqn: Equation, guard: Guard) -> bool:
-        """Whether `eqn` makes slopes NaN beside a NaN that `guard` does not guard against.
+        """Return whether a NaN in the derivative of `unless_nan` needs no mask for `guard`.
 
-        No comparison holds for a NaN, and a random mask, as that of a dropout after a `relu`,
-        knows nothing of what it leaves out.
+        No comparison holds for a NaN. A random mask, such as dropout after a `relu`, is independent
+        of the values that it drops.
         """
         if eqn.op is not unless_nan:
             return False
@@ -232,10 +231,10 @@ class _Walk:
         return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
 
     def _together(self, eqn: Equation, guards: Guards) -> Guards:
-        """`guards` of a result as one, where `eqn` repeats elements and does not repeat them.
+        """Merge those `guards` that `eqn`, which copies elements, does not copy alike.
 
-        An element then matters if one of its copies does by all guards: that each guard leaves
-        some copy, maybe another one, is not enough.
+        An operand element matters if one of its copies satisfies all guards. It is not enough that
+        each guard holds for some copy.
         """
         if len(guards) < 2 or eqn.op not in REPEATING:
             return guards
@@ -248,10 +247,10 @@ class _Walk:
         return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
     def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
-        """`guard` of a result as a guard of an operand.
+        """Move `guard` of a result to an operand.
 
-        Where elements are repeated the places have to be guarded as well: nothing that is risky
-        there is left to this guard.
+        Where elements are copied, the use must be guarded as well: a moved guard is not risky
+        there.
         """
         back = self.conditions.before(eqn, position, place, guard.condition)
         if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
@@ -262,7 +261,7 @@ class _Walk:
         return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
 
     def _chosen(self, eqn: Equation, position: int) -> Guards:
-        """The guard of what `eqn` itself chooses."""
+        """Return the guard of the elements that `eqn` itself selects."""
         record, operands = self.conditions.record, eqn.inputs
         if eqn.op is select:
             plain, negated = self.conditions.plain(operands[0])
@@ -281,19 +280,19 @@ class _Walk:
         return ()
 
     def _nested(self, guards: Guards) -> Guards:
-        """`guards`, the two outermost as one if there are many."""
+        """Return `guards`, with the two outermost merged if there are too many."""
         if len(guards) <= _NESTING:
             return guards
         return (self._both(*guards[:2]), *guards[2:])
 
     def matters(self, guard: Guard) -> Value:
-        """Where what `guard` guards matters."""
+        """Return the condition that holds where the guarded value matters."""
         return guard.condition if guard.side else self.conditions.negated(guard.condition)
 
     def _guard_factors(self, eqn: Equation, guards: Guards) -> None:
-        """Guard the factors of a product that may be infinite or NaN where they do not matter.
+        """Guard the factors of a matrix product where they do not matter but may not be finite.
 
-        The sum over their elements does not tell these from the others any more.
+        The sum over their elements mixes them with elements that matter.
         """
         found = [
             ()
@@ -305,13 +304,13 @@ class _Walk:
             self.factors[eqn] = found
 
     def joined(self, value: Value) -> Guards:
-        """The guards of `value` on the uses that were met."""
+        """Return the guards of `value` common to all uses visited so far."""
         return self._joined(value, self.uses[value])
 
     def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
-        """The guards that hold on all uses; if there are none, that one of them holds.
+        """Return the guards that hold on all uses; else one guard that some use matters.
 
-        Those that are risky for some use are left to what is before by that use too.
+        A guard that is risky for one use is risky for the value.
         """
         risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
         found = self._of_uses(value, uses)
@@ -332,20 +331,21 @@ class _Walk:
         elif not (read := self._of_parts(value, parts)):
             return ()
         else:
-            # What no part has matters to none, whatever it is: the others tell what is strict.
+            # Elements outside all parts matter to no part: strictness is decided by the other
+            # guards.
             guards.append(tuple(replace(g, strict=True) for g in read))
         return self._either(guards)
 
     def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
-        """The guard of what all uses have, each in its own way, beside what is `common` to them."""
+        """Return the disjunction of the guards in which uses differ, beside the `common` ones."""
         shared = {(g.condition, g.side) for g in common}
         rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
         return self._either(rest) if all(rest) else ()
 
     def _either(self, uses: Sequence[Guards]) -> Guards:
-        """One guard in the place of those of several uses: that one of these matters.
+        """Return one guard in place of the guards of several uses: at least one of them matters.
 
-        Each use keeps its own guards too, where they are risky.
+        Each use also keeps its own risky guards.
         """
         uses = _without_twins(uses)
         if not all(uses):
@@ -357,11 +357,11 @@ class _Walk:
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
     def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
-        """The guard of what some part has; none if the parts have everything."""
+        """Return the guard of the elements that some part reads; empty if all are read."""
         if len(parts) == 1:
             condition = self._of_part(parts[0])
         elif value.type.is_larger(LARGEST):
-            # A constant of that size would be kept in the program.
+            # A constant of that size would be stored in the program.
             condition = any_of(self.conditions, map(self._of_part, parts))
         else:
             read = np.zeros(value.shape, bool)
@@ -372,14 +372,14 @@ class _Walk:
         return () if self.conditions.always(condition) else (Guard(condition, True),)
 
     def _of_part(self, part: tuple[Equation, int]) -> Value:
-        """Where what `part` reads is."""
+        """Return the condition that holds for the elements that `part` reads."""
         eqn, place = part
         everywhere = self.conditions.everywhere(eqn.outputs[place])
         return self.conditions.before(eqn, 0, place, everywhere)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
-    """Make True what `eqn` reads of its operand for its result `place`."""
+    """Set the elements of the operand that `eqn` reads for its result `place` to True."""
     params = eqn.kwargs
     where: tuple[slice, ...]
     if eqn.op is slice_:
@@ -399,13 +399,13 @@ def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
 
 
 def _may_matter(guards: Guards) -> bool:
-    """Whether `guards` do not demand both sides of one condition."""
+    """Return whether `guards` do not require both sides of one condition."""
     sides = {(g.condition, g.side) for g in guards}
     return len({condition for condition, _ in sides}) == len(sides)
 
 
 def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
-    """`uses`, those of both sides of one condition as one with the guards before that only."""
+    """Merge uses that differ in the side of the last condition only, by dropping that condition."""
     found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
     for guards in uses:
         while guards:
@@ -420,7 +420,7 @@ def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
 
 
 def _alike(one: Guards, other: Guards) -> Guards:
-    """Guards of two uses with the same conditions, as those of one use."""
+    """Merge the guards of two uses that have the same conditions."""
     return tuple(
         replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
         for g, h in zip(one, other, strict=False)

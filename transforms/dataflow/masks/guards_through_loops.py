@@ -1,4 +1,4 @@
-"""Guards of the results of branches and loops, taken into their bodies and through these."""
+"""Guards of the results of branches and loops, moved through their bodies."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 
 class Walk(Protocol):
-    """A walk that follows guards from results to operands, as this file needs it."""
+    """Interface of the backward walk of guards, as far as this file uses it."""
 
     conditions: Conditions
     risks: Risks
 
     @property
     def uses(self) -> Mapping[Value, Any]:
-        """The uses that were met, by what is used."""
+        """Return the uses visited so far, by value."""
 
     def matters(self, guard: Guard) -> Value:
-        """Where what `guard` guards matters."""
+        """Return the condition that holds where the guarded value matters."""
 
     def joined(self, value: Value) -> Guards:
-        """The guards of `value` on the uses that were met."""
+        """Return the guards of `value` common to all uses visited so far."""
 
     def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> Walk:
-        """Another walk, from the results of `graph` to its inputs."""
+        """Walk backward through `graph` from its results to its inputs, and return that walk."""
 
 
 @final
 class Within:
-    """The guards of results of a branch or a loop, in its bodies and before it.
+    """Guards of the results of a branch or a loop, in its bodies and before it.
 
-    `marks` has what holds for results of the bodies, by their places: in every trip, where they
-    are carried on. So a guard of what a loop ends with is one of what it begins with if each
-    element comes from the same one of the trip before.
+    `marks` has guards of body results; those of carries hold in every iteration. A guard of a final
+    carry also holds for the initial carry if each element depends on the same element of the
+    previous iteration only.
     """
 
     def __init__(self, around: Walk, eqn: Equation, results: Mapping[int, Guards]) -> None:
@@ -74,7 +74,7 @@ class Within:
         return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
 
     def _brought(self, condition: Value, k: int) -> Repeated:
-        """A condition on the result of bodies at `k`, as it comes to these."""
+        """Convert a condition on body result `k` to the form that the bodies take."""
         row = len(condition.shape) > len(self.frame.bodies[0].outputs[k].shape)
         eqn = self.around.conditions.definition(condition)
         if eqn is None or eqn.op is not broadcast or (row and 0 in eqn.kwargs["new_axes"]):
@@ -82,7 +82,7 @@ class Within:
         return Repeated(eqn.inputs[0], tuple([i - row for i in eqn.kwargs["new_axes"]]))
 
     def operand(self, i: int) -> Guards | None:
-        """The guards of the operand that the bodies have at `i`; None if no result needs it."""
+        """Return the guards of the operand for body input `i`; None if no result needs it."""
         k = i - self.frame.consts
         if 0 <= k < self.frame.carries:
             return self._first_carried(k) if k in self.asked else None
@@ -92,7 +92,7 @@ class Within:
         return common(present) if present else None
 
     def _first_carried(self, k: int) -> Guards:
-        """The guards of what a loop begins with: what it ends with, if there are no trips."""
+        """Return the guards of an initial carry, which is also the result if no iteration runs."""
         marks = tuple([self._in_front(k, g) for g in self.marks.get(k, ())])
         known = {g.condition for g in marks}
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
@@ -111,14 +111,14 @@ class Within:
         return self.eqn.op is not scan or params["counted"] or bounds(params["length"])[0] < 1
 
     def _in_front(self, k: int, guard: Guard) -> Guard:
-        """A guard of what is carried on behind trips as one of what the loop begins with."""
+        """Convert a guard of a carry after iterations to one of the initial carry."""
         known = self.ahead.get(k)
         if known is None or guard.condition is not known.behind:
             return guard
         return replace(guard, condition=known.first)
 
     def _unless_no_trips(self, condition: Value) -> Value:
-        """Where `condition` holds; everywhere, if the number of trips that is given is 0."""
+        """Return `condition`, or true everywhere if the given iteration count is 0."""
         conditions, trips = self.around.conditions, self.eqn.inputs[0]
         one = conditions.record(full, value=1, shape=(), dtype=trips.dtype)
         none = conditions.record(less, trips, one)
@@ -128,7 +128,7 @@ class Within:
         return conditions.either(condition, none)
 
     def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
-        """The guards of results, as conditions that hold where these matter."""
+        """Return the guards of results as positive conditions, by body result."""
         marks: dict[int, list[Guard]] = {}
         for place, guards in results.items():
             k = self.frame.kept(place)
@@ -137,12 +137,11 @@ class Within:
         return marks
 
     def _is_taken(self, guard: Guard, k: int) -> bool:
-        """Whether the condition can be brought to the bodies: stacks that grow have none."""
+        """Return whether the bodies can take the condition; growing stacks have no rows to take."""
         return self.frame.stacks or guard.condition.shape == self.frame.bodies[0].outputs[k].shape
 
     def _positive(self, guards: Guards, k: int) -> list[Guard]:
-        """`guards` of the result of bodies at `k`; those of stacks as of rows, where all of these
-        are alike."""
+        """Return `guards` of body result `k` as positive conditions, on rows if these agree."""
         conditions = self.around.conditions
         if self.frame.is_loop and not self.frame.is_carried(k):
             guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
@@ -150,9 +149,9 @@ class Within:
         return list({g.condition: g for g in found}.values())
 
     def handed_on(self, place: int, guards: Guards) -> Guards:
-        """Those of `guards` of a result that are brought to the bodies, and need not begin at it.
+        """Return the guards of a result that its bodies enforce, so that they need not begin at it.
 
-        What a loop without trips ends with has passed no body: all guards begin at it.
+        A loop without iterations returns its initial carry, which passes no body: it enforces none.
         """
         k = self.frame.kept(place)
         if k is None or (self.frame.is_carried(k) and self._may_make_no_trip()):
@@ -161,10 +160,7 @@ class Within:
         return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
 
     def _follow_unused(self, unused: set[int]) -> None:
-        """Find guards of what is carried on and asked for by other trips only: what these have.
-
-        What no trip asks for is left out.
-        """
+        """Find guards of carries that only other iterations use; drop carries that none uses."""
         self.asked -= unused
         self._look_ahead()
         self._walk_through()
@@ -182,11 +178,13 @@ class Within:
             self.asked |= found
             self._walk_through()
 
-    # What is asked of what is carried on.
+    # Liveness of carries.
 
     def _look_ahead(self) -> None:
-        """Find where what is carried on matters behind each trip, by what its end has to give, and
-        what rows of stacks ask of it: arrays of one shape together."""
+        """Compute where carries matter after each iteration, for all carries of one shape together.
+
+        A carry matters to the final result and to the rows of stacks.
+        """
         rows = {k for k in self.asked if not self.frame.is_carried(k)}
         if not self.frame.carries or not any(self.marks.values()):
             return
@@ -205,7 +203,7 @@ class Within:
                 self._add_ahead(k)
 
     def _ahead_of(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
-        """What is known of what is carried on at `places`, in that shape; None if nothing is."""
+        """Return the liveness of the carries at `places`, of that shape; None if it is unknown."""
         ends = [[g.condition for g in self.marks.get(k, ())] for k in places if k in self.asked]
         uses, inputs = self.walks[0].uses, self.frame.bodies[0].inputs[self.frame.consts :]
         rows = [self._before(k) for k in places if inputs[k] in uses]
@@ -215,11 +213,11 @@ class Within:
         return ahead(self.around.conditions, ends, rows, self._stack(shape), reverse=reverse)
 
     def _stack(self, shape: Shape) -> Shape:
-        """The shape of a stack of rows of that shape; there is none but of a scan."""
+        """Return the shape of a stack of rows of that shape; only a scan has stacks."""
         return (self.eqn.kwargs["length"] if self.frame.stacks else 0, *shape)
 
     def _before(self, k: int) -> list[Value]:
-        """The conditions on what is carried on before a trip, as they are around the loop."""
+        """Return the conditions outside the loop under which carry `k` matters."""
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
         out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
         guards = walk.joined(own.inputs[self.frame.consts + k])
@@ -227,14 +225,14 @@ class Within:
         return [value for value, _ in [f for f in found if f is not None]]
 
     def _add_ahead(self, k: int) -> None:
-        """Let what is found ahead hold for what is carried on at `k`."""
+        """Add the liveness condition of carry `k` to its guards."""
         if k in self.ahead:
             condition, guards = self.ahead[k].behind, self.marks.setdefault(k, [])
             if condition not in [g.condition for g in guards]:
                 guards.append(Guard(condition, True, strict=True))
 
     def _out(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
-        """The guards of an input of a body as those of the operand; None if it is not used."""
+        """Return the guards of a body input as guards of the operand; None if it is not used."""
         value = own.inputs[i]
         if value not in walk.uses:
             return None
@@ -243,7 +241,7 @@ class Within:
         return tuple(g for g in found if g is not None)
 
     def _lost(self) -> list[tuple[int, Guard]]:
-        """Guards of what is carried on that a trip does not hand on to the one before."""
+        """Return guards of carries that one iteration does not pass on to the previous one."""
         inputs = self.frame.bodies[0].inputs[self.frame.consts :]
         return [
             (k, guard)
@@ -263,7 +261,7 @@ class Within:
         ]
 
     def _in_body(self, k: int, condition: Value) -> Value:
-        """What stands in the only body for a condition on its result at `k`."""
+        """Return the value in the single body that stands for a condition on its result `k`."""
         shape, brought = self.frame.bodies[0].outputs[k].shape, self._brought(condition, k)
         inner = self.marked.entry.of(brought.condition, len(condition.shape) > len(shape))
         if not brought.new_axes:
@@ -272,7 +270,7 @@ class Within:
         return record(broadcast, inner, shape=shape, new_axes=brought.new_axes)
 
     def _is_told(self, k: int, condition: Value) -> bool:
-        """Whether what holds before a trip tells that `condition` holds behind the one before."""
+        """Return whether guards before an iteration imply `condition` after the previous one."""
         known = self.ahead.get(k)
         if known is None or condition is not known.behind:
             return False
@@ -286,7 +284,7 @@ class Within:
         self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
 
     def _walk(self, own: Graph, body: Graph) -> Walk:
-        """The guards within `body`, which is `own` with marks."""
+        """Walk guards backward through `body`, which is `own` with marks."""
         frame, risks = self.frame, self.around.risks
         operands = self.eqn.inputs[frame.lead :]
         present = frame.active([i for i, v in enumerate(operands) if v in risks.active])

@@ -1,4 +1,4 @@
-"""What conditions tell of each other, as far as it is seen from what they are made of."""
+"""Implications between conditions, derived from their defining equations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import DEEP, Record
 
 
 def absorbed(conditions: Record, op: Op, x: Value, y: Value) -> Value | None:
-    """What `op` makes of `x` and `y` if that is one of them, as that is made of the other one."""
+    """Return `op` of `x` and `y` if it is one of them by absorption, else None."""
     dual = logical_or if op is logical_and else logical_and
     for one, other in ((x, y), (y, x)):
         whole, part = _parts(conditions, op, one), _parts(conditions, op, other)
@@ -25,7 +25,7 @@ def absorbed(conditions: Record, op: Op, x: Value, y: Value) -> Value | None:
 
 
 def _parts(conditions: Record, op: Op, condition: Value) -> set[Value]:
-    """What `op` joins to make `condition`, not too far back."""
+    """Return the operands that `op` joins to form `condition`, up to a bounded depth."""
     found: set[Value] = set()
     waiting = [condition]
     while waiting:
@@ -39,13 +39,13 @@ def _parts(conditions: Record, op: Op, condition: Value) -> set[Value]:
 
 
 def implies(conditions: Record, held: Sequence[Value], wanted: Sequence[Sequence[Value]]) -> bool:
-    """Whether all of `held` are seen to hold only where all conditions in one of `wanted` do."""
+    """Return whether the conjunction of `held` is proved to imply one in `wanted`."""
     return _Proof(conditions, wanted, 16 * DEEP).succeeds(held)
 
 
 @final
 class _Proof:
-    """Looks whether one of `wanted` holds, however what is given holds; not beyond some steps."""
+    """Proof search, in a bounded number of steps, that given conditions imply one of `wanted`."""
 
     def __init__(self, conditions: Record, wanted: Sequence[Sequence[Value]], steps: int) -> None:
         self.conditions = conditions
@@ -53,7 +53,7 @@ class _Proof:
         self.steps = steps
 
     def succeeds(self, given: Iterable[Value]) -> bool:
-        """Whether that is seen where all that is `given` holds."""
+        """Return whether the proof succeeds where all conditions in `given` hold."""
         held = self._taken_apart(given)
         if any(map(self._is_nowhere, held)):
             return True
@@ -69,7 +69,7 @@ class _Proof:
         return False
 
     def _taken_apart(self, given: Iterable[Value]) -> dict[Value, None]:
-        """All that holds where what is `given` does."""
+        """Return the conditions in `given` and their conjuncts."""
         held = dict.fromkeys(given)
         waiting = list(held)
         while waiting:
@@ -79,7 +79,7 @@ class _Proof:
         return held
 
     def _made_by(self, op: Op, condition: Value) -> list[Value]:
-        """What `op` makes `condition` of, maybe before that is repeated."""
+        """Return the operands of `op` that form `condition`, also under a broadcast."""
         eqn = self.conditions.definition(condition)
         if eqn is None or eqn.op is not broadcast:
             return [*eqn.inputs] if eqn is not None and eqn.op is op else []
@@ -104,7 +104,7 @@ class _Proof:
         return bool(parts) and all(self._holds(c, held, depth - 1) for c in parts)
 
     def _holds_somewhere(self, eqn: Equation, held: Iterable[Value]) -> bool:
-        """Whether what `eqn` looks for along axes is found, as more than that is."""
+        """Return whether a held reduction of the same axes implies the reduction `eqn`."""
         made = [self.conditions.definition(c) for c in held]
         more = [e for e in made if e is not None and (e.op, e.params) == (eqn.op, eqn.params)]
         self.steps -= len(more)

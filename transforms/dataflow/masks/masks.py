@@ -1,4 +1,4 @@
-"""What linearize masks, so that infinite slopes where nothing is chosen do not come back."""
+"""Masks for linearize: infinite derivatives of unselected elements must not reach results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """Masks of a graph, by equations and there by operands.
+    """Masks of a graph, by equation and then by operand.
 
-    `tangents` has guards of operands' tangents, `factors` those of the factors of products of
-    matrices, `results` the places where what a tangent contributes may differ from zero, `openings`
-    what is to be masked within branches and loops. `made` has the equations of conditions that the
-    graph does not have itself, by their results.
+    `tangents` has guards of operand tangents, `factors` guards of matrix factors. `results` has the
+    support of each tangent's contribution. `openings` has the masks within branches and loops.
+    `made` maps results to equations of conditions that are not in the graph.
     """
 
     tangents: ByOperand = field(default_factory=dict)
@@ -45,7 +44,7 @@ class Masks:
     made: dict[Value, Equation] = field(default_factory=dict)
 
 
-# What joins a value with others, which may have no tangents.
+# Primitives that join a value with others, which may have no tangents.
 _JOINING = frozenset({select, maximum, minimum, concat, pad, slice_assign})
 
 
@@ -55,10 +54,10 @@ def masks_of(
     sources: Iterable[Value],
     given: Callable[[], Mapping[Value, Range]],
 ) -> Masks:
-    """The masks of `graph` differentiated by `sources`, on which the values `active` depend.
+    """Return the masks of `graph` differentiated by `sources`, on which the values `active` depend.
 
-    There are none where all slopes are known to be finite. `given` is asked for the ranges of
-    inputs, if these matter.
+    There are none if all derivatives are known to be finite. `given` returns the ranges of inputs,
+    and is called only if they matter.
     """
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
     if not any(e.op in CHOOSING or (e.bodies and chooses(e)) or _joins(e) for e in at_work):
@@ -80,7 +79,7 @@ def masks_of(
 def _with_unsure(
     equations: Iterable[Equation], openings: Mapping[Equation, Opening], risks: Risks
 ) -> dict[Equation, Opening]:
-    """`openings`, and what bodies take that may be infinite or NaN, where something is chosen."""
+    """Add to `openings` the body inputs that may not be finite, where elements are selected."""
     found = dict(openings)
     for eqn in equations:
         if eqn.op in CONTROL and (eqn in openings or chooses(eqn) or _joins(eqn)):
@@ -104,8 +103,11 @@ def guards_at(
     sources: Iterable[Value],
     values: AbstractSet[Value],
 ) -> tuple[dict[Value, Guards], list[Equation]]:
-    """Where `values` of `graph` matter, so far as slopes before them may be infinite or NaN, and
-    the equations that compute conditions which the graph does not have itself."""
+    """Return the guards of `values`, and the equations of their conditions.
+
+    Only guards that matter are kept: derivatives before them may be infinite or NaN. The equations
+    are those that the graph does not have itself.
+    """
     conditions = Conditions(graph)
     risks = Risks(graph, active, {}, conditions)
     if not are_met(graph, risks):

@@ -1,4 +1,4 @@
-"""Conditions that hold within bodies, as conditions around the branch or the loop."""
+"""Moving conditions out of the bodies of branches and loops."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from primgraph.transforms.dataflow.masks.guard import Guard
 from primgraph.transforms.dataflow.masks.repeated_conditions import spread
 from primgraph.transforms.dataflow.region_interface import Entry, Frame, Marked
 
-# What computes conditions within a body does so around it again, if it is no more equations than
-# these, all of which work on elements or move them.
+# Limit of the equations that are recomputed outside a body. All must be elementwise or move
+# elements.
 _FEW = 256
 _LONG: frozenset[Op] = frozenset({matmul})
-# How deep it is looked for a part that can be computed.
+# Maximum depth of the search for a part that can be computed outside.
 _DEEP = 8
 
 
 @final
 class Passage:
-    """The way out of `body`, one of the bodies of `eqn`, for conditions of `inner` to `outer`."""
+    """Map from conditions of `inner`, in one of the bodies of `eqn`, to conditions of `outer`."""
 
     def __init__(
         self, eqn: Equation, marked: Marked, body: Graph, inner: Conditions, outer: Conditions
     ) -> None:
         self.eqn, self.frame, self.entry = eqn, marked.frame, marked.entry
         self.inner, self.outer = inner, outer
-        # The body has conditions among its inputs, which its operands do not have.
+        # A marked body has conditions among its inputs, which are not operands of `eqn`.
         own = [v for v in body.inputs if self.entry.source(v) is None]
         self.places = {v: i for i, v in enumerate(own)}
         self.operands = {v: eqn.inputs[i + self.frame.lead] for i, v in enumerate(own)}
         self.fixed = set(own[: self.frame.consts])
 
     def to_operand(self, i: int, guard: Guard) -> Guard | None:
-        """The guard of the operand that the bodies have at `i`; None if there is none.
+        """Move a guard of body input `i` to the operand; None if that is not possible.
 
-        What all trips take matters if it does in one of them.
+        A loop-invariant operand matters if it matters in some iteration.
         """
         found = (self.around if guard.side else self._out)(guard.condition)
         if found is None:
@@ -64,7 +64,7 @@ class Passage:
         return replace(guard, condition=any_along(self.outer, matters, (0,)), side=True)
 
     def to_result(self, k: int, condition: Value) -> Value | None:
-        """The condition on the result that the bodies have at `k`; None if there is none."""
+        """Move the condition on body result `k` to the equation's result; None if not possible."""
         found = self.around(condition)
         if found is None:
             return None
@@ -74,15 +74,14 @@ class Passage:
         return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
 
     def stack(self, k: int) -> Value | None:
-        """The stack that rows at `k` make; None if it is not seen how."""
+        """Return the stacked output `k`, computed outside the loop; None if not possible."""
         if self.frame.is_carried(k):
             return None
         found = self._out(self.eqn.bodies[0].outputs[k])
         return None if found is None else spread(self.outer, found[0], self.eqn.outputs[k].shape)
 
     def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
-        """What `condition` is outside, or what holds there wherever it does; and whether that is a
-        stack of which it is a row."""
+        """Return the condition outside or a weaker one, and whether it is a stack; or None."""
         found = self._out(condition)
         eqn = self.inner.definition(condition)
         if found is not None or eqn is None or not depth:
@@ -98,14 +97,14 @@ class Passage:
         return self.outer.either(*[value for value, _ in present]), present[0][1]
 
     def _spread(self, condition: Value, like: Value) -> Value:
-        """A condition on rows as one on the stack `like`, of which all rows are alike.
+        """Broadcast a condition on rows over the stack `like`.
 
-        Of a stack that grows it is taken as what it is on rows, and not computed.
+        For a growing stack the broadcast is only recorded; it is never computed.
         """
         return self.outer.record(broadcast, condition, shape=like.shape, new_axes=(0,))
 
     def _out(self, condition: Value) -> tuple[Value, bool] | None:
-        """What `condition` is outside, and whether it is a stack of which this is a row."""
+        """Return the condition outside, and whether it is a stack of the condition's values."""
         known = self._leaf(condition)
         if known is not None:
             return known
@@ -133,7 +132,7 @@ class Passage:
         rows: Collection[Value],
         condition: Value,
     ) -> Value:
-        """What the equations in `order` make of all rows of stacks at once."""
+        """Batch the equations in `order` over all rows of stacks, as `vmap` does."""
         builder, having, around = Builder(), set(rows), dict(moved)
         inner = {v: builder.input(outer.type) for v, outer in moved.items()}
         around = {inner[v]: outer for v, outer in moved.items()}
@@ -155,8 +154,10 @@ class Passage:
         return self.outer.record(eqn.op, *[moved[v] for v in eqn.inputs], **eqn.kwargs)
 
     def _leaf(self, value: Value) -> tuple[Value, bool] | None:
-        """What an input of the body is outside, and whether it is a row of that; None for others,
-        and for what goes from trip to trip."""
+        """Return the outer value of a body input, and whether the input is a row of it.
+
+        Return None for loop carries, and for values that are not inputs.
+        """
         known = self.entry.source(value)
         if known is None and value in self.operands:
             row = self.frame.is_row(self.places[value]) and self.frame.is_loop
@@ -165,7 +166,7 @@ class Passage:
         return None if known is None or (known[1] and is_open(known[0].shape)) else known
 
     def _computing(self, condition: Value) -> list[Equation] | None:
-        """The equations that compute `condition` within, in order; None if they are too many."""
+        """Return the equations that compute `condition` in the body, in order; None if too many."""
         found: dict[Equation, None] = {}
         waiting = [condition]
         while waiting:
@@ -195,8 +196,10 @@ class Passage:
 
 
 def look_into_loops(conditions: Conditions, graph: Graph) -> None:
-    """Let what `conditions` knows of `graph` be told of stacks of conditions, too, that its loops
-    give: how these are made of what is before the loop, where no trip needs the one before."""
+    """Add definitions of boolean stacks that scans of `graph` return, so that they can be analysed.
+
+    A stack is defined where its rows do not depend on earlier iterations.
+    """
     for eqn in graph.body:
         if eqn.op is not scan or eqn.kwargs["counted"]:
             continue

@@ -1,6 +1,6 @@
-"""Conditions that are the same along some axes, as conditions without these.
+"""Conditions that are constant along some axes, kept as broadcasts of smaller conditions.
 
-They are kept so: what is repeated is joined, reduced and moved before it is repeated.
+Broadcasts are sunk: conditions are joined, reduced and moved before they are broadcast.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from primgraph.primitives.constants import full
 from primgraph.primitives.logic import logical_and, logical_not, logical_or
 from primgraph.primitives.shapes import broadcast
 
-# How far it is looked into what conditions are made of.
+# Maximum depth of defining equations that are visited.
 DEEP = 8
 
 
 class Record(Protocol):
-    """Where conditions are recorded."""
+    """Interface of an object that records conditions."""
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
-        """The result of an equation."""
+        """Return the result of an equation, which is recorded if it is new."""
 
     def definition(self, value: Value) -> Equation | None:
-        """The equation that gives `value`."""
+        """Return the equation that defines `value`."""
 
 
 def repeated(
     conditions: Record, condition: Value, shape: Shape, new_axes: Collection[int]
 ) -> Value:
-    """`condition` repeated along `new_axes` of `shape`, of which there may be none."""
+    """Broadcast `condition` along `new_axes` of `shape`; without axes return it as it is."""
     if not new_axes:
         return condition
     eqn = conditions.definition(condition)
@@ -44,16 +44,16 @@ def repeated(
 
 
 def spread(conditions: Record, condition: Value, stack: Shape) -> Value:
-    """A condition on each row as one on the stack; a stack stays what it is."""
+    """Broadcast a condition on rows over the stack; a stack is returned as it is."""
     return repeated(conditions, condition, stack, range(len(stack) - len(condition.shape)))
 
 
 def without(
     conditions: Record, condition: Value, axes: Collection[int], deep: int = 1
 ) -> Value | None:
-    """`condition` without `axes`, if it is seen to be the same along these.
+    """Return `condition` without `axes` if it is seen to be constant along them, else None.
 
-    It is looked into what it is made of, up to `deep` equations one behind the other.
+    At most `deep` nested defining equations are visited.
     """
     eqn = conditions.definition(condition)
     if not axes or eqn is None or not deep:
@@ -75,8 +75,10 @@ def without(
 def apart(
     conditions: Record, condition: Value, axes: Collection[int]
 ) -> tuple[list[Value], list[Value]]:
-    """What all has to hold for `condition`: that which differs along `axes`, and that which is the
-    same there, without these."""
+    """Split a conjunction into conditions that vary along `axes`, and those that do not.
+
+    The second ones are returned without the axes.
+    """
     differing: list[Value] = []
     alike: list[Value] = []
     waiting = [condition]
@@ -94,14 +96,14 @@ def apart(
 
 
 def of_row(conditions: Record, condition: Value) -> Value:
-    """The condition on each row of a stack, where that is the same one; else `condition`."""
+    """Return the condition on each row if it is the same for all rows, else `condition`."""
     return without(conditions, condition, (0,), DEEP) or condition
 
 
 def joined(
     conditions: Record, join: Callable[[Value, Value], Value], x: Value, y: Value
 ) -> Value | None:
-    """What `join` makes of two conditions, before they are repeated along the same axes."""
+    """Join two conditions before they are broadcast along common axes; None without such axes."""
     both = [conditions.definition(v) for v in (x, y)]
     axes = [set(e.kwargs["new_axes"]) for e in both if e is not None and e.op is broadcast]
     if len(axes) < 2 or not (common := axes[0] & axes[1]):
@@ -113,7 +115,7 @@ def joined(
 
 
 def part(conditions: Record, condition: Value, sizes: Shape) -> Value | None:
-    """A part of `condition` that is cut along axes along which it is the same."""
+    """Slice `condition` along axes along which it is constant; None if that does not apply."""
     eqn = conditions.definition(condition)
     if eqn is None or eqn.op is not broadcast:
         return None
@@ -123,7 +125,7 @@ def part(conditions: Record, condition: Value, sizes: Shape) -> Value | None:
 
 
 def reshaped(conditions: Record, condition: Value, shape: Shape) -> Value | None:
-    """`condition` in another shape, where only leading axes along which it is the same change."""
+    """Reshape `condition` if only leading axes change along which it is constant; else None."""
     eqn = conditions.definition(condition)
     if eqn is None or eqn.op is not broadcast:
         return None

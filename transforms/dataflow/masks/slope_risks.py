@@ -1,4 +1,4 @@
-"""Which slopes may be infinite or NaN, and where such slopes are on the way to a value."""
+"""Risk analysis: derivatives that may be infinite or NaN, and values behind them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from primgraph.transforms.dataflow.value_bounds import (
     slope_stays_finite,
 )
 
-# A slope that is a finite constant; that is finite if all inputs are; that may be infinite or NaN
-# at finite inputs too.
+# Risk of a derivative: a finite constant; finite at finite inputs; maybe infinite or NaN at finite
+# inputs too.
 NEVER, AT_NAN, ALWAYS = 0, 1, 2
 
 
 @final
 class Risks:
-    """How far slopes may be infinite or NaN: along operands, and anywhere before a value.
+    """Risks of derivatives along operands, and of products of derivatives before values.
 
     `before` has the risks before inputs, where there is one.
     """
@@ -57,7 +57,7 @@ class Risks:
                     self.before[value] = max(found, default=NEVER)
 
     def along(self, eqn: Equation, position: int) -> int:
-        """The risk of the slope of `eqn` along that operand."""
+        """Return the risk of the derivative of `eqn` along the operand at `position`."""
         assert isinstance(eqn.op, Primitive)
         if eqn.op.constant or eqn.op.linear is True:
             return NEVER
@@ -74,7 +74,7 @@ class Risks:
         return AT_NAN if varying else NEVER
 
     def _of_bodies(self, eqn: Equation) -> int:
-        """The largest risk on a way through the bodies of `eqn`."""
+        """Return the largest risk of a path through the bodies of `eqn`."""
         if eqn not in self._within:
             frame = Frame.of(eqn)
             inputs = eqn.inputs[frame.lead :]

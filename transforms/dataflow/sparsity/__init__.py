@@ -1,12 +1,12 @@
-"""Which elements of a graph's values may depend on which elements of its inputs.
+"""Sparsity of Jacobians: which elements of values may depend on which elements of inputs.
 
-Dependencies are followed forth, equation by equation: as affine maps where they are regular, as
-rows of columns else. "Depends" is meant by derivatives: floor, comparisons and what is held
-constant end it, and so does a factor that is known to be zero. The answer is never too small.
+Dependencies are propagated forward: as affine maps if they are regular, else as rows of column
+indices. Dependence means a derivative: `floor`, comparisons, constants and factors known to be zero
+end it. The pattern is a superset of the nonzeros.
 
-A Hessian has the pattern of the Jacobian of the gradient. That is closer than pairs of elements
-that meet in an equation that is not linear: a division is linear in its numerator, a product in
-either factor, and only the rule of derivatives says what of it is left in the gradient.
+A Hessian has the pattern of the Jacobian of the gradient. This is tighter than pairing elements
+that meet in a nonlinear equation: a division is linear in its numerator, and a product in either
+factor. Only the derivative rule tells which of them occur in the gradient.
 """
 
 from primgraph.transforms.dataflow.sparsity.pattern import MOST_PAIRS, dependencies, pattern_rows

@@ -1,4 +1,4 @@
-"""What results of branches and loops depend on."""
+"""Sparsity rules of branches and loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from primgraph.transforms.dataflow.sparsity.walk import Reach, Site, Walk
 
 
 def _given_to(site: Site, body: Graph, operands: Sequence[Value]) -> Given:
-    """What of the operands of a body is known."""
+    """Return functions that return the known arrays of a body's operands."""
     known = site.known
     return {
         v: (lambda value=value: known.array(value))  # type: ignore[misc]
@@ -37,7 +37,7 @@ def _through_checkpoint(site: Site, operands: list[Reach | None]) -> list[Reach 
 
 
 def _through_cond(site: Site, operands: list[Reach | None]) -> list[Reach | None]:
-    """Any branch may be taken, unless it is known which."""
+    """Join all branches, or follow one if the index is constant."""
     branches, index = site.eqn.bodies, site.array(0)
     if index is not None:
         branches = (branches[min(max(int(index), 0), len(branches) - 1)],)
@@ -57,7 +57,7 @@ def _united(
 
 
 def _through_scan(site: Site, operands: list[Reach | None]) -> list[Reach | None]:
-    """Rows count as one: what any of them depends on, each trip may depend on."""
+    """Propagate through a scan; all rows are merged, so each iteration depends on all of them."""
     params, eqn, walk = site.params, site.eqn, site.walk
     counted, consts, carries = params["counted"], params["consts"], params["carries"]
     given, inputs = operands[counted:], eqn.inputs[counted:]
@@ -94,7 +94,7 @@ def _through_while(site: Site, operands: list[Reach | None]) -> list[Reach | Non
     ]
 
 
-# After so many trips all elements of all carries are taken to depend on the same.
+# After this many iterations all carries are assumed to depend on the union of all.
 _TRIPS = 6
 
 
@@ -107,7 +107,7 @@ def _settled(
     rows: list[Reach | None],
     known: Given,
 ) -> list[Reach | None]:
-    """What carries and rows depend on after any number of trips."""
+    """Return the dependencies of carries and rows at the fixed point of the loop."""
     values = body.inputs[len(fixed) : len(fixed) + len(state)]
     shapes = [v.shape for v in values]
     for trip in range(2 * _TRIPS):

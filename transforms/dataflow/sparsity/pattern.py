@@ -1,4 +1,4 @@
-"""The pattern of a Jacobian: what elements of outputs depend on, of elements of inputs."""
+"""The sparsity pattern of a Jacobian."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from primgraph.transforms.dataflow.sparsity.bodies import BODIES
 from primgraph.transforms.dataflow.sparsity.rules import RULES, by_properties
 from primgraph.transforms.dataflow.sparsity.walk import Reach, Rules, Walk
 
-# How many pairs of elements are listed at most where nobody has said it.
+# Default limit of the number of listed index pairs.
 MOST_PAIRS = 2**26
 
 
 def dependencies(
     graph: Graph, wrt: Sequence[Value], most: int = MOST_PAIRS
 ) -> tuple[list[Reach | None], int]:
-    """For each output of `graph`, of primitives, what its elements depend on of those of `wrt`.
+    """Return the dependencies of each output of `graph` on elements of `wrt`, and their number.
 
-    With it comes how many elements `wrt` has, one after the other. All extents of `wrt` and of the
-    outputs are known. Where more than `most` pairs of elements would be listed one by one, or many
-    more in all, all elements may depend on all.
+    `graph` consists of primitives, and elements of `wrt` are numbered consecutively. All sizes of
+    `wrt` and of outputs are known. If more than `most` index pairs would be listed at once, or many
+    more in total, the pattern becomes dense.
     """
     width = sum(v.type.size for v in wrt)
     offsets = accumulate((v.type.size for v in wrt), initial=0)
@@ -38,9 +38,9 @@ def dependencies(
 
 
 def pattern_rows(graph: Graph, wrt: Sequence[Value], most: int = MOST_PAIRS) -> Rows | None:
-    """The columns of all elements of all outputs, one output after the other; see `dependencies`.
+    """Return the columns of each element of all outputs, concatenated; see `dependencies`.
 
-    None where there are more than `most` pairs.
+    Return None if there are more than `most` pairs.
     """
     found, width = dependencies(graph, wrt, most)
     total = 0

@@ -1,4 +1,4 @@
-"""What result `k` of a primitive depends on through operand `i`, of which that is known."""
+"""Sparsity rules of primitives: dependencies of result `k` through operand `i`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from primgraph.transforms.dataflow.sparsity.walk import Indices, Reach, Rule, Si
 
 
 def by_properties(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """What follows from what a primitive is: elementwise, moving, with axes that are tied."""
+    """Derive dependencies from the kind of primitive: elementwise, moving, or with tied axes."""
     eqn, op = site.eqn, site.eqn.op
     shape, result = site.shape(i), eqn.outputs[k].shape
     if is_elementwise(eqn) or (op.formal and not op.own_slope):
@@ -54,7 +54,7 @@ def by_properties(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
 
 
 def _places(site: Site, k: int, i: int) -> Indices | None:
-    """Which element of operand `i` each element of result `k` is, below zero if none."""
+    """Return the operand element that each element of result `k` copies, negative if none."""
     arrays: list[Any] = []
     for n, value in enumerate(site.eqn.inputs):
         if n == i:
@@ -69,7 +69,7 @@ def _places(site: Site, k: int, i: int) -> Indices | None:
     try:
         found = site.eqn.op.evaluate(arrays, site.params)[k]
     except Exception as error:
-        # An index that is out of range is told of when the program runs.
+        # An index out of range raises when the program runs.
         if is_interruption(error):
             raise
         return None
@@ -83,7 +83,7 @@ def _at_places(site: Site, reach: Reach, shape: Shape, places: Indices) -> Reach
 
 
 def _regular(change: Callable[[Site, int, int, Maps], Maps | None]) -> Rule:
-    """The rule of what keeps affine maps; rows of columns go by properties."""
+    """Return a rule that maps affine maps; explicit rows use the properties of the primitive."""
 
     def rule(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
         if not isinstance(reach, Rows):
@@ -159,7 +159,7 @@ def _windowed(site: Site, k: int, i: int, maps: Maps) -> Maps | None:
 
 
 def _overlapping(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Each element of a window at its place in the whole."""
+    """Add each element of a window at its place in the result."""
     params, shape, result = site.params, site.shape(0), site.eqn.output.shape
     axis, steps, apart = params["axis"], params["steps"], params["dilations"]
     number = len(steps)
@@ -205,7 +205,7 @@ def _scattered(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
 
 
 def _multiplied(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Nothing where the other factor is known to be zero."""
+    """Drop dependencies where the other factor is known to be zero."""
     return _factored(site, 1 - i, reach)
 
 
@@ -230,7 +230,7 @@ def _selected(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
 
 
 def _running(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Along one axis each element with all before it, or behind it."""
+    """Let each element depend on all elements before it (after it, if reversed) along one axis."""
     shape, axis = site.shape(0), site.params["axis"]
     extent, walk = shape[axis], site.walk
     lines = prod(shape) // max(extent, 1)
@@ -249,7 +249,7 @@ def _running(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
 
 
 def _product(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Elements by whose factors that are known not to be zero; else by rows and columns."""
+    """Use the known nonzeros of the other factor; else whole rows and columns."""
     array = site.array(1 - i)
     if array is None:
         return by_properties(site, k, i, reach)
@@ -267,7 +267,7 @@ def _product(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
         return by_properties(site, k, i, reach)
     number, first, second = number[:, None], first[:, None], second[:, None]
     if i == 0:
-        # Rows of the left factor, of which `first` is the column.
+        # `first` is the column of the left factor's rows.
         source = (number * rows + free) * inner + first
         target = (number * rows + free) * columns + second
     else:

@@ -1,4 +1,4 @@
-"""Following dependencies through graphs, and the steps that rules for it are made of."""
+"""Forward propagation of dependencies through graphs, and the operations that rules use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from primgraph.sparsity.affine import MOST, Maps, Shape
 from primgraph.sparsity.rows import Rows, kept, listed, sent, size_of, taken, united
 from primgraph.transforms.dataflow.known_values import Given, Known
 
-# What elements of a value depend on; None for nothing.
+# Dependencies of the elements of a value; None for none.
 Reach: TypeAlias = "Maps | Rows"
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -25,7 +25,7 @@ Indices = np.ndarray[Any, np.dtype[np.int64]]
 @final
 @dataclass(slots=True)
 class Site:
-    """An equation, what is known while it is built, and what follows dependencies through it."""
+    """An equation, the constants known at compile time, and the walk that propagates."""
 
     walk: Walk
     eqn: Equation
@@ -48,7 +48,7 @@ Through: TypeAlias = Callable[[Site, "list[Reach | None]"], "list[Reach | None]"
 
 @final
 class Rules(NamedTuple):
-    """What says how results depend on operands: of one primitive, of all others, of loops."""
+    """Sparsity rules: by primitive, for all other primitives, and for branches and loops."""
 
     by_op: Mapping[Op, Rule]
     otherwise: Rule
@@ -57,21 +57,21 @@ class Rules(NamedTuple):
 
 @final
 class Walk:
-    """Follows dependencies on `width` elements through graphs."""
+    """Forward propagation of dependencies on `width` elements through graphs."""
 
     def __init__(self, width: int, most: int, rules: Rules) -> None:
         self.width = width
         self.rules = rules
         self.most = most
-        # How much may be listed before the rest is given up.
+        # Remaining budget of listed index pairs, before patterns become dense.
         self.left = 16 * most
 
     def through(
         self, graph: Graph, starts: dict[Value, Reach], given: Given | None = None
     ) -> dict[Value, Reach]:
-        """What the values of `graph` depend on, for those of them that depend on some themselves.
+        """Return the dependencies of those values of `graph` that have any.
 
-        One inside the graph depends on what it starts with, and on what reaches it from others.
+        A value in `starts` that the graph computes has the union of both dependencies.
         """
         found = {v: r for v, r in starts.items() if not _is_empty(r)}
         known = Known(graph, given)
@@ -108,9 +108,9 @@ class Walk:
         return results
 
     def _at_once(self, site: Site, operands: Sequence[Reach | None]) -> list[Reach | None]:
-        """All elements of all results with what any of the operands depends on.
+        """Make all result elements depend on the union of all operands.
 
-        Of values of unknown extent it is kept what their elements depend on together.
+        Values of unknown size have one common dependency for all elements.
         """
         total = self.union(
             [
@@ -126,7 +126,7 @@ class Walk:
         return [self.repeated(total, (), s, tuple(range(len(s)))) for s in shapes]
 
     def whole(self, reach: Reach, shape: Shape) -> Reach:
-        """What all elements depend on together."""
+        """Return the union of the dependencies of all elements."""
         if _is_unknown(shape):
             return reach
         return self.tied(reach, shape, (), (None,) * len(shape)) or []
@@ -153,7 +153,7 @@ class Walk:
         return united(rows, self.width)
 
     def rows(self, reach: Reach, shape: Shape) -> Rows | None:
-        """`reach` one by one; None where that is too much."""
+        """Return `reach` as explicit rows; None if they are too many."""
         if isinstance(reach, Rows):
             return reach
         count = size_of(reach)
@@ -162,20 +162,20 @@ class Walk:
         return listed(reach, shape, self.width)
 
     def pays(self, work: int) -> bool:
-        """Whether so much more may be listed."""
+        """Take `work` from the budget, and return whether it was left."""
         if work > self.left:
             return False
         self.left -= work
         return True
 
-    # Steps that rules are made of.
+    # Operations that rules use.
 
     def tied(
         self, reach: Reach, shape: Shape, result: Shape, axes: Sequence[int | None]
     ) -> Reach | None:
-        """Elements of `result` with those of `shape` at the same place along tied axes.
+        """Map elements of `shape` to elements of `result` with the same index along tied axes.
 
-        `axes` has the axis of the result for each of the operand, None where all along it meet.
+        `axes` has the result axis of each operand axis; None joins all elements along the axis.
         """
         gone = [i for i, a in enumerate(axes) if a is None]
         order = [a for a in axes if a is not None]
@@ -209,7 +209,7 @@ class Walk:
         return affine.joined(affine.repeated(reach, result, new))
 
     def taken(self, rows: Rows, places: Indices) -> Reach:
-        """The rows at `places`, an array of the shape of the result; none below zero."""
+        """Return the rows at `places`, an array of the result's shape; empty if negative."""
         flat = places.reshape(-1)
         counts = np.append(np.diff(rows.starts), 0)
         total = int(counts[flat].sum()) + flat.size
@@ -218,7 +218,7 @@ class Walk:
         return taken(rows, flat)
 
     def masked(self, reach: Reach, mask: Mask) -> Reach | None:
-        """`reach` where `mask` is true."""
+        """Keep `reach` where `mask` is true."""
         if bool(mask.all()):
             return reach
         if not bool(mask.any()):
@@ -239,7 +239,7 @@ class Walk:
     def composed(
         self, reach: Reach, shape: Shape, pairs: tuple[Indices, Indices], result: Shape
     ) -> Reach:
-        """Elements of `result` with what elements of `shape` have, by pairs of both."""
+        """Map dependencies of `shape` to `result` along (target, source) pairs of elements."""
         rows = self.rows(reach, shape)
         if rows is None:
             return self.everything(result)
@@ -264,5 +264,5 @@ def _has_slopes(eqn: Equation) -> bool:
 
 
 def numbered(shape: Shape) -> Indices:
-    """The elements of an array of that shape, in row-major order."""
+    """Return the numbers of the elements of an array of that shape, in row-major order."""
     return np.arange(prod(shape), dtype=np.int64).reshape(shape)
