@@ -119,6 +119,7 @@ def settled(view: Any, condition: str) -> None:
 def test_a_graph_is_drawn_whole(show: Show) -> None:
     step = named(small())
     view = show(step)
+    view.select_option("#kind", "none")
     view.click("#unfold-all")
     assert sorted(boxes(view)) == sorted(box.label for box in step.picture.boxes)
     assert view.title() == step.picture.title
