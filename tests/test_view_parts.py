@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from random_programs import random_program
 
 import primgraph as pg
 from primgraph.view import shades
@@ -122,6 +123,18 @@ def test_layers_have_loops_as_a_whole():
     assert not any(n.kind == "body" for n in root.children)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_groups_of_random_programs_nest(seed):
+    program = random_program(seed)
+    for graph in (program.graph, pg.transforms.linearize(pg.transforms.lower(program.graph))):
+        picture = picture_of(graph)
+        for kind in ("layer", "line", "pattern", "none"):
+            root = tree_of(picture, kind)
+            assert sorted(root.boxes) == list(range(len(picture.boxes)))
+            bodies = [n.boxes for n in within(root) if n.kind == "body"]
+            assert all(b == list(range(b[0], b[-1] + 1)) for b in bodies)
+
+
 def test_groups_have_bodies_as_a_whole_or_are_within_them():
     inner, body = Span("scan", 4, 7, True), Span("body", 2, 8, False)
     around = enclosing_spans([inner, body, Span("while", 2, 10, True)])
@@ -216,6 +229,16 @@ def test_second_derivatives_have_their_column_where_the_first_is_not_fetched():
     program, values = derived(2)
     found = {b.order for b in picture_of(program.graph([values[2]])).boxes if b.part == "tangent"}
     assert 2 in found
+
+
+def test_no_derivative_takes_part_of_a_higher_one():
+    inner = pg.grad(lambda y: np.sum(np.tanh(y) ** 3 * y[0]))
+    function = pg.jit(pg.grad(lambda x: np.sum(inner(x) ** 2)))
+    picture = picture_of(function.kernel(np.ones(3)))
+    orders = [b.order for b in picture.boxes]
+    assert set(orders) == {0, 1, 2}
+    pairs = [(orders[a.tail], orders[a.head]) for a in picture.arrows]
+    assert all(tail <= head for tail, head in pairs if head)
 
 
 def test_shades_differ_and_text_stands_out():

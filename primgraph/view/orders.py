@@ -83,6 +83,11 @@ def orders_of(graph: Graph, results: Mapping[Value, Result]) -> dict[Equation, i
         # Where the derivatives before it are unknown, sources tell more of what is computed for it.
         if 0 < before >= max(known, written) - 1 or written < known:
             derived.update(dict.fromkeys(own, max(known, written)))
+    for eqn in graph.body:
+        if eqn in derived:
+            # What takes part of a higher derivative belongs to no lower one.
+            read_orders = (derived.get(made[v][1], 0) for v in eqn.inputs if v in made)
+            derived[eqn] = max([derived[eqn], *read_orders])
     return derived
 
 
