@@ -46,6 +46,8 @@ _ULPS = 16.0
 _FILES = 0.15
 _FORMS = 0.15
 _THIRD = 0.3
+# How many programs are shown step by step.
+_VIEWS = 0.15
 _PASSES = (lower, dead_code, fold_constants, simplify, clean_up, raise_)
 
 
@@ -80,12 +82,24 @@ def check_named(program: Program, seen: Counter[str] | None = None) -> None:
     _check_kernels(lowered, runs, draw)
     _check_batch(lowered, program.feeds, draw)
     _check_cost(lowered, program.feeds)
+    if draw.chance(_VIEWS):
+        _check_views(graph, seen)
     seen["named"] += 1
     seen["named: with branches or loops"] += lowered.has_bodies
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     ends = [v for v in lowered.outputs if v.type.is_float]
     if program.smooth and wrt and ends:
         _check_slopes(widened(dead_code(lowered.with_outputs(ends))), wrt, runs, draw, seen)
+
+
+def _check_views(graph: Graph, seen: Counter[str]) -> None:
+    """The steps through the compiler, and the source for all sizes, are there to be read."""
+    kernel = pg.compile(graph)
+    for size in graph.sizes:
+        demand(size in str(pg.steps(graph, derivative=False)), f"steps do not tell {size}")
+    demand("def " in kernel.source, "there is no source for all sizes")
+    demand("<svg" in kernel.to_svg(), "there is no picture")
+    seen["named: steps and source"] += 1
 
 
 def _are_refused(graph: Graph, feeds: Arrays) -> bool:

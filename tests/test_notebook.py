@@ -342,7 +342,7 @@ def test_what_is_large_is_summed_up_by_lines(way, tmp_path):
     if way == "parsed":
         assert "matmul" in {row[1] for row in rows}
         return
-    assert {"forward", "cotangent", "update"} <= {row[1] for row in rows}
+    assert {"forward", "reverse", "update"} <= {row[1] for row in rows}
     assert "sequential.0" in {row[2] for row in rows}
     assert any("loss = pg.mean((model(x) - t) ** 2)" in row[3] for row in rows)
 

@@ -557,10 +557,12 @@ def test_results_of_a_loop_that_nobody_has_are_no_outputs_of_the_program():
         np.testing.assert_array_equal(array, expected)
 
 
-def test_results_that_somebody_has_are_outputs_of_the_program():
+def test_unused_results_of_what_is_used_are_no_outputs_of_the_program_without_a_name():
     with pg.Program() as program:
         first, rest = pg.split(pg.data("x", (5,)), [2])
         pg.sin(first)
         pg.linalg.svd(pg.data("a", (2, 2)))
+    assert len(program.graph().outputs) == 4
+    assert rest.value not in program.graph().outputs
+    rest.name = "rest"
     assert rest.value in program.graph().outputs
-    assert len(program.graph().outputs) == 5

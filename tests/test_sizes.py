@@ -635,8 +635,7 @@ def test_what_is_run_by_equations_finds_the_sizes() -> None:
     assert pg.profile(graph, arrays, repeats=1).kernel.graph.input_types == (pg.spec((3, 2)),)
     with pytest.raises(pg.NumericalError, match="log makes -inf"):
         pg.check_finite(graph, np.zeros((3, 2)))
-    with pytest.raises(pg.BuildError, match="steps needs numbers for the sizes N"):
-        pg.steps(graph)
+    assert "for all sizes N" in str(pg.steps(graph))
 
 
 def test_states_have_known_extents() -> None:

@@ -424,7 +424,10 @@ def test_groups_of_a_kind_do_not_overlap_and_those_of_layers_nest(graph):
     assert list(picture.groupings) == ["layer", "line", "pattern"]
     for kind, groups in picture.groupings.items():
         assert [g.id for g in groups] == list(range(len(groups)))
-        assert {g.kind for g in groups} <= {kind}
+        assert {g.kind for g in groups} <= {
+            kind,
+            *(["operator", "body"] if kind == "layer" else []),
+        }
         inside: list[set[int]] = []
         for group in groups:
             members = set(group.members)
@@ -454,7 +457,7 @@ def test_operators_and_lines_are_groups():
     labels = {g.label for g in picture.groupings["layer"]}
     assert {"softmax", "mean"} <= labels
     lines = [g.label for g in picture.groupings["line"]]
-    assert any(label.endswith(" cotangent") for label in lines)
+    assert any(label.endswith(" reverse") for label in lines)
     assert len(lines) == len(set(lines))
     for group in picture.groupings["line"]:
         told = {dict(picture.boxes[b].details).get("source") for b in group.members}
@@ -538,7 +541,7 @@ def test_no_group_holds_more_than_can_be_looked_at(count):
 def test_all_of_a_level_is_open_at_first_or_none_of_it():
     root = tree_of(picture_of(training()), "layer")
     assert opened(root, 40) == set()
-    everything = opened(root, 10_000)
+    everything = opened(root, 10_000, operators=True)
     assert everything == set(within(root)) - {root}
     assert opened(root, len(root.children) - 1) == set()
 

@@ -119,6 +119,7 @@ def settled(view: Any, condition: str) -> None:
 def test_a_graph_is_drawn_whole(show: Show) -> None:
     step = named(small())
     view = show(step)
+    view.select_option("#kind", "none")
     view.click("#unfold-all")
     assert sorted(boxes(view)) == sorted(box.label for box in step.picture.boxes)
     assert view.title() == step.picture.title
@@ -189,7 +190,7 @@ def test_a_training_step_opens_folded_with_every_label_in_the_window(show: Show)
         assert 6 <= len(boxes(view)) <= 60
         assert view.evaluate("camera.k") > 0.5
         headings = view.locator(".heading").all_text_contents()
-        assert headings == ["forward", "cotangent", "update"]
+        assert headings == ["forward", "reverse", "update"]
         apart(view)
     names = boxes(show(as_built(training())))
     assert {"x", "t", "loss", "sequential.0 (3)", "sequential.2 (3)"} <= set(names)
@@ -261,7 +262,7 @@ def test_the_legend_covers_nothing(show: Show) -> None:
     stage, legend = (view.locator(name).bounding_box() for name in ("#stage", "#legend"))
     assert legend["y"] >= stage["y"] + stage["height"] - 0.5
     told = view.locator("#legend li").all_text_contents()
-    assert told == ["input", "forward", "cotangent", "update", "output"]
+    assert told == ["input", "forward", "reverse", "update", "output"]
 
 
 def test_two_fingers_zoom_and_what_lies_between_them_stays(show: Show) -> None:

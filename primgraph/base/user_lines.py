@@ -121,6 +121,14 @@ class Source:
             return self
         return _marked(self, "cotangent", self.operator, self.scope, max(self.order, 1))
 
+    def undone(self) -> Source:
+        """Return the line as it was before the last differentiation.
+
+        The values that a derivative needs, and not the derivative, are computed by it.
+        """
+        order = max(self.order - 1, 0)
+        return _marked(self, self.role if order else "", self.operator, self.scope, order)
+
     def within(self, operator: str) -> Source:
         """The same line, marked with the operator it was part of; the first mark stays."""
         if self.operator:

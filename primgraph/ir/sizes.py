@@ -161,12 +161,17 @@ def output_types_for(graph: Graph, arrays: Sequence[Any]) -> Sequence[TensorType
     return [type_at(type, sizes) for type in graph.output_types]
 
 
-def require_known(name: str, graph: Graph) -> None:
-    """Raise `BuildError` in the words of `name` for a graph with sizes, or with a stack that grows
-    among its inputs or results."""
+def require_closed(name: str, graph: Graph) -> None:
+    """Raise `BuildError` in the words of `name` for a graph that takes or gives a growing stack."""
     for type in (*graph.input_types, *graph.output_types):
         if is_open(type.shape):
             raise BuildError(f"{name} takes or gives no {type}: stacks that grow are for loops")
+
+
+def require_known(name: str, graph: Graph) -> None:
+    """Raise `BuildError` in the words of `name` for a graph with sizes, or with a stack that grows
+    among its inputs or results."""
+    require_closed(name, graph)
     if graph.sizes:
         raise BuildError(
             f"{name} needs numbers for the sizes {', '.join(graph.sizes)} of {graph.name}",

@@ -184,8 +184,9 @@ class Program(Drawn):
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.
 
-        By default the outputs are the values that nothing else is computed from. Of an equation
-        with several results, such as a loop, only those that somebody has been given count.
+        By default the outputs are the values that nothing else is computed from. Where some results
+        of an equation, such as a loop, are used, the others are no outputs; of derivatives, those
+        that were asked for are, and so is every value with a name.
         """
         given: Any = outputs
         if isinstance(given, Variable):
@@ -201,8 +202,12 @@ class Program(Drawn):
     def _ends(self, eqn: Equation, used: set[Value]) -> list[Value]:
         """Return the results of `eqn` that are outputs of the whole program."""
         unused = [v for v in eqn.outputs if v not in used]
+        is_part = len(unused) < len(eqn.outputs)
+        if is_part and not (eqn.source is not None and eqn.source.is_derived):
+            return [v for v in unused if v.hint]
+        # The derivative of a loop has results that were asked for, and some that nobody has.
         held = [v for v in unused if self.builder.is_held(v)]
-        return held if held or len(unused) < len(eqn.outputs) else unused
+        return held if held or is_part else unused
 
     def own(self, variable: Any) -> Variable:
         """`variable`, if it is one of this program.

@@ -306,7 +306,10 @@ class Executor:
         results. `run` itself computes what depends on states that stay as they are only once, and
         again when these change, by a kernel of its own; here it is part of the whole.
 
-        Of a program with sizes it is the kernel for `sizes`, which names them all.
+        Of a program with sizes it is the kernel for `sizes`, which names them all; without these
+        the one for all sizes, which takes arrays of sizes that fit each other.
+
+        Raises `UnknownSizeError` where code for all sizes would have to know more of them.
         """
         return self._plan_at(program, fetch_list, update, sizes).pipeline.whole
 
@@ -321,7 +324,7 @@ class Executor:
         """The kernel that each run for these fetches calls.
 
         Where something depends on states only that stay as they are, that is an input of it. Of a
-        program with sizes it is the kernel for `sizes`, which names them all.
+        program with sizes it is the kernel for `sizes`, as in `kernel`.
         """
         return self._plan_at(program, fetch_list, update, sizes).kernel
 
@@ -383,7 +386,9 @@ class Executor:
         sizes: Mapping[str, int] | None,
     ) -> _Plan:
         plan = self._plan(program, fetch_list, update)
-        return plan.plans.given(sizes or {}) if isinstance(plan, _SizedPlan) else plan
+        if not isinstance(plan, _SizedPlan):
+            return plan
+        return plan.plans.given(sizes) if sizes else plan.plans.whole
 
     def _plan(
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True

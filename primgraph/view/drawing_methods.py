@@ -41,8 +41,8 @@ class Faces:
     def networkx(self, drawn: Drawn) -> networkx.MultiDiGraph[int]:
         return to_networkx(picture_of(drawn))
 
-    def svg(self, drawn: Drawn, limit: int) -> str:
-        return to_svg(picture_of(drawn), limit=limit)
+    def svg(self, drawn: Drawn, limit: int, loops: bool | None, operators: bool) -> str:
+        return to_svg(picture_of(drawn), limit=limit, loops=loops, operators=operators)
 
     def html(self, drawn: Drawn) -> str:
         return page([as_built(drawn)])

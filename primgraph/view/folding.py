@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 from primgraph.view.grouping import Group
-from primgraph.view.layers import SMALL, Part, lanes_of
+from primgraph.view.layers import BODY, OPERATOR, SMALL, Part, lanes_of
 from primgraph.view.picture import Arrow, Box, Picture, total_heat
 
 LIMIT = 300
@@ -58,7 +58,7 @@ def tree_of(picture: Picture, kind: str) -> Node:
     leaves = [_leaf(box, lane) for box, lane in zip(picture.boxes, lanes, strict=True)]
     root = Node(picture.title, kind, "", "mixed", 0, ("mixed", 0), [])
     inside: dict[int, list[Node]] = {}
-    groups = sorted(picture.groupings.get(kind, ()), key=lambda g: -len(g.members))
+    groups = sorted(_with_bodies(picture, kind), key=lambda g: -len(g.members))
     owner: list[int] = [-1] * len(leaves)
     above: list[int] = []
     for number, group in enumerate(groups):
@@ -76,6 +76,14 @@ def tree_of(picture: Picture, kind: str) -> Node:
             inside.setdefault(above[number], []).extend(children)
     _adopt(root, _outermost(inside.get(-1, []), picture), picture)
     return root
+
+
+def _with_bodies(picture: Picture, kind: str) -> list[Group]:
+    """Return the groups of one kind, and those of loops and branches, which are in all kinds."""
+    own = list(picture.groupings.get(kind, ()))
+    if kind == "layer":
+        return own
+    return own + [g for g in picture.groupings.get("layer", ()) if g.kind == BODY]
 
 
 def _leaf(box: Box, lane: Part) -> Node:
@@ -165,17 +173,33 @@ def first_kind(picture: Picture) -> str:
     return next(iter(picture.groupings), "none")
 
 
-def opened(root: Node, limit: int = SMALL) -> set[Node]:
-    """The groups that are open at first: all of a level, as long as at most `limit` boxes show."""
+def opened(
+    root: Node, limit: int = SMALL, loops: bool | None = None, operators: bool = False
+) -> set[Node]:
+    """The groups that are open at first: all of a level, as long as at most `limit` boxes show.
+
+    With `loops` True the bodies of all loops and branches are open, and what they stand in; with
+    False none is. What operators became is shut, unless `operators` are treated as other groups.
+    """
+    shut = {BODY} if loops is False else set()
+    shut |= set() if operators else {OPERATOR}
     found: set[Node] = set()
     shown = list(root.children)
     while True:
-        groups = [n for n in shown if n.children]
-        following = [c for n in shown for c in (n.children or [n])]
+        groups = [n for n in shown if n.children and n.kind not in shut]
+        opening = set(groups)
+        following = [c for n in shown for c in (n.children if n in opening else [n])]
         if not groups or len(following) > limit:
-            return found
-        found.update(groups)
+            break
+        found |= opening
         shown = following
+    for node in within(root) if loops else ():
+        if node.kind == BODY:
+            above: Node | None = node
+            while above is not None and above is not root and above not in found:
+                found.add(above)
+                above = above.parent
+    return found
 
 
 def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:

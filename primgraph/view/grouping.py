@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
-from primgraph.view.layers import Part, is_told, layer_groups, line_label
-from primgraph.view.loop_bodies import Span
+from primgraph.view.layers import BODY, Part, is_told, layer_groups, line_label
+from primgraph.view.loop_bodies import Span, enclosing_spans, with_whole_bodies
 from primgraph.view.patterns import repeats
 
 # How many boxes a group has at most, and into how many groups the largest graphs are cut.
@@ -21,10 +21,11 @@ MANY = 24
 @final
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes that can be folded into one; `kind` is "layer", "body", "line" or "pattern".
+    """Boxes that can be folded into one; `kind` is that of the group.
 
-    Groups of the kind "layer" nest, larger ones first, and so do those of the kind "body", which
-    are branches, loops and what is in these; those of the others do not.
+    Groups of the kind "layer" nest, larger ones first. Among them are those of "operator", of what
+    one operator became, and of "body": branches, loops and what is in these. Those of the kinds
+    "line" and "pattern" do not nest.
     """
 
     id: int
@@ -43,19 +44,21 @@ def groupings_of(
     """The groups of each kind, each of at least two boxes.
 
     There is one entry for each box: its equation, and its part and order. `pairs` are the arrows,
-    `states` the names of inputs that are states, `spans` branches, loops and their bodies, which
-    are groups among the layers. Of the kinds that do not nest, a group takes in
-    the constants that it alone uses, and inputs and outputs where these are many.
+    `states` the names of inputs that are states, `spans` branches, loops and their bodies, inner
+    ones first, which are groups among the layers and lie in other groups as a whole. Of the kinds
+    that do not nest, a group takes in the constants that it alone uses, and inputs and outputs
+    where these are many.
     """
     collector = _Collector([part for part, _ in parts], pairs)
+    around = enclosing_spans(spans)
     layers = layer_groups(equations, parts, pairs, states)
-    nested = [(t, "layer", tuple(m)) for t, m in layers]
-    nested += [(t, "body", tuple(range(a, b))) for t, a, b in reversed(spans) if b - a > 1]
-    nested.sort(key=lambda group: -len(group[2]))
+    nested = [(t, kind, with_whole_bodies(boxes, around)) for t, kind, boxes in layers]
+    nested += [(s.title, BODY, tuple(range(s.first, s.end))) for s in reversed(spans)]
+    nested = sorted((g for g in nested if len(g[2]) > 1), key=lambda group: -len(group[2]))
     return {
         "layer": tuple(Group(i, t, kind, m) for i, (t, kind, m) in enumerate(nested)),
-        "line": collector.groups("line", _lines(equations, parts)),
-        "pattern": collector.groups("pattern", _patterns(equations)),
+        "line": collector.groups("line", _lines(equations, parts), around),
+        "pattern": collector.groups("pattern", _patterns(equations), around),
     }
 
 
@@ -75,8 +78,11 @@ class _Collector:
             self.makers[head].append(tail)
         self.most = max(MOST_MEMBERS, len(parts) // MOST_PIECES)
 
-    def groups(self, kind: str, labelled: Labelled) -> tuple[Group, ...]:
-        cut = [piece for entry in labelled for piece in self._pieces(*entry)]
+    def groups(
+        self, kind: str, labelled: Labelled, around: Mapping[int, Sequence[Span]]
+    ) -> tuple[Group, ...]:
+        whole = [(t, list(with_whole_bodies(boxes, around))) for t, boxes in labelled]
+        cut = [piece for entry in whole for piece in self._pieces(*entry)]
         if cut:
             self._add_ends(cut)
         return tuple(

@@ -18,10 +18,14 @@ from primgraph.ir.graph import Equation
 # A part, and the order of the derivative.
 Part: TypeAlias = tuple[str, int]
 Path: TypeAlias = tuple[str, ...]
-Groups: TypeAlias = list[tuple[str, tuple[int, ...]]]
+# Of each group the label, the kind and the boxes.
+Groups: TypeAlias = list[tuple[str, str, tuple[int, ...]]]
 
-# In pictures of no more boxes than this, only layers are groups.
+# The kinds of groups.
+LAYER, OPERATOR, BODY = "layer", "operator", "body"
+# In pictures of no more boxes than this, only layers are groups, and operators of so many boxes.
 SMALL = 40
+_LARGE_OPERATOR = 4
 # More boxes of no layer than this, in one part, are grouped by the lines that they come from.
 FEW = 8
 # The most groups and boxes of one part that stand side by side where nothing is unfolded.
@@ -31,6 +35,8 @@ SIDE_BY_SIDE = 14
 _DEEPEST = 8
 
 _FORWARD: Part = ("forward", 0)
+# What the modes of differentiation are called: parts have the names of what flows in them.
+_MODES = {"tangent": "forward mode", "cotangent": "reverse"}
 _ENDS = ("input", "constant", "output")
 
 
@@ -39,11 +45,15 @@ def is_told(source: Source) -> bool:
     return source.line > 0 and source.file != "graph text"
 
 
+def part_title(part: str, order: int) -> str:
+    """Return the name of a part, with the order of the derivative where it is not the first."""
+    name = _MODES.get(part, part)
+    return f"{name}, order {order}" if order > 1 else name
+
+
 def line_label(source: Source, part: str, order: int) -> str:
     """What a group is called of what one line computes in one part."""
-    if order > 1:
-        return f"{source.spot} {part}, order {order}"
-    return f"{source.spot} {part}" if order == 1 else source.spot
+    return f"{source.spot} {part_title(part, order)}" if order else source.spot
 
 
 def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:
@@ -147,36 +157,47 @@ def _groups(
     for inner in branch.inner.values():
         groups, members, things = _groups(inner, equations, lane)
         if things > 1:
-            groups = [(".".join(inner.path), tuple(sorted(members))), *groups]
+            groups = [(".".join(inner.path), LAYER, tuple(sorted(members))), *groups]
         elif groups:
-            groups = [(".".join(inner.path), groups[0][1]), *groups[1:]]
+            groups = [(".".join(inner.path), *groups[0][1:]), *groups[1:]]
         found += groups
         boxes += members
         count += 1
     computed = [b for b in branch.boxes if equations[b] is not None]
-    operators = _operators(computed, equations) if len(equations) > SMALL else []
-    things = len(computed) - sum(len(run) - 1 for _, run in operators)
+    least = 2 if len(equations) > SMALL else _LARGE_OPERATOR
+    operators = [group for group in _operators(computed, equations) if len(group[2]) >= least]
+    things = len(computed) - sum(len(run) - 1 for _, _, run in operators)
     lines = _lines(computed, equations, lane) if len(equations) > SMALL else []
     if things > FEW and len(lines) > 1:
-        size = {b: len(members) for _, members in lines for b in members}
-        operators = lines + [(t, run) for t, run in operators if len(run) < size[run[0]]]
-        things = len(computed) - sum(len(members) - 1 for _, members in lines)
+        size = {b: len(members) for _, _, members in lines for b in members}
+        operators = lines + [group for group in operators if len(group[2]) < size[group[2][0]]]
+        things = len(computed) - sum(len(members) - 1 for _, _, members in lines)
     found += operators
     count += things + len(branch.boxes) - len(computed)
     return found, boxes + branch.boxes, count
 
 
 def _operators(computed: Sequence[int], equations: Sequence[Equation | None]) -> Groups:
-    """What one use of an operator became, of boxes that follow one another."""
+    """Return the groups of what one use of an operator became, of boxes that follow one another.
 
-    def key(box: int) -> tuple[Source, str] | None:
+    Constants of the operator are in them wherever they stand.
+    """
+
+    def source_of(box: int) -> Source | None:
         eqn = equations[box]
-        if eqn is None or eqn.source is None or not eqn.source.operator:
-            return None
-        return eqn.source, eqn.source.operator
+        return None if eqn is None or eqn.source is None or not eqn.source.operator else eqn.source
 
-    runs = ((k, tuple(run)) for k, run in groupby(computed, key))
-    return [(k[1], run) for k, run in runs if k is not None and len(run) > 1]
+    constants = [b for b in computed if (eqn := equations[b]) is not None and not eqn.inputs]
+    others = sorted(set(computed) - set(constants))
+    runs = [(k, list(run)) for k, run in groupby(others, source_of) if k is not None]
+    run_of: dict[tuple[Source, str], list[int]] = {}
+    for source, run in runs:
+        run_of.setdefault((source.written, source.operator), run)
+    for box in constants:
+        own = source_of(box)
+        if own is not None and (own.written, own.operator) in run_of:
+            run_of[own.written, own.operator].append(box)
+    return [(s.operator, OPERATOR, tuple(sorted(run))) for s, run in runs if len(run) > 1]
 
 
 def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Part) -> Groups:
@@ -187,7 +208,7 @@ def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Par
         if eqn is not None and eqn.source is not None and is_told(eqn.source):
             key = eqn.source.file, eqn.source.line
             found.setdefault(key, (line_label(eqn.source, *lane), []))[1].append(box)
-    return [(label, tuple(members)) for label, members in found.values() if len(members) > 1]
+    return [(name, LAYER, tuple(boxes)) for name, boxes in found.values() if len(boxes) > 1]
 
 
 def _path(name: str) -> Path:

@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from primgraph.ir.graph import Equation, Graph, Value
 
-# The title of a group of boxes, and their numbers from the first to behind the last.
-Span: TypeAlias = tuple[str, int, int]
+
+class Span(NamedTuple):
+    """The boxes of a loop, a branch or one of their bodies: from `first` to before `end`.
+
+    That of a whole loop or branch ends with the box of its equation, and is `complete`.
+    """
+
+    title: str
+    first: int
+    end: int
+    complete: bool
+
+
+def enclosing_spans(spans: Sequence[Span]) -> dict[int, list[Span]]:
+    """Return the spans that each box is in, outer ones first; `spans` has inner ones first."""
+    found: dict[int, list[Span]] = {}
+    for span in reversed(spans):
+        for box in range(span.first, span.end):
+            found.setdefault(box, []).append(span)
+    return found
+
+
+def with_whole_bodies(
+    boxes: Collection[int], enclosing: Mapping[int, Sequence[Span]]
+) -> tuple[int, ...]:
+    """Return `boxes` so that each span is within them, or they within it, or they have none of it.
+
+    Boxes that have the equation of a loop get its bodies; those of a body leave a group that has
+    boxes elsewhere, too.
+    """
+    members, left = set(boxes), set[Span]()
+    touched = {span for box in boxes for span in enclosing.get(box, ())}
+    low, high, done = min(boxes, default=0), max(boxes, default=0), 0
+    for span in sorted(touched, key=lambda s: (s.first, -s.end)):
+        if span.end <= done:
+            continue
+        if span.complete and span.end - 1 in members:
+            members.update(range(span.first, span.end))
+            done = span.end
+        elif low < span.first or span.end <= high:
+            left.add(span)
+    kept = (box for box in members if left.isdisjoint(enclosing.get(box, ())))
+    return tuple(sorted(kept))
 
 
 class Shown(NamedTuple):

@@ -19,9 +19,11 @@ from primgraph.ir.params import Array
 from primgraph.ir.text import brief_text, names, value_text
 from primgraph.primitives.constants import full
 from primgraph.program.program import Program
+from primgraph.program.sized import SizedKernel
 from primgraph.view.grouping import Group, groupings_of
 from primgraph.view.layers import is_told
 from primgraph.view.loop_bodies import Shown, Span, shown_bodies, title_of
+from primgraph.view.orders import Result, known_results, orders_of, titled_results
 from primgraph.view.primitive_twins import without_twins
 
 # How much of a long text a box tells.
@@ -128,7 +130,7 @@ def graph_of(drawable: Drawn) -> Graph:
         return drawable
     if isinstance(drawable, Program):
         return drawable.graph()
-    if isinstance(drawable, Kernel):
+    if isinstance(drawable, Kernel | SizedKernel):
         return drawable.graph
     raise ArgumentError(
         f"a graph, a program or a kernel can be drawn, not {type(drawable).__name__}",
@@ -143,7 +145,7 @@ class _Told:
 
     `states` are inputs, `updates` has the values that become theirs, and `gradients` those inputs
     that results are the gradients by. `titled` are results of a graph whose title says that they
-    are gradients.
+    are gradients. `derivatives` has the orders of all that are known to be derivatives.
     """
 
     states: frozenset[Value]
@@ -151,6 +153,7 @@ class _Told:
     hints: Mapping[Value, str]
     gradients: Mapping[Value, Value]
     titled: frozenset[Value]
+    derivatives: Mapping[Value, Result]
 
     @staticmethod
     def of(drawable: Drawn, graph: Graph) -> _Told:
@@ -159,10 +162,12 @@ class _Told:
             named = frozenset(v for v in graph.inputs if "." in v.hint)
             titles = zip(graph.outputs, graph.titles, strict=False)
             titled = frozenset(v for v, t in titles if t != UNTITLED and not t.state)
-            return _Told(named, {}, hints, {}, titled)
+            return _Told(named, {}, hints, {}, titled, titled_results(graph))
         updates = {new: state for state, new in drawable.updates.items()}
-        gradients = drawable.builder.gradients
-        return _Told(frozenset(drawable.states), updates, hints, gradients, frozenset())
+        built = drawable.builder
+        known = known_results(built.gradients, built.targets, built.lines)
+        states = frozenset(drawable.states)
+        return _Told(states, updates, hints, built.gradients, frozenset(), known)
 
     def after(self, outputs: Sequence[Value]) -> list[Value]:
         """The values of states after a run that are no outputs yet."""
@@ -179,6 +184,7 @@ class _Told:
             {moved.get(v, v): h for v, h in self.hints.items()},
             {moved.get(v, v): x for v, x in self.gradients.items()},
             frozenset(moved.get(v, v) for v in self.titled),
+            {moved.get(v, v): r for v, r in self.derivatives.items()},
         )
 
     def result(self, value: Value) -> str:
@@ -214,6 +220,7 @@ class _Drawing:
         self.equations: list[Equation | None] = []
         self.spans: list[Span] = []
         self.updating = _updating(graph, told.updates)
+        self.orders = orders_of(graph, told.derivatives)
         # The last equation of each line, derivatives by themselves.
         self.last = {e.source.place: e for e in graph.body if e.source is not None}
 
@@ -250,9 +257,9 @@ class _Drawing:
     def _result(self, value: Value, eqn: Equation | None) -> str:
         """What an output is: by its name, by what it is the next value or the gradient of."""
         told = self.told.result(value)
-        order = eqn.source.order if eqn is not None and eqn.source is not None else 0
-        if value in self.told.gradients and order > 1 and value not in self.told.hints:
-            return f"{told}, order {order}"
+        known = self.told.derivatives.get(value)
+        if value in self.told.gradients and value not in self.told.hints and known is not None:
+            return f"{told}, order {known.order}" if known.order > 1 else told
         if told or eqn is None or eqn.source is None or not is_told(eqn.source):
             return told
         if eqn.source.is_derived:
@@ -302,15 +309,18 @@ class _Drawing:
         box = self._box(eqn, self._label(eqn), note, part[0], details, heat, part[1])
         self.place.update((v, box) for v in eqn.outputs)
         if eqn.op.has_bodies:
-            self.spans.append((title_of(eqn), first, len(self.boxes)))
+            self.spans.append(Span(title_of(eqn), first, len(self.boxes), True))
         used = {a.tail for a in self.arrows if a.head >= first} if eqn.op.has_bodies else set()
-        for value in (*eqn.inputs, *ends):
-            if value in self.inlined or (value in eqn.inputs and self.place[value] in used):
-                continue
-            self.arrows.append(Arrow(self.place[value], box, str(value.type)))
+        for value in eqn.inputs:
+            if value not in self.inlined and self.place[value] not in used:
+                self.arrows.append(Arrow(self.place[value], box, str(value.type)))
+        self.arrows += [Arrow(end, box, text) for end, text in ends]
 
-    def _body(self, shown: Shown, part: tuple[str, int]) -> list[Value]:
-        """The boxes of what a body carries on and computes; what it gives."""
+    def _body(self, shown: Shown, part: tuple[str, int]) -> list[tuple[int, str]]:
+        """Add the boxes of a body: loop-carried values and equations.
+
+        Returns the box and the type of each result: bodies of one loop may share their inputs.
+        """
         first, body = len(self.boxes), shown.body
         named = names(body)
         for inner, outer in shown.operands:
@@ -336,8 +346,9 @@ class _Drawing:
             else:
                 self._made(eqn, part if eqn.inputs else ("constant", 0), (), None)
         if shown.title:
-            self.spans.append((shown.title, first, len(self.boxes)))
-        return list(body.outputs)
+            self.spans.append(Span(shown.title, first, len(self.boxes), False))
+        ends = [v for v in body.outputs if v not in self.inlined]
+        return [(self.place[v], str(v.type)) for v in ends]
 
     def _stands_for(self, inner: Value, outer: Value) -> None:
         """An input of a body is what an operand is, in each trip or in parts of it."""
@@ -353,7 +364,7 @@ class _Drawing:
         if not eqn.inputs:
             return "constant", 0
         if source is not None and source.is_derived:
-            return source.role, max(source.order, 1)
+            return source.role, self.orders[eqn]
         updates = eqn in self.updating or (source is not None and source.role == UPDATE)
         return (UPDATE if updates else "forward"), 0
 

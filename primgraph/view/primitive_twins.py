@@ -1,7 +1,8 @@
-"""A graph in which nothing stands twice: as an operator, and as the primitives that it became.
+"""A graph in which nothing stands twice: no operator beside its primitives, no loop beside itself.
 
 Derivatives are built from primitives, so that a program with derivatives holds the operators that
-the user wrote and, beside each, what it decomposes into, cleaned up. Both compute one value.
+the user wrote and, beside each, what it decomposes into, cleaned up. Both compute one value. The
+same goes for loops: the derivative of a loop has the loop again, which keeps what is needed of it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ def without_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     """The graph with each value once, and what stands for each value of the given one.
 
     An operator stays where nothing but its result is used of what it decomposes into; where
-    derivatives use more of it, what it decomposes into stands in its place. A graph without
-    derivatives, or without operators, is given back as it is.
+    derivatives use more of it, what it decomposes into stands in its place. Equal loops become one.
+    A graph without derivatives, or without operators and loops, is given back as it is.
     """
-    operators = any(isinstance(e.op, Operator) for e in graph.body)
-    if not operators or not any(map(_is_derived, graph.body)):
+    doubled = any(isinstance(e.op, Operator) or e.op.has_bodies for e in graph.body)
+    if not doubled or not any(map(_is_derived, graph.body)):
         return graph, {}
     values = [v for e in graph.body for v in e.outputs]
     lowered = clean_up(lower(graph.with_outputs(values)))

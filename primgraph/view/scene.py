@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 from primgraph.base.plain_text import plain, shortened, width_of
 from primgraph.tables import percent
 from primgraph.view.folding import Node, within
-from primgraph.view.layers import Part, rank
+from primgraph.view.layers import Part, part_title, rank
 from primgraph.view.layouts.lanes import Lane, ladder
 from primgraph.view.layouts.layout import Layout, layout
 from primgraph.view.picture import Picture
@@ -28,6 +28,8 @@ ORDER = 26.0
 # title, and a port and a dot.
 BUTTON, STACK, TITLE = 20.0, 6.0, 26.0
 PORT, DOT = 18.0, 8.0
+# Of the title of a frame, how much of the line is for other things, and how wide a letter may be.
+TITLE_LEFT, TITLE_LETTER = 44.0, 9.0
 _MOST_LABEL, _MOST_NOTE, _MOST_PORT = 34, 40, 24
 # More ports than this become one for each group that they come from, or one for all.
 MANY_PORTS = 8
@@ -126,11 +128,6 @@ def face_of(node: Node) -> Face:
     return Face(told, below, (max(NARROWEST, float(int(text + PADDING))), HEIGHT))
 
 
-def part_title(part: str, order: int) -> str:
-    """What a part is called, with the order of the derivative where it is not the first."""
-    return f"{part}, order {order}" if order > 1 else part
-
-
 @final
 class _Scene:
     """The work on one scene."""
@@ -204,7 +201,8 @@ class _Scene:
         if group is self.root:
             plan, columns = self._ladder(group, whole, pairs)
             return Inside(whole, (), tuple(edges), plan, columns)
-        return Inside(whole, tuple(ports), tuple(edges), self._plan(group, whole, pairs))
+        plan = self._plan(group, whole, pairs).widened(_title_width(group))
+        return Inside(whole, tuple(ports), tuple(edges), plan)
 
     def _ports(self, group: Node) -> dict[object, tuple[int, str, dict[int, list[str]]]]:
         """What comes into a group: the first box that it comes from, a name, and by child types.
@@ -265,6 +263,11 @@ class _Scene:
         plan, found = ladder(sizes, lanes, upward, pairs, widths)
         pairs_of = zip(kinds, found, strict=True)
         return plan.lowered(TITLE), tuple(Column(part, n, lane) for (part, n), lane in pairs_of)
+
+
+def _title_width(group: Node) -> float:
+    """Return how wide a frame is at least, so that its title fits beside the button."""
+    return TITLE_LEFT + TITLE_LETTER * min(len(plain(group.title)), _MOST_LABEL)
 
 
 def _runs_upward(lane: Part) -> bool:

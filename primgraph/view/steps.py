@@ -16,8 +16,9 @@ from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.html_tables import Row, Sheet, Tabled
 from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.sizes import require_known
+from primgraph.ir.sizes import require_closed
 from primgraph.ir.text import names
+from primgraph.program.compile import generic
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -127,7 +128,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     of the NumPy code that runs. With `derivative`, which is the default for a graph of floats
     that has no derivative in it, reverse mode is shown: "linearized", the values and tangents,
     comes before "transposed", from cotangents of the outputs to those of the inputs; what is
-    cleaned up and planned is this.
+    cleaned up and planned is this. The code of a graph with sizes is the one for all sizes.
 
     Raises what the transforms raise, such as `MissingRuleError`.
 
@@ -135,7 +136,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     True
     """
     graph = graph_of(drawable)
-    require_known("steps", graph)
+    require_closed("steps", graph)
     stages = [_stage("as built", graph, "what was written, operators included")]
     plain_graph = lower(graph)
     stages.append(_stage("lowered", plain_graph, "operators became primitives"))
@@ -149,7 +150,8 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
         stages.append(_stage("transposed", plain_graph, "cotangents flow back: reverse mode"))
     clean = clean_up(plain_graph, last=True)
     stages.append(_stage("cleaned up", clean, "the same bits from fewer equations"))
-    stages.append(_planned(compile_graph(clean)))
+    kernel = generic(clean) if clean.sizes else compile_graph(clean)
+    stages.append(_planned(kernel))
     return Steps(tuple(stages))
 
 
@@ -183,8 +185,11 @@ def _stage(name: str, graph: Graph, note: str) -> Stage:
 
 def _planned(kernel: Kernel) -> Stage:
     """The stage whose text is the source that runs."""
-    lines, places = zip(*kernel.lines(), strict=True)
-    note = f"NumPy code with buffers, {kernel.plan.arena} bytes in all"
+    sizes = ", ".join(kernel.graph.sizes)
+    lines, places = zip(*kernel.lines("readable" if sizes else "planned"), strict=True)
+    note = f"NumPy code for all sizes {sizes}"
+    if not sizes:
+        note = f"NumPy code with buffers, {kernel.plan.arena} bytes in all"
     return Stage("planned", kernel.graph, tuple(map(_line, lines)), places, note)
 
 

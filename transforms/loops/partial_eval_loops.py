@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from primgraph.errors import MissingRuleError
@@ -63,16 +64,17 @@ def _separate_scan(
     found: list[Value] = []
     options = {"length": length, "reverse": reverse, "counted": counted}
     if known.outputs:
-        found = list(
-            scan(
-                *trips,
-                *[given[i] for i in loop.known],
-                body=known,
-                consts=len(loop.group(loop.known, 0)),
-                carries=len(loop.group(loop.known, 1)),
-                **options,
+        with _as_written():
+            found = list(
+                scan(
+                    *trips,
+                    *[given[i] for i in loop.known],
+                    body=known,
+                    consts=len(loop.group(loop.known, 0)),
+                    carries=len(loop.group(loop.known, 1)),
+                    **options,
+                )
             )
-        )
     return _linear_scan(loop, parts, trips, given, firsts, found, options)
 
 
@@ -95,15 +97,15 @@ def _separate_while(
     parts = _residuals(loop)
     known, firsts = _known_body(loop, parts)
     count = len(loop.group(loop.known, 1))
-    results = while_loop(
-        *[inputs[i] for i in loop.known],
-        test=dead_code(
-            Graph([test.inputs[i] for i in loop.known], test.body, test.outputs, test.name)
-        ),
-        body=known,
-        consts=len(loop.group(loop.known, 0)),
-        limit=limit,
-    )
+    asked_of = Graph([test.inputs[i] for i in loop.known], test.body, test.outputs, test.name)
+    with _as_written():
+        results = while_loop(
+            *[inputs[i] for i in loop.known],
+            test=dead_code(asked_of),
+            body=known,
+            consts=len(loop.group(loop.known, 0)),
+            limit=limit,
+        )
     trips = results[count]
     found = [*results[:count], *results[count + 1 :]]
     length = TRIPS if limit is None else limit
@@ -148,7 +150,8 @@ def _separate_cond(
             )
             for branch, part, filled_by in zip(whole, parts, filling, strict=True)
         ]
-        found = list(cond(index, *[operands[i] for i in others], branches=tuple(known)))
+        with _as_written():
+            found = list(cond(index, *[operands[i] for i in others], branches=tuple(known)))
     taken = [
         i for i in others if any(b.inputs[i] in p.taken for b, p in zip(whole, parts, strict=True))
     ]
@@ -167,6 +170,22 @@ def _separate_cond(
         )
         results.update(zip(turned, made, strict=True))
     return [results[k] for k in range(count)]
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """Record equations of the known part with the source of the equation that was differentiated.
+
+    This part computes values, as the forward pass does, and what derivatives need of them.
+    """
+    builder = active_recorder()
+    assert isinstance(builder, Builder)
+    before = builder.source
+    builder.source = None if before is None else before.undone()
+    try:
+        yield
+    finally:
+        builder.source = before
 
 
 def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:

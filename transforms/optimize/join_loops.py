@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze_all
@@ -88,7 +89,13 @@ def _one_choice(first: Equation, last: Equation) -> Equation:
         branches.append(builder.graph(ends))
     params = freeze_all([("branches", tuple(branches))])
     outputs = (*first.outputs, *last.outputs)
-    return Equation(cond, (index, *operands), params, outputs, last.source)
+    return Equation(cond, (index, *operands), params, outputs, _first_written(first, last))
+
+
+def _first_written(one: Equation, other: Equation) -> Source | None:
+    """Return the source of lower order of derivative: derivatives read what the other computes."""
+    sources = [s for s in (one.source, other.source) if s is not None]
+    return min(sources, key=lambda s: s.order, default=None)
 
 
 def _covering(one: Loop, other: Loop) -> Joined | None:
@@ -97,21 +104,23 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
     if places is None:
         return None
     builder = Builder(one.body.name, source=NOWHERE)
-    known = {v: builder.input(v.type) for v in dict.fromkeys((*one.consts, *other.consts))}
-    states = [builder.input(v.type) for v in one.init]
+    known: dict[Value, Value] = {}
     rows: dict[Value, Value] = {}
+    states = [_input_like(builder, v) for v in one.inputs[1]]
     for loop in (one, other):
-        for stack, row in zip(loop.xs, loop.inputs[2], strict=True):
-            if stack not in rows:
-                rows[stack] = builder.input(row.type)
+        consts, _, xs = loop.inputs
+        for found, outer, inner in ((known, loop.consts, consts), (rows, loop.xs, xs)):
+            for value, like in zip(outer, inner, strict=True):
+                if value not in found:
+                    found[value] = _input_like(builder, like)
 
     def given(loop: Loop, carried: Sequence[Value]) -> list[Value]:
         return [*[known[v] for v in loop.consts], *carried, *[rows[v] for v in loop.xs]]
 
     mapped = [states[k] for k in places]
-    found = builder.inline(one.body, given(one, states))
+    results = builder.inline(one.body, given(one, states))
     more = _inlined(builder, other.body, given(other, mapped))
-    if any(found[k] is not v for k, v in zip(places, more, strict=False)):
+    if any(results[k] is not v for k, v in zip(places, more, strict=False)):
         return None
     carries, test = len(states), None
     if one.test is not None and other.test is not None:
@@ -124,19 +133,27 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
         if end is not twin:
             return None
         test = asking.graph([end])
-    stacked = [*found[carries:], *more[len(places) :]]
+    stacked = [*results[carries:], *more[len(places) :]]
     inputs = [*known.values(), *states, *rows.values()]
     made = replace(
         one,
         consts=tuple(known),
         xs=tuple(rows),
-        body=Graph(inputs, builder.body, [*found[:carries], *stacked], one.body.name),
+        body=Graph(inputs, builder.body, [*results[:carries], *stacked], one.body.name),
         test=test,
         stacked=(*one.stacked, *other.stacked),
     )
     same = {v: one.carried[k] for k, v in zip(places, other.carried, strict=True)}
     same.update(zip(other.count, one.count, strict=True))
-    return made.equation(), same
+    eqn, source = made.equation(), _first_written(one.eqn, other.eqn)
+    return Equation(eqn.op, eqn.inputs, eqn.params, eqn.outputs, source), same
+
+
+def _input_like(builder: Builder, value: Value) -> Value:
+    """Add an input of the type and the name of `value`."""
+    made = Value(value.type, value.hint)
+    builder.share_input(made)
+    return made
 
 
 def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:

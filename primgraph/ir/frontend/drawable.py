@@ -23,7 +23,7 @@ class Views(Protocol):
 
     def networkx(self, drawn: Drawn) -> networkx.MultiDiGraph[int]: ...
 
-    def svg(self, drawn: Drawn, limit: int) -> str: ...
+    def svg(self, drawn: Drawn, limit: int, loops: bool | None, operators: bool) -> str: ...
 
     def html(self, drawn: Drawn) -> str: ...
 
@@ -79,12 +79,15 @@ class Drawn:
         """The picture as a `networkx.MultiDiGraph` with what boxes and arrows say as attributes."""
         return _views().networkx(self)
 
-    def to_svg(self, *, limit: int = 60) -> str:
+    def to_svg(self, *, limit: int = 60, loops: bool | None = None, operators: bool = False) -> str:
         """The picture as SVG, folded by part and layer where it has more boxes than `limit`.
 
-        It needs nothing else, and is readable on light and on dark ground.
+        With `loops` True the bodies of loops and branches are drawn, with False each loop is one
+        box; by default `limit` decides. The primitives of an operator such as `cross_entropy` are
+        one box, unless `operators` is True. The file needs nothing else, and is readable on light
+        and on dark ground.
         """
-        return _views().svg(self, limit)
+        return _views().svg(self, limit, loops, operators)
 
     def to_html(self) -> str:
         """The picture as an HTML page of its own, in which groups fold and unfold at a click."""

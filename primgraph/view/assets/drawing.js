@@ -4,7 +4,7 @@ const WIDEST = { label: 34, note: 40 }; // characters
 const STACK = 6; // how far the sheets below a folded group look out
 const ENDS = new Set(["input", "output"]);
 const PARTS = ["input", "constant", "forward", "tangent", "cotangent", "update", "output", "mixed"];
-const PART_TEXT = { constant: "constant", forward: "forward", tangent: "tangent", cotangent: "cotangent",
+const PART_TEXT = { constant: "constant", forward: "forward", tangent: "forward mode", cotangent: "reverse",
   update: "update", input: "input", output: "output", mixed: "of several parts" };
 
 function element(name, attributes = {}, ...children) {
@@ -46,6 +46,11 @@ function partTitle(part, order) {
   return order > 1 ? `${PART_TEXT[part]}, order ${order}` : PART_TEXT[part] ?? part;
 }
 
+// The classes of a part, with the shade of the order of a derivative.
+function partClass(part, order) {
+  return order > 1 ? `part-${part} order-${Math.min(order, 4)}` : `part-${part}`;
+}
+
 // Outlines tell the parts apart without colour: pill, cut corners, notched ends, plain.
 function outline(part, w, h) {
   const c = 9;
@@ -67,7 +72,7 @@ function spoken(node) {
 
 function drawBox(node, face, rect, hottest) {
   const [width, height] = [rect.width, rect.height].map((n) => (node.children ? n - STACK : n));
-  const box = drawn("g", { class: `box part-${node.part}`, transform: `translate(${rect.x} ${rect.y})`, tabindex: -1,
+  const box = drawn("g", { class: `box ${partClass(node.part, node.order)}`, transform: `translate(${rect.x} ${rect.y})`, tabindex: -1,
     role: "button", "aria-label": spoken(node) });
   if (node.children) {
     box.classList.add("folded");
@@ -87,7 +92,7 @@ function drawBox(node, face, rect, hottest) {
   const middle = (width + (node.children ? 20 : 0)) / 2;
   box.append(drawn("text", { class: "label", x: middle, y: 18 }, face.label));
   box.append(drawn("text", { class: "note", x: middle, y: 33 }, face.note));
-  if (node.order > 1) box.append(drawn("text", { class: "order", x: width - 5, y: 11 }, orderSign(node.order)));
+  if (node.order > 1) box.append(drawn("text", { class: "order", x: width - 9, y: 12 }, orderSign(node.order)));
   box.append(drawn("path", { class: "plus", d: `M${width - 12} 8h8m-4 -4v8` }));
   if (node.children) box.append(foldButton(node, 20, height / 2));
   return box;
@@ -100,7 +105,7 @@ function orderSign(order) {
 
 // The frame of an open group, with its title.
 function drawFrame(node, rect) {
-  const frame = drawn("g", { class: `frame part-${node.part}`, transform: `translate(${rect.x} ${rect.y})` });
+  const frame = drawn("g", { class: `frame ${partClass(node.part, node.order)}`, transform: `translate(${rect.x} ${rect.y})` });
   const title = shortened(titleOf(node), Math.max(Math.floor((rect.width - 40) / 9), 2));
   frame.append(
     drawn("rect", { class: "border", width: rect.width, height: rect.height, rx: 8 }),
@@ -113,7 +118,7 @@ function drawFrame(node, rect) {
 
 // The column of a part, with its name above.
 function drawColumn({ part, order, left, right }, height) {
-  return drawn("g", { class: `column part-${part}` },
+  return drawn("g", { class: `column ${partClass(part, order)}` },
     drawn("rect", { class: "lane", x: left - 12, y: 4, width: right - left + 24, height: height - 8, rx: 10 }),
     drawn("text", { class: "heading", x: (left + right) / 2, y: 22 }, partTitle(part, order)));
 }

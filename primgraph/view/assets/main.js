@@ -105,14 +105,20 @@ function marks() {
 }
 
 function legend(hottest) {
-  const present = new Set(now.picture.boxes.map((box) => box.part));
-  if (places.boxes.some((box) => box.node.part === "mixed")) present.add("mixed");
-  const entries = PARTS.filter((part) => present.has(part)).map((part) => {
+  const present = new Map();
+  for (const { part, order } of now.picture.boxes) {
+    if (!present.has(part)) present.set(part, new Set());
+    present.get(part).add(Math.max(order, 1));
+  }
+  if (places.boxes.some((box) => box.node.part === "mixed")) present.set("mixed", new Set([1]));
+  const kinds = PARTS.flatMap((part) =>
+    [...(present.get(part) ?? [])].sort((a, b) => a - b).map((order) => [part, order]));
+  const entries = kinds.map(([part, order]) => {
     const sample = drawn("svg", { width: 30, height: 18, viewBox: "-1 -1 44 26", "aria-hidden": "true" },
-      drawn("g", { class: `sample part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
-    return element("li", {}, sample, PART_TEXT[part]);
+      drawn("g", { class: `sample ${partClass(part, order)}` },
+        drawn("path", { class: "shape", d: outline(part, 42, 24) })));
+    return element("li", {}, sample, partTitle(part, order));
   });
-  if (now.picture.boxes.some((box) => box.order > 1)) entries.push(element("li", {}, "∂² derivative of a derivative"));
   if (hottest > 0) {
     entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hottest)}`));
   }

@@ -8,6 +8,7 @@ import subprocess
 from primgraph.base.plain_text import plain, shortened
 from primgraph.errors import ArgumentError, RunError
 from primgraph.view.picture import Box, Picture
+from primgraph.view.shades import LIGHT, paint
 
 # Seconds; layouts of what is drawn at most take a few.
 _PATIENCE = 120
@@ -15,14 +16,15 @@ _PATIENCE = 120
 # Letters in a line of a label; tooltips have all.
 _MOST = 60
 
-_STYLES = {
-    "input": 'shape=box style="rounded,filled" color="#57606a" fillcolor="#f0f0f1"',
-    "constant": 'shape=box style="dashed,filled" color="#8c959f" fillcolor="#f5f5f6"',
-    "forward": 'shape=box style="filled" color="#0072b2" fillcolor="#e8f2f8"',
-    "tangent": 'shape=octagon style="dashed,filled" color="#b86e00" fillcolor="#f9f2e8"',
-    "cotangent": 'shape=hexagon style="filled" color="#00835f" fillcolor="#e8f4f0"',
-    "output": 'shape=box style="rounded,filled,bold" color="#1b1f24" fillcolor="#ebebeb"',
-    "mixed": 'shape=box style="filled" color="#57606a" fillcolor="#f0f0f1"',
+_SHAPES = {
+    "input": 'shape=box style="rounded,filled"',
+    "constant": 'shape=box style="dashed,filled"',
+    "forward": 'shape=box style="filled"',
+    "tangent": 'shape=octagon style="dashed,filled"',
+    "cotangent": 'shape=hexagon style="filled"',
+    "update": 'shape=box style="diagonals,filled"',
+    "output": 'shape=box style="rounded,filled,bold"',
+    "mixed": 'shape=box style="filled"',
 }
 
 
@@ -53,7 +55,9 @@ def _node(box: Box) -> str:
     label = quoted(shortened(plain(box.label), _MOST), shortened(plain(box.note), _MOST))
     details = [f"{name}: {text}" for name, text in box.details]
     tooltip = quoted(*(details or [f"{box.label}: {box.note}"]))
-    style = _STYLES.get(box.part, _STYLES["mixed"])
+    part = box.part if box.part in _SHAPES else "mixed"
+    stroke, fill, _ = paint(part, box.order, LIGHT)
+    style = f'{_SHAPES[part]} color="{stroke}" fillcolor="{fill}"'
     return f"  b{box.id} [label={label} tooltip={tooltip} {style}];"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from primgraph.base.plain_text import plain, shortened
 from primgraph.view.folding import LIMIT, folded, shut_groups
 from primgraph.view.picture import Box, Picture
+from primgraph.view.shades import LIGHT, PARTS, paint, shade_of, styles_of
 
 _MOST = 60
 # What Mermaid draws unless it is told otherwise, outside of the text: maxEdges and maxTextSize.
@@ -18,14 +19,10 @@ _SHAPES = {
     "tangent": ('{{"', '"}}'),
     "cotangent": ('>"', '"]'),
 }
-_CLASSES = {
-    "input": "fill:#f0f0f1,stroke:#57606a,color:#1b1f24",
-    "constant": "fill:#f5f5f6,stroke:#8c959f,color:#1b1f24,stroke-dasharray:4 3",
-    "forward": "fill:#e8f2f8,stroke:#0072b2,color:#1b1f24",
-    "tangent": "fill:#f9f2e8,stroke:#b86e00,color:#1b1f24,stroke-dasharray:8 3",
-    "cotangent": "fill:#e8f4f0,stroke:#00835f,color:#1b1f24",
-    "output": "fill:#ebebeb,stroke:#1b1f24,color:#1b1f24,stroke-width:3px",
-    "mixed": "fill:#f0f0f1,stroke:#57606a,color:#1b1f24",
+_LINES = {
+    "constant": ",stroke-dasharray:4 3",
+    "tangent": ",stroke-dasharray:8 3",
+    "output": ",stroke-width:3px",
 }
 
 
@@ -47,8 +44,9 @@ def to_mermaid(picture: Picture, *, limit: int = LIMIT) -> str:
 def _flowchart(picture: Picture) -> str:
     lines = ["flowchart TB", *(_node(box) for box in picture.boxes)]
     lines += [f"  b{a.tail} --> b{a.head}" for a in picture.arrows]
-    parts = {b.part for b in picture.boxes}
-    lines += [f"  classDef {name} {style}" for name, style in _CLASSES.items() if name in parts]
+    parts = {(b.part, shade_of(b.order)) for b in picture.boxes}
+    ordered = sorted(parts, key=lambda p: (PARTS.index(p[0]), p[1]))
+    lines += [f"  classDef {_class(*part)} {_style(*part)}" for part in ordered]
     return "\n".join([*lines, ""])
 
 
@@ -64,4 +62,14 @@ def escaped(text: str) -> str:
 def _node(box: Box) -> str:
     left, right = _SHAPES.get(box.part, ('["', '"]'))
     text = f"{escaped(box.label)}<br/>{escaped(box.note)}"
-    return f"  b{box.id}{left}{text}{right}:::{box.part}"
+    return f"  b{box.id}{left}{text}{right}:::{_class(box.part, box.order)}"
+
+
+def _class(part: str, order: int) -> str:
+    """Return the name of the class of a part: `cotangent`, or `cotangent2` of order 2."""
+    return styles_of(part, order).replace(" o", "")
+
+
+def _style(part: str, order: int) -> str:
+    stroke, fill, _ = paint(part, order, LIGHT)
+    return f"fill:{fill},stroke:{stroke},color:{LIGHT['ink']}{_LINES.get(part, '')}"

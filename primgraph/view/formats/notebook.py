@@ -12,7 +12,7 @@ from primgraph.ir.graph import Equation, Graph
 from primgraph.tables import place_of
 from primgraph.view.folding import folded, shut_groups
 from primgraph.view.formats.svg import to_svg
-from primgraph.view.layers import is_told
+from primgraph.view.layers import is_told, part_title
 from primgraph.view.picture import Box, Picture, graph_of, picture_of
 
 # The most boxes and arrows in a picture, and the most equations in one that is folded.
@@ -55,7 +55,7 @@ def _drawn(picture: Picture) -> str:
 def _equations(picture: Picture) -> Sheet:
     """All equations, one a row."""
     found = [b for b in picture.boxes if b.part not in ("input", "output")]
-    parts = Counter(box.part for box in picture.boxes)
+    parts = Counter(_part(box) for box in picture.boxes)
     told = ", ".join(f"{n} {part}" for part, n in parts.items())
     title = f"{_short(picture.title)}: {_counted(len(found))} ({told})"
     rows = (Row(_cells(i, box)) for i, box in enumerate(found))
@@ -64,7 +64,11 @@ def _equations(picture: Picture) -> Sheet:
 
 def _cells(number: int, box: Box) -> tuple[str, ...]:
     details = dict(box.details)
-    return str(number), details.get("equation", box.label), box.part, details.get("source", "")
+    return str(number), details.get("equation", box.label), _part(box), details.get("source", "")
+
+
+def _part(box: Box) -> str:
+    return part_title(box.part, box.order)
 
 
 def _summary(graph: Graph) -> Sheet:
@@ -96,8 +100,11 @@ def _kind(eqn: Equation) -> _Kind:
     source = eqn.source
     if source is None or not is_told(source):
         return "", "", ""
-    order = f", order {source.order}" if source.order > 1 else ""
-    return f"{source.role or 'forward'}{order}", source.scope, place_of(source.written)
+    return (
+        part_title(source.role or "forward", source.order),
+        source.scope,
+        place_of(source.written),
+    )
 
 
 def _counted(count: int) -> str:

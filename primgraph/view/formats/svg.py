@@ -9,6 +9,7 @@ from typing import final
 
 from primgraph.base.plain_text import escaped, plain, shortened, width_of
 from primgraph.view.folding import Node, first_kind, opened, tree_of
+from primgraph.view.layers import Part, part_title
 from primgraph.view.layouts.layout import Point
 from primgraph.view.picture import Picture
 from primgraph.view.scene import (
@@ -19,9 +20,9 @@ from primgraph.view.scene import (
     Column,
     Port,
     Scene,
-    part_title,
     scene_of,
 )
+from primgraph.view.shades import DARK, LIGHT, PARTS, paint, shade_of, styles_of
 
 # How many boxes are shown, unless told otherwise.
 SHOWN = 60
@@ -31,26 +32,13 @@ _LEGEND = 34.0
 # The colour of what takes time, vermilion of Okabe and Ito, and how much of it the hottest box has.
 _WARM, _WARMEST = "#d55e00", 0.7
 
-PARTS = ("input", "constant", "forward", "tangent", "cotangent", "update", "output", "mixed")
 
-# Paper, ink, muted ink and arrows, and a colour for each part: forward, tangent and cotangent are
-# blue, orange and bluish green of Okabe and Ito (2008), darker where they stand on white, and
-# updates their reddish purple.
-_LIGHT = {
-    "paper": "#ffffff", "ink": "#1b1f24", "muted": "#57606a", "arrow": "#8c959f",
-    "input": "#57606a", "constant": "#8c959f", "forward": "#0072b2", "tangent": "#b86e00",
-    "cotangent": "#00835f", "update": "#8a3d8f", "output": "#1b1f24", "mixed": "#57606a",
-}  # fmt: skip
-_DARK = {
-    "paper": "#0f1318", "ink": "#e6edf3", "muted": "#9aa5b1", "arrow": "#66717d",
-    "input": "#9aa5b1", "constant": "#7d8894", "forward": "#56b4e9", "tangent": "#e69f00",
-    "cotangent": "#2fc79b", "update": "#d48fd8", "output": "#e6edf3", "mixed": "#9aa5b1",
-}  # fmt: skip
-_TINT_ON_LIGHT, _TINT_ON_DARK = 0.09, 0.15
-
-
-def to_svg(picture: Picture, *, limit: int = SHOWN) -> str:
+def to_svg(
+    picture: Picture, *, limit: int = SHOWN, loops: bool | None = None, operators: bool = False
+) -> str:
     """The drawing of `picture`; groups are unfolded level by level while `limit` boxes are enough.
+
+    `loops` and `operators` tell whether the bodies of loops, and what operators became, are open.
 
     Parts stand side by side, and reverse mode runs upward beside what it is the derivative of.
     Colour and outline tell the parts apart; the colours follow what the viewer prefers, light or
@@ -58,13 +46,16 @@ def to_svg(picture: Picture, *, limit: int = SHOWN) -> str:
     tell their share of the time, and the warmer they are the greater it is.
     """
     root = tree_of(picture, first_kind(picture))
-    unfolded = opened(root, limit)
+    unfolded = opened(root, limit, loops, operators)
     drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded))
     drawing.draw()
     body, (width, height) = drawing.body, drawing.size
     legend, least = _legend(drawing.shown, drawing.summary, height)
     title = f"{plain(picture.title)}: {drawing.summary}"
-    return document([*body, *legend], max(width, least), height + _LEGEND, title)
+    columns = drawing.scene.insides[root].columns
+    derived = {(c.part, c.order) for c in columns} | {(n.part, n.order) for n in drawing.drawn}
+    size = max(width, least), height + _LEGEND
+    return document([*body, *legend], *size, title, sorted(derived))
 
 
 @final
@@ -80,6 +71,8 @@ class _Drawing:
         self.scene = scene
         self.size = scene.insides[root].plan.width, scene.insides[root].plan.height
         self.body: list[str] = []
+        # All nodes, and those that are not open.
+        self.drawn: list[Node] = []
         self.shown: list[Node] = []
         self.hottest = 0.0
 
@@ -103,7 +96,8 @@ class _Drawing:
                 places.append((child, left + x, top + y))
                 if child in self.unfolded:
                     waiting.append((child, left + x, top + y + TITLE))
-        self.shown = [n for n, _, _ in places if n not in self.unfolded]
+        self.drawn = [n for n, _, _ in places]
+        self.shown = [n for n in self.drawn if n not in self.unfolded]
         self.hottest = max((n.heat or 0.0 for n in self.shown), default=0.0)
         for column in self.scene.insides[self.root].columns:
             self.body.append(_heading(column, self.size[1]))
@@ -142,10 +136,11 @@ class _Drawing:
             style = f'class="warm" fill-opacity="{number(share)}"'
             shapes.append(outline(node.part, x, y, width, height, style))
         if node.order > 1:
-            shapes.append(label_text("note right", x + width - 5, y + 11, _order(node.order)))
+            shapes.append(label_text("note right", x + width - 9, y + 12, _order(node.order)))
         small = "note" if node.heat is None else "note ink"
         return (
-            f'<g class="{node.part}"><title>{self._told(node)}</title>{"".join(shapes)}'
+            f'<g class="{styles_of(node.part, node.order)}"><title>{self._told(node)}</title>'
+            f"{''.join(shapes)}"
             f"{label_text('label', x + width / 2, y + 18, face.label)}"
             f"{label_text(small, x + width / 2, y + 33, face.note)}</g>"
         )
@@ -165,7 +160,8 @@ def _heading(column: Column, height: float) -> str:
     x = (lane.left + lane.right) / 2
     text = part_title(column.part, column.order)
     return (
-        f'<g class="{column.part} column"><rect class="lane" x="{number(lane.left - 12)}" y="4" '
+        f'<g class="{styles_of(column.part, column.order)} column">'
+        f'<rect class="lane" x="{number(lane.left - 12)}" y="4" '
         f'width="{number(lane.right - lane.left + 24)}" height="{number(height - 8)}" rx="10"/>'
         f"{label_text('heading', x, 22, text)}</g>"
     )
@@ -175,7 +171,8 @@ def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
     """The frame of an open group, with its title."""
     title = shortened(plain(node.label), max(int((width - 16) / 9), 2))
     return (
-        f'<g class="{node.part} open"><rect class="border" x="{number(x)}" y="{number(y)}" '
+        f'<g class="{styles_of(node.part, node.order)} open">'
+        f'<rect class="border" x="{number(x)}" y="{number(y)}" '
         f'width="{number(width)}" height="{number(height)}" rx="8"/>'
         f"{label_text('title left', x + 10, y + 17, title)}</g>"
     )
@@ -198,15 +195,20 @@ def _order(order: int) -> str:
     return "∂" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(order))
 
 
-def document(body: Iterable[str], width: float, height: float, title: str) -> str:
-    """An SVG file of this size with the styles of pictures, and `body` on paper."""
+def document(
+    body: Iterable[str], width: float, height: float, title: str, parts: Iterable[Part] = ()
+) -> str:
+    """Return an SVG file of this size with the styles of pictures, and `body` on paper.
+
+    There are styles for the first order of each part, and for those in `parts`.
+    """
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="primgraph" role="img" '
         f'width="{number(width)}" height="{number(height)}" '
         f'viewBox="0 0 {number(width)} {number(height)}">'
     )
     paper = f'<rect class="paper" width="{number(width)}" height="{number(height)}"/>'
-    lines = [head, f"<title>{escaped(title)}</title>", f"<style>{_style()}</style>", paper]
+    lines = [head, f"<title>{escaped(title)}</title>", f"<style>{_style(parts)}</style>", paper]
     return "\n".join([*lines, *body, "</svg>", ""])
 
 
@@ -215,7 +217,7 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _style() -> str:
+def _style(parts: Iterable[Part]) -> str:
     """The rules; every selector begins with the class, for the file may stand inside a page."""
     fixed = (
         ".primgraph text{text-anchor:middle}"
@@ -235,11 +237,13 @@ def _style() -> str:
         ".primgraph .tangent .shape{stroke-dasharray:8 3}"
         ".primgraph .output .shape{stroke-width:2.6}"
     )
-    light, dark = _colours(_LIGHT, _TINT_ON_LIGHT), _colours(_DARK, _TINT_ON_DARK)
+    shades = sorted({(part, shade_of(order)) for part, order in parts if order > 1})
+    painted = [*((part, 1) for part in PARTS), *shades]
+    light, dark = _colours(LIGHT, painted), _colours(DARK, painted)
     return f"{fixed}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
-def _colours(colours: dict[str, str], tint: float) -> str:
+def _colours(colours: dict[str, str], painted: Iterable[Part]) -> str:
     fills = {
         "paper": "paper",
         "label": "ink",
@@ -251,25 +255,17 @@ def _colours(colours: dict[str, str], tint: float) -> str:
     strokes = {"arrow": "arrow", "frame": "arrow", "grid": "arrow", "curve": "forward"}
     rules = [f".primgraph .{style}{{fill:{colours[name]}}}" for style, name in fills.items()]
     rules += [f".primgraph .{style}{{stroke:{colours[name]}}}" for style, name in strokes.items()]
-    for part in PARTS:
-        fill = _mixed(colours[part], colours["paper"], tint)
-        rules.append(f".primgraph .{part} .shape{{fill:{fill};stroke:{colours[part]}}}")
-        faint = _mixed(colours[part], colours["paper"], tint / 3)
-        rules.append(f".primgraph .{part} .lane{{fill:{faint}}}")
-        rules.append(
-            f".primgraph .{part} .heading,.primgraph .{part} .title{{fill:{colours[part]}}}"
-        )
-        rules.append(
-            f".primgraph .{part} .border{{fill:{colours['paper']};stroke:{colours[part]}}}"
-        )
+    for part, order in painted:
+        own = f".primgraph .{styles_of(part, order).replace(' ', '.')}"
+        stroke, fill, lane = paint(part, order, colours)
+        rules.append(f"{own} .shape{{fill:{fill};stroke:{stroke}}}")
+        rules.append(f"{own} .lane{{fill:{lane}}}")
+        rules.append(f"{own} .heading,{own} .title{{fill:{stroke}}}")
+        rules.append(f"{own} .border{{fill:{colours['paper']};stroke:{stroke}}}")
+        if order > 1:
+            rules.append(f"{own} .note{{fill:{colours['ink']}}}")
     rules.append(f".primgraph .port{{fill:{colours['paper']};stroke:{colours['arrow']}}}")
     return "".join(rules)
-
-
-def _mixed(colour: str, ground: str, share: float) -> str:
-    """So much of a colour on a ground, both as #rrggbb."""
-    pairs = [(int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
 def label_text(style: str, x: float, y: float, text: str) -> str:
@@ -345,11 +341,12 @@ def _legend(shown: Sequence[Node], summary: str, top: float) -> tuple[list[str],
     """What the outlines mean, of those that occur, and how much is shown; and its width."""
     x, y = 16.0, top + 4
     drawn = []
-    for part in PARTS:
-        if any(n.part == part for n in shown):
-            drawn.append(f'<g class="{part}">{outline(part, x, y, 26, 14)}</g>')
-            drawn.append(label_text("note left", x + 32, y + 11, part))
-            x += 32 + width_of(part, NOTE_SIZE, fixed=True) + 18
+    kinds = {(n.part, max(n.order, 1)) for n in shown}
+    for part, order in sorted(kinds, key=lambda kind: (PARTS.index(kind[0]), kind[1])):
+        title = part_title(part, order)
+        drawn.append(f'<g class="{styles_of(part, order)}">{outline(part, x, y, 26, 14)}</g>')
+        drawn.append(label_text("note left", x + 32, y + 11, title))
+        x += 32 + width_of(title, NOTE_SIZE, fixed=True) + 18
     text = summary
     if any(n.heat for n in shown):
         text = f"{text}; the warmer, the larger the share of the time"

@@ -50,6 +50,18 @@ class Layout:
             height=self.height + by,
         )
 
+    def widened(self, least: float) -> Layout:
+        """The same in the middle of at least this width."""
+        by = (least - self.width) / 2
+        if by <= 0:
+            return self
+        return replace(
+            self,
+            corners=tuple((x + by, y) for x, y in self.corners),
+            routes=tuple(tuple((x + by, y) for x, y in r) for r in self.routes),
+            width=least,
+        )
+
     def flipped(self, sizes: Sequence[tuple[float, float]]) -> Layout:
         """The same upside down; `sizes` are those of the boxes."""
         pairs = zip(self.corners, sizes, strict=True)
@@ -132,13 +144,25 @@ def routes_of(
         points: list[Point] = []
         if chain:
             first, last = chain[0], chain[-1]
-            points.append((x[first], middle[first] + net.height(first) / 2))
+            begin = middle[first] + net.height(first) / 2
+            bottom = top[net.layer[first]] + height[net.layer[first]]
+            points += _upright(x[first], begin, bottom)
             for v in chain[1:-1]:
                 above = top[net.layer[v]]
                 points += [(x[v], above), (x[v], above + height[net.layer[v]])]
-            points.append((port[number], middle[last] - net.height(last) / 2))
+            end = middle[last] - net.height(last) / 2
+            points += _upright(port[number], end, top[net.layer[last]])[::-1]
         routes.append(tuple(points))
     return routes
+
+
+def _upright(x: float, end: float, edge: float) -> list[Point]:
+    """Return the points from a box to the edge of its layer: one where these are near each other.
+
+    Beside much higher boxes an edge runs upright, and curves in the gap between layers alone. The
+    point at the edge is there twice, so that curves and straight lines still alternate.
+    """
+    return [(x, end)] if abs(edge - end) < LAYER_GAP / 2 else [(x, end), (x, edge), (x, edge)]
 
 
 def in_view(
