@@ -308,7 +308,7 @@ class Tensor(Differentiable):
         place = source_of(self.node)
         known = [
             ("type", str(self.type)),
-            ("elements", np.array2string(self._array(), threshold=20, edgeitems=2)),
+            ("elements", _shortened(self._array())),
             ("requires_grad", "True" if self.node.tracked else ""),
             ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
         ]
@@ -333,6 +333,12 @@ class Tensor(Differentiable):
         if self._backward is not None and self._backward.gradient is not None:
             found.kept().gradient = deepcopy(self._backward.gradient, memo)
         return found
+
+
+def _shortened(array: np.ndarray[Any, Any]) -> str:
+    """Return the elements as a notebook shows them: those at the edges of a large array."""
+    edge = 2 if array.ndim < 3 else 1
+    return np.array2string(array, precision=4, threshold=20, edgeitems=edge)
 
 
 # What NumPy is asked about elements, and what it does with them elsewhere.

@@ -27,6 +27,7 @@ from primgraph.functional.transformed import (
     Three,
     Transformed,
     Two,
+    described,
 )
 from primgraph.functional.world import is_array
 from primgraph.ir.signature import checked
@@ -58,9 +59,16 @@ class Derivative(Transformed[P, R]):
 
     @property
     def generated_name(self) -> str:
-        # A Hessian is the derivative of a gradient that has its name in messages.
-        inner = (self.name, self.kind) == ("hessian", "gradient")
-        return generated_name(self.function) if inner else super().generated_name
+        return generated_name(self.function) if self._is_inner else super().generated_name
+
+    @property
+    def described(self) -> str:
+        return described(self.function) if self._is_inner else super().described
+
+    @property
+    def _is_inner(self) -> bool:
+        """Whether this is the gradient in a Hessian, which has the name of the Hessian."""
+        return (self.name, self.kind) == ("hessian", "gradient")
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.name, self.kind, self.function, self.argnums, self.has_aux, self.holomorphic

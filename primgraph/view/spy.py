@@ -249,10 +249,11 @@ def _shares(pattern: Pattern, sizes: tuple[int, int]) -> np.ndarray[Any, np.dtyp
 
 
 def _ticks(extent: int) -> list[int]:
-    """Return the indices that are written beside an axis: 0, the last one, and some between."""
-    if extent <= _TICKS:
-        return list(range(extent))
-    return sorted({round(k * (extent - 1) / (_TICKS - 1)) for k in range(_TICKS)})
+    """Return the indices to write beside an axis: evenly spaced round ones, and the last one."""
+    power = 10 ** max(len(str(extent)) - 2, 0)
+    step = next(k * power for k in (1, 2, 5, 10, 20, 50) if extent <= k * power * _TICKS)
+    last = max(extent - 1, 0)
+    return [k for k in range(0, last, step) if 2 * (last - k) > step] + [last] * (extent > 0)
 
 
 def _fills(coloring: Coloring, sizes: tuple[int, int]) -> dict[tuple[int, int], str]:

@@ -49,17 +49,18 @@ _DARK = {
 _TINT_ON_LIGHT, _TINT_ON_DARK = 0.09, 0.15
 
 
-def to_svg(picture: Picture, *, limit: int = SHOWN) -> str:
+def to_svg(picture: Picture, *, limit: int = SHOWN, equations: int | None = None) -> str:
     """The drawing of `picture`; groups are unfolded level by level while `limit` boxes are enough.
 
     Parts stand side by side, and reverse mode runs upward beside what it is the derivative of.
     Colour and outline tell the parts apart; the colours follow what the viewer prefers, light or
     dark. Each box has a title with its equation and the user's line. Where times are known, boxes
-    tell their share of the time, and the warmer they are the greater it is.
+    tell their share of the time, and the warmer they are the greater it is. `equations` is the
+    number of equations of a picture whose boxes stand for groups.
     """
     root = tree_of(picture, first_kind(picture))
     unfolded = opened(root, limit)
-    drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded))
+    drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded), equations)
     drawing.draw()
     body, (width, height) = drawing.body, drawing.size
     legend, least = _legend(drawing.shown, drawing.summary, height)
@@ -72,9 +73,15 @@ class _Drawing:
     """Collects the elements of one drawing."""
 
     def __init__(
-        self, picture: Picture, root: Node, unfolded: Collection[Node], scene: Scene
+        self,
+        picture: Picture,
+        root: Node,
+        unfolded: Collection[Node],
+        scene: Scene,
+        equations: int | None,
     ) -> None:
         self.picture = picture
+        self.equations = equations
         self.root = root
         self.unfolded = unfolded
         self.scene = scene
@@ -86,6 +93,8 @@ class _Drawing:
     @property
     def summary(self) -> str:
         """How many equations there are, and by what they are folded."""
+        if self.equations is not None:
+            return f"{self.equations} equations, folded"
         count = sum(b.part not in ("input", "output") for b in self.picture.boxes)
         text = f"{count} equation{'' if count == 1 else 's'}"
         shut = [n for n in self.shown if n.children]
