@@ -210,9 +210,9 @@ def _together(
 def custom_jvp(
     function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
 ) -> Any:
-    """Decorator: let a function have the tangents that a rule gives, set by `defjvp`.
+    """Decorate a function to define its forward-mode derivative, by the rule given to `defjvp`.
 
-    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    Arguments at `nondiff_argnums` are not differentiated; the rule receives them separately.
 
     >>> @pg.custom_jvp
     ... def clipped(x):
@@ -231,9 +231,9 @@ def custom_jvp(
 def custom_vjp(
     function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
 ) -> Any:
-    """Decorator: let a function have the cotangents that a rule gives, set by `defvjp`.
+    """Decorate a function to define its reverse-mode derivative, by the rule given to `defvjp`.
 
-    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    Arguments at `nondiff_argnums` are not differentiated; the rule receives them separately.
 
     >>> clipped = pg.custom_vjp(lambda x: pg.clip(x, -1.0, 1.0))
     >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, slope: (slope,))
@@ -246,11 +246,10 @@ def custom_vjp(
 
 
 def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
-    """Decorator: let a function have the gradient that it gives beside its value.
+    """Decorate a function that returns its value and a function that computes the gradient.
 
-    It returns a pair: the value, and a function of a cotangent for each array in that, which gives
-    one for each argument, or None for zero; alone where there is one argument. What is decorated
-    returns the value.
+    That function takes a cotangent for each array in the value. It returns a cotangent, or None for
+    zero, for each argument; alone for a single argument. The decorated function returns the value.
 
     >>> @pg.custom_gradient
     ... def clipped(x):

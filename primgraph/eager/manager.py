@@ -59,12 +59,11 @@ class _Attached:
 
 @final
 class GradManager:
-    """Records what is computed from the tensors attached to it, and puts gradients into `.grad`.
+    """Record computations with attached tensors, and put gradients into `.grad`.
 
-    Of managers within each other, the outer one sees what the inner one computes, its gradients
-    too, and can be asked for their derivatives; the inner one takes what the outer one has
-    computed for constants. Managers in a group, `a | b`, see the same program and not each
-    other's gradients.
+    With nested managers, the outer one records the inner one's computation, gradients included, and
+    can differentiate them; the inner one takes what the outer one computed as constants. Managers
+    in a group, `a | b`, see the same computation, but not each other's gradients.
 
         with pg.GradManager().attach([w, b]) as manager:
             manager.backward(pg.mean((x @ w + b - y) ** 2))

@@ -30,18 +30,17 @@ from primgraph.program.sharing import Share
 
 
 class Tensor(Differentiable):
-    """An array that remembers how it was computed. Computing with it gives tensors at once.
+    """An eager array that remembers how it was computed.
 
-    Shape, dtype and errors are there at once; the elements are computed when somebody looks at
-    them: `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison that steers
-    Python. Operators and methods are those of every array of primgraph.
+    Shape, dtype and errors are known at once. Elements are computed when they are read: by
+    `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison in an `if`.
+    Operators and methods are those of all arrays of primgraph.
 
-    Operations in place let this handle show another value, and with it what it is a view of, and
-    all other views of that. What was computed from the former value keeps it, so that no gradient
-    becomes wrong.
+    In-place operations give this tensor a new value, and with it its base and all views. Earlier
+    results keep the former value, so that their gradients stay right.
 
-    A subclass has other manners: what is computed with one of its tensors, gradients too, are
-    tensors of its `family`, which is the subclass itself unless it says otherwise.
+    Operations on tensors of a subclass return tensors of its `family`, which is the subclass unless
+    it says otherwise; so do gradients.
     """
 
     __slots__ = ("_label", "_shares")
@@ -375,15 +374,14 @@ _PLAIN = frozenset(NAME_OF_DTYPE)
 
 @checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
+    """Create a tensor of the elements of `data`: an array, a number, nested lists, or a tensor.
 
-    Elements are copied. NumPy's arrays and numbers keep their dtype, and Python's floats get the
-    default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through
-    what is computed from it, and `backward` puts its gradient into `.grad`.
+    Elements are copied. NumPy arrays and numbers keep their dtype; Python floats get the default
+    dtype, unless `dtype` is given. With `requires_grad` the tensor is a leaf: `backward` adds
+    gradients to its `.grad`.
 
-    Raises `ArgumentError` for what is
-    no array, `DTypeError` for a dtype that is not supported and for integers that require a
-    gradient.
+    Raises `ArgumentError` for other data, `DTypeError` for an unsupported dtype and for integers
+    that require a gradient.
 
     >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
     >>> (w * w).sum().backward()

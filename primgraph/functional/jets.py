@@ -22,23 +22,21 @@ from primgraph.operators.handle import Handle
 
 @checked_late
 def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """`function` along a curve: its value, and its derivatives along that, by Taylor mode.
+    """Return the value of `function`, and its derivatives along a curve, by Taylor mode.
 
-    `primals` are the arguments, arrays, tensors or variables, and `series` has for each of them
-    the list of its derivatives along the curve: first, second and so on, each of the shape of the
-    argument; None for one that is zero, which then costs nothing. With `x(t)` such a curve, the
-    result is `f(x(0))` and the list of the derivatives of `f(x(t))` by t at 0, up to the highest
-    order that is given. They are derivatives, as in JAX, and not coefficients of the Taylor series,
-    which are `1/k!` of them. An argument may stand alone, without a sequence around it and its
-    series.
+    `primals` are the arguments: arrays, tensors or variables. `series` has for each of them the
+    list of its derivatives along the curve: first, second and so on, each of the argument's shape,
+    or None for zero, which costs nothing. A single argument needs no sequence around it and its
+    series. For such a curve `x(t)`, the result is `f(x(0))` and the list of the derivatives of
+    `f(x(t))` by t at 0, up to the highest order given. As in JAX these are derivatives;
+    coefficients of the Taylor series are `1/k!` of them.
 
-    For a function that returns a sequence, or another container, of arrays the second result has
-    such a list in the place of each. Work and equations grow as the square of the order at most,
-    where nested derivatives may double with each (A. Griewank and A. Walther, Evaluating
-    Derivatives, 2nd edition, 2008, chapter 13).
+    If the function returns a container of arrays, the second result has such a list at each place.
+    Work and equations grow at most as the square of the order, where nested derivatives may double
+    with each (A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, 2008, chapter 13).
 
-    All results can be differentiated again. Raises `ArgumentError` for what is no function or no
-    array, and for a wrong number of series; `ShapeError` for a wrong shape; `NotDifferentiable` for
+    Results can be differentiated again. Raises `ArgumentError` for what is no function or array,
+    and for a wrong number of series; `ShapeError` for a wrong shape; `NotDifferentiable` for
     integers.
 
     >>> pg.jet(lambda x: x**3, (2.0,), ((1.0, 0.0, 0.0),))
@@ -83,16 +81,16 @@ def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
 @checked_late
 @constant_in_no_grad
 def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
-    """`outputs`, and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
+    """Return `outputs` and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
 
-    `outputs` and `inputs` are variables or tensors, or sequences of them; `direction` has arrays,
+    `outputs` and `inputs` are variables or tensors, or sequences of them. `direction` has arrays,
     variables or tensors of the inputs' shapes, ones by default. Element k of the list is the k-th
-    derivative of `y` at `x + t direction` by t; so for elementwise `y` it is the k-th derivative of
-    each element. There is a list of `order` + 1 entries for a single output, and a list of such
-    lists for a sequence; zeros for an output that depends on no input.
+    derivative of `y` at `x + t direction` by t; for elementwise `y`, the k-th derivative of each
+    element. A sequence of outputs gives a list of such lists. Outputs that depend on no input have
+    zeros.
 
-    All are computed in one pass, by Taylor mode: their equations grow as the square of the order at
-    most. They are derivatives; coefficients of the Taylor series are `1/k!` of them.
+    One pass of Taylor mode computes all orders; its equations grow at most as the square of the
+    order. Coefficients of the Taylor series are `1/k!` of these derivatives.
 
     Results can be differentiated again. Raises as `pg.forward_grad` does.
 

@@ -52,10 +52,10 @@ _world: ContextVar[object] = ContextVar("world", default=None)
 
 @checked_methods("add_parameter", "add_sublayer")
 class Layer:
-    """A part of a network: parameters, buffers and layers within, and how it computes.
+    """A part of a network: parameters, buffers and sublayers, and how it computes.
 
-    A class of its own calls `super().__init__()`, assigns parameters and layers to attributes,
-    which registers them, and defines `forward`. Calling the layer calls `forward`.
+    A subclass calls `super().__init__()`, assigns parameters and layers to attributes, which
+    registers them, and defines `forward`. Calling the layer calls `forward`.
 
         class Network(pg.nn.Layer):
             def __init__(self):
@@ -66,20 +66,19 @@ class Layer:
             def forward(self, x):
                 return self.body(x) * self.scale
 
-    Layers in lists, tuples and dicts that are attributes, and in such within, count as parts too,
-    under names such as `layers.0.weight`; so do states of a program. What `create_parameter` of a
-    layer gave goes into a `ParameterList`.
+    Layers in lists, tuples and dicts, also nested ones, count as parts too, under names such as
+    `layers.0.weight`; so do states of a program. Put results of `create_parameter` into a
+    `ParameterList`.
 
-    Called on tensors, or on arrays where no program is entered, a layer computes; its parameters
-    are tensors then. Called on variables it becomes part of their program, in which its parameters
-    are states, whose names begin with the class of the outermost layer, as in
-    `network.body.0.weight`. Both have the same elements: what an optimizer does to the tensors the
-    next run of the program sees, and what a run stores the tensors show. One layer may be part of
-    several programs, which share its parameters so.
+    Called on tensors, or on arrays outside of programs, a layer computes, and its parameters are
+    tensors. Called on variables it becomes part of their program, and its parameters are states,
+    whose names begin with the class of the outermost layer, as in `network.body.0.weight`. Both
+    have the same elements: the next run sees what an optimizer changes in the tensors, and the
+    tensors show what a run stores. Programs that use one layer share its parameters.
 
-    Attributes read as what the call that is under way computes with. Elsewhere they are variables
-    of the program that is entered. Where none is, they are tensors, unless the layer was used in
-    one program and nowhere else: then they are variables of that one.
+    Attributes are tensors or variables as the current call needs them. Elsewhere they are variables
+    of the entered program, or else tensors; those of a layer that was used in one program only are
+    variables of that program.
     """
 
     training: bool

@@ -59,15 +59,15 @@ class State:
 class Program(Drawn):
     """A program under construction: named inputs, and everything computed from them.
 
-    As a context it is what `pg.data` and the operators build into. Programs nest and stand side
-    by side; each grows only, so what was built or fetched once stays as it is.
+    Within `with program:`, `pg.data` and the operators add to it. Programs can be nested. A program
+    only grows: variables that were built or fetched stay valid.
 
         with pg.Program() as program:
             x = pg.data("x", shape=(3,))
             y = pg.tanh(x)
 
-    Parameters are inputs whose values live in `scope`; `random_seed` decides what they hold at
-    first, the same in every process.
+    Parameters are inputs whose values are kept in `scope`. Their initial values depend on
+    `random_seed`, and are the same in every process.
     """
 
     def __init__(self, name: str = "program") -> None:
@@ -176,10 +176,10 @@ class Program(Drawn):
         return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
-        """What the program computes, as a graph, with all its inputs and parameters.
+        """Return the graph of the program, with all its inputs and parameters.
 
-        By default the outputs are the values that nothing else is computed from. Of an equation
-        with several results, such as a loop, only those that somebody has been given count.
+        By default the outputs are the values that no equation uses. Of an equation with several
+        results, such as a loop, only those that were handed out count.
         """
         given: Any = outputs
         if isinstance(given, Variable):
@@ -217,7 +217,7 @@ class Program(Drawn):
     def state(
         self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
     ) -> Variable:
-        """A new value that is kept between runs, by a name that no other value has."""
+        """Create a state: a value that is kept between runs, under a unique name."""
         _refuse_twin(self.builder, checked_name(name))
         if not callable(initializer):
             raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
@@ -339,10 +339,10 @@ class Program(Drawn):
         chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
-        """A program of its own with the same variables, in the same scope.
+        """Return a copy of the program with the same variables and the same scope.
 
-        With `for_test`, dropout passes everything, normalisation uses its running statistics,
-        and runs update nothing. Derivatives that were taken before stay those of training.
+        With `for_test`, dropout passes everything, normalization uses its running statistics, and
+        runs update nothing. Derivatives that were taken before stay those of training.
         """
         other = Program(self.name)
         other.scope, other._seed = self.scope, self._seed
@@ -502,14 +502,13 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
 
 @checked
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """Declare an input of the program being built, to be fed by `name` at each run.
+    """Declare an input of the current program, to be fed by `name` at each run.
 
-    `shape` is an integer or a sequence of integers, `dtype` the default dtype unless given. An
-    extent that is known only when arrays are fed has a name, as in `("N", 3)`, or is an expression
-    in such, as `"2*N+1"`; the same name is the same extent everywhere. None and -1 stand for one
-    that has a name of its own.
-    Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
-    `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
+    `shape` is an integer or a sequence of integers; `dtype` is the default dtype unless given. A
+    symbolic size has a name, as in `("N", 3)`, or is an expression, as `"2*N+1"`. The same name is
+    the same size everywhere. None and -1 are sizes with names of their own.
+    Raises `BuildError` for a name that is taken, resembles a taken one, or is invisible;
+    `ShapeError` for a negative size; `DTypeError` for an unsupported dtype.
 
     >>> with pg.Program() as program:
     ...     y = 2.0 * pg.data("x", (2,))
@@ -541,11 +540,11 @@ def create_parameter(
     initializer: Initializer | Callable[..., Any] | None = None,
     is_bias: bool = False,
 ) -> Variable:
-    """A new trainable parameter of the program being built.
+    """Create a trainable parameter of the program being built.
 
-    Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
-    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
-    `DTypeError` for other dtypes than floats, `ArgumentError` for what is no initializer.
+    Its value is kept in the program's scope, and made at first use by `initializer`: by default
+    Xavier's rule, or zeros for a bias. Raises `BuildError` for a name that is taken, `DTypeError`
+    for other dtypes than floats, `ArgumentError` for what is no initializer.
 
     >>> with pg.Program() as program:
     ...     w = pg.create_parameter((2,), "float64", "w", pg.initializers.Constant(1.0))

@@ -175,15 +175,15 @@ class Reading:
     "turn",
 )
 class Scope:
-    """Arrays by name: the state that runs of a program read and write.
+    """Arrays by name: the states that runs of a program read and write.
 
-    Each program has one of its own; an executor with a scope uses that one instead, so that two
-    executors with two scopes do not see each other. What is stored is the scope's alone: it is
-    copied on the way in, and `get` gives copies out.
+    Each program has its own scope. An executor with a scope uses that one instead, so that two
+    executors with two scopes are independent. Arrays are copied on the way in, and `get` returns
+    copies.
 
-    All that a run stores is seen at once, or nothing of it if the run fails or is interrupted,
-    wherever that may be. Runs that store something wait for one another, those that only read do
-    not wait, and see what the scope held at one moment.
+    All states that a run stores become visible at once, or none if the run fails or is interrupted.
+    Runs that store states wait for one another. Runs that only read do not wait, and see the scope
+    at one moment.
     """
 
     def __init__(self) -> None:

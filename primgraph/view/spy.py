@@ -143,20 +143,19 @@ class Spy:
 def spy(
     matrix: Any, feed: Mapping[str, Any] | None = None, coloring: bool | Coloring = False
 ) -> Spy:
-    """Draw where `matrix` is not zero: an array, a mask, a pattern, a Jacobian or Hessian.
+    """Draw where `matrix` is nonzero: an array, a mask, a pattern, a Jacobian or Hessian.
 
         pg.spy(pg.sparse_jacobian(f, x), coloring=True).save("jacobian.svg")
 
-    Of a Jacobian, whose rows are all outputs and columns all inputs, it is where elements may
-    differ from zero for some inputs, as its graph tells; see `pg.jacobian_sparsity`. With `feed`,
-    which has an array for each input that it needs, by name, it is evaluated there; parameters
-    have the values of their program. An element is shown if any sample of a batch has it. With
-    `coloring`, elements that one derivative product gives have one colour: the colours of a
-    `pg.SparseMatrix`, else those of `pg.coloring`, or those that are given.
+    A Jacobian, with all outputs as rows and all inputs as columns, shows the elements that may be
+    nonzero for some inputs, as derived from its graph; see `pg.jacobian_sparsity`. With `feed`,
+    which has an array for each input by name, it is evaluated there, with the parameters of its
+    program. An element is shown if it is nonzero in any sample of a batch. With `coloring`,
+    elements that one derivative product computes have one colour: the colours of a
+    `pg.SparseMatrix`, else those of `pg.coloring`, or those given.
 
-    Raises `ShapeError` for an array of other than two axes and for extents that are not known,
-    `ArgumentError` for a variable, which has no elements yet, `FeedError` for a feed that does not
-    fit.
+    Raises `ShapeError` for an array of other than two axes and for symbolic sizes, `ArgumentError`
+    for a variable, which has no elements yet, `FeedError` for a feed that does not fit.
     """
     if isinstance(matrix, Variable):
         raise ArgumentError(

@@ -121,15 +121,15 @@ class Steps(Tabled):
 @checked_late
 @uncollected
 def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
-    """What the compiler makes of a graph, of a program, or of the graph of a kernel.
+    """Run the passes of the compiler one by one, and keep each result.
 
-    The stages are "as built", "lowered" to primitives, "cleaned up" and "planned", with the text
-    of the NumPy code that runs. With `derivative`, which is the default for a graph of floats
-    that has no derivative in it, reverse mode is shown: "linearized", the values and tangents,
-    comes before "transposed", from cotangents of the outputs to those of the inputs; what is
-    cleaned up and planned is this.
+    The stages are "as built", "lowered" to primitives, "cleaned up" and "planned", with the text of
+    the NumPy code that runs. With `derivative`, the default for a graph of floats without
+    derivatives, reverse mode is shown too: "linearized", with values and tangents, then
+    "transposed", from cotangents of the outputs to those of the inputs, which is then cleaned up
+    and planned.
 
-    Raises what the transforms raise, such as `MissingRuleError`.
+    Raises as the transforms do, such as `MissingRuleError`.
 
     >>> "planned" in str(pg.steps(pg.trace(pg.sin, pg.spec(3))))
     True
