@@ -203,9 +203,9 @@ class Kernel(Fixed, Drawn):
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text.
+        """The plan of memory and blocks; it prints as text.
 
-        Of a native kernel it tells first what C does, and which steps NumPy is left with.
+        For a native kernel, it lists first what C computes, and the steps left to NumPy.
         """
         return self._recipe.plan(is_native=self._code.is_native)
 

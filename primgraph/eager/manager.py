@@ -117,11 +117,11 @@ class GradManager:
         _release([self])
 
     def backward(self, y: Any = (), dy: Any = None) -> Nothing:
-        """Add the gradients of `<dy, y>` to `.grad` of the attached tensors; then release.
+        """Add the gradients of `<dy, y>` to `.grad` of the attached tensors; then stop recording.
 
-        `dy` are ones by default. A tensor that `y` does not depend on keeps its `.grad`. What it
-        gives stands for None, and says so where it is used as a gradient. Raises `BuildError` where
-        nothing is recorded, `ArgumentError` for what is no tensor, such as a `.grad` of None.
+        `dy` is ones by default. A tensor that `y` does not depend on keeps its `.grad`. The result
+        is a placeholder for None that explains itself when used as a gradient. Raises `BuildError`
+        where nothing is recorded, `ArgumentError` for what is no tensor, such as a `.grad` of None.
         """
         if not self._is_recording:
             raise BuildError(

@@ -68,7 +68,7 @@ class Tensor(Differentiable):
         create_graph: bool = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
-        """Add the gradients of this tensor, times `gradient`, to `.grad` of what it depends on.
+        """Add the gradients of this tensor, times `gradient`, to `.grad` of the leaves.
 
         See `pg.autograd.backward`.
         """
@@ -184,7 +184,7 @@ class Tensor(Differentiable):
     # Looking.
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The elements, as an array of the caller's own."""
+        """Return a copy of the elements as an array."""
         return self._array().copy()
 
     def _array(self) -> npt.NDArray[Any]:

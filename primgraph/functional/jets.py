@@ -115,23 +115,22 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
 @checked_late
 @constant_in_no_grad
 def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+    """Compute mixed partial derivatives of `u` by the elements of `x`.
 
     `u` and `x` are variables or tensors, or a function of one array and its argument. `x` has shape
-    `(d,)`, or with `is_batched` `(B, d)`, whose samples are independent, as in
-    `pg.hessian_diagonal`. `orders` is a list of tuples of d numbers: `[(2, 0), (1, 2)]` asks for
-    the second derivative by the first of two elements, and for that once by the first and twice by
-    the second. There is a result for each, of the type of `u`, in a list.
+    `(d,)`, or with `is_batched` `(B, d)` with independent samples, as in `pg.hessian_diagonal`.
+    `orders` is a list of tuples of d numbers, and the result is a list of as many derivatives, each
+    of the type of `u`. `[(2, 0), (1, 2)]` asks for the second derivative by the first of two
+    elements, and for the derivative once by the first and twice by the second.
 
-    Each is a sum, with rational weights that are found exactly, of derivatives along a few
-    directions, and these are taken by Taylor mode, all in one vectorised pass: 3 directions for
-    `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`; those of several results are shared. A. Griewank,
-    J. Utke, A. Walther, Math. Comp. 69 (2000), 1117. Where jets along one axis of jets along
-    another have fewer coefficients, as for a few derivatives of low order, these are taken. What
-    `u` does not depend on gives zeros, which cost nothing.
+    Each derivative is a sum, with exact rational weights, of derivatives along a few directions,
+    which Taylor mode computes in one vectorized pass: 3 directions for `(1, 2)`, 4 for `(2, 2)` or
+    `(1, 1, 1)`. Several results share directions. See A. Griewank, J. Utke, A. Walther, Math. Comp.
+    69 (2000), 1117. A few derivatives of low order are taken axis by axis where that has fewer
+    coefficients. Elements that `u` does not depend on give zeros, at no cost.
 
-    Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
-    `x`, and else as `pg.hessian_diagonal`.
+    Raises `ArgumentError` for other orders, `ShapeError` for another shape of `x`, and otherwise as
+    `pg.hessian_diagonal`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (2,))
@@ -145,15 +144,15 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 @checked_late
 @constant_in_no_grad
 def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+    """Compute the Laplacian of the Laplacian of `y`, one element, by `x`.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `pg.laplacian`. The
-    result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has shape
-    `(B,)` or `(B, 1)`, and so has the result; for `check` see `pg.hessian_diagonal`.
+    result has the type of `y`. With `is_batched`, axis 0 is the batch of independent samples, and
+    `y` and the result have shape `(B,)` or `(B, 1)`; for `check` see `pg.hessian_diagonal`.
 
-    It is a sum of fourth derivatives along directions, by Taylor mode: 3 of them for two elements,
-    6 for three, n * n for n; what is linear in fourth derivatives is applied to their sum only.
-    Raises as `pg.laplacian` does.
+    It is a sum of fourth derivatives along directions, by Taylor mode: 3 for two elements, 6 for
+    three, n * n for n. Operations that are linear in fourth derivatives apply to their sum. Raises
+    as `pg.laplacian` does.
 
     >>> pg.biharmonic(lambda x: pg.sum(x**4))(np.array([1.0, 2.0]))
     array(48.)

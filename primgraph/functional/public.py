@@ -499,13 +499,13 @@ def _at(
 @checked_late
 @constant_in_no_grad
 def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
-    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+    """Compute the Jacobian of each sample of `y` by the same sample of `x`.
 
-    Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
-    *x.shape[1:])`; sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or
-    `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
-    arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
-    `check` is False; see `Jacobian`.
+    Axis 0 is the batch of independent samples. The shape is `(B, *y.shape[1:], *x.shape[1:])`;
+    sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or `y` is a
+    function, and `x` its argument or a sequence of its arguments: variables, tensors, or arrays,
+    which give arrays. Raises `MixedSamplesError` where samples may mix, unless `check` is False;
+    see `Jacobian`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (4, 2))
@@ -592,18 +592,17 @@ def hessian(
 @checked_late
 @constant_in_no_grad
 def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The second derivatives of `y`, one element, by each element of `x` twice.
+    """Compute the diagonal of the Hessian of `y`, one element, by `x`.
 
-    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument,
-    an array too; without `x` this gives the function of that. The result has the type of `x`. With
-    `is_batched`, axis 0 counts independent samples, `y` has shape `(B,)` or `(B, 1)`, and each
-    sample of the result belongs to that of `y`. That samples do not mix on the way from `x` to `y`
-    is checked by the structure of the program, of tensors when one looks at the result;
-    `check=False` says that you know it.
+    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument;
+    without `x`, return the function that computes the diagonal. The result has the type of `x`.
+    With `is_batched`, axis 0 is the batch of independent samples, and `y` has shape `(B,)` or `(B,
+    1)`. That samples do not mix is checked by the structure of the program; for tensors, when the
+    result is read. `check=False` skips the check.
 
-    The Hessian is never formed: the second derivative along each axis is taken by forward mode
-    over forward mode, all of them in one vectorised pass (of one direction for each element of a
-    sample); where the gradient is elementwise, in one pass for the whole.
+    The Hessian is never formed: the second derivative along each axis is taken by forward over
+    forward mode, in one vectorized pass with a direction for each element of a sample; in one pass
+    for the whole if the gradient is elementwise.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
     elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
@@ -635,15 +634,14 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 @checked_late
 @constant_in_no_grad
 def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+    """Compute the divergence of `y`: the sum of the diagonal of its Jacobian by `x`.
 
     `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
-    `hessian_diagonal`; the result has none. With `is_batched`, axis 0 counts independent samples,
-    and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
+    `hessian_diagonal`. The result is a scalar; with `is_batched`, axis 0 is the batch of
+    independent samples, and the result has shape `(B,)`. For `check` see `hessian_diagonal`.
 
-    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
-    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
-    is only one direction.
+    One vectorized forward pass takes all directions, of which the diagonal is kept. Of a final
+    matrix product only the diagonal is computed. An elementwise `y` needs one direction.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.

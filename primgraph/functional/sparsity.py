@@ -42,13 +42,12 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
 
 @checked_late
 def hessian_sparsity(y: Any, x: Any) -> Pattern:
-    """Which second derivatives of `y`, one element, by elements of `x` may be other than zero.
+    """Return the pattern of the Hessian of `y`, one element: the elements that may be nonzero.
 
-    The pattern has shape `(M, M)` and is symmetric; it is that of the Jacobian of the gradient, so
-    that what is linear or only summed lets no elements meet. `y` and `x` are as in
-    `jacobian_sparsity`, which tells the rest.
+    The pattern has shape `(M, M)` and is symmetric: it is that of the Jacobian of the gradient, so
+    linear terms and sums connect no elements. `y` and `x` are as in `jacobian_sparsity`.
 
-    Raises `NotScalarError` for more elements of `y`; for all else see `jacobian_sparsity`.
+    Raises `NotScalarError` for more elements of `y`; otherwise as `jacobian_sparsity`.
 
     >>> pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(4)).nnz
     6

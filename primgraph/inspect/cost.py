@@ -125,12 +125,11 @@ class Cost(Tabled):
 
     @property
     def residual_bytes(self) -> int:
-        """What reverse mode would keep of `graph`, for derivatives by all its inputs of floats.
+        """Bytes that reverse mode of `graph`, by all its float inputs, would keep.
 
-        These are the values that are computed on the way there and needed on the way back, in
-        loops those of all trips, of as many as there may be at most. Inputs, which are there
-        anyway, count nothing. What checkpoints keep when they compute values again counts once,
-        for the largest one. It is worked out when it is asked for.
+        These are the computed values that the backward pass needs; loops count all steps, the most
+        there may be. Inputs do not count. Values that checkpoints recompute count once, for the
+        largest one. The number is computed when it is read.
 
         Raises `MissingRuleError` where a primitive has no derivative.
         """

@@ -161,10 +161,10 @@ class Layer:
         initializer: Initializer | None = None,
         is_bias: bool = False,
     ) -> Any:
-        """A new parameter, to be assigned to an attribute, which then reads as what it is there.
+        """Create a parameter, to be assigned to an attribute.
 
-        The initializer is Xavier's rule, or zeros for a bias, unless given; the dtype is the
-        default one unless given. Raises what `pg.create_parameter` does.
+        The default initializer is Xavier's rule, or zeros for a bias; `dtype` is the default dtype
+        unless given. Raises as `pg.create_parameter`.
         """
         type, rule = parameter_kind(shape, dtype, initializer, is_bias)
         return Parameter(type, rule, trainable=True)
@@ -323,10 +323,10 @@ class Layer:
         clear_grad([p.made for _, p in self._named_states() if p.made is not None])
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of parameters and buffers, by dotted name.
+        """Return copies of the values of parameters and buffers, by dotted name.
 
-        With `scope` they are those that a program has there. Raises `BuildError` then if the layer
-        is part of no program.
+        With `scope` they are the values that a program has there; then `BuildError` is raised if
+        the layer is part of no program.
         """
         listed = list(self._named_states())
         if scope is not None and listed:

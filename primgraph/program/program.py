@@ -119,7 +119,7 @@ class Program(Drawn):
         self._seed = int(seed)
 
     def variable(self, name: str) -> Variable | None:
-        """The input, parameter or named variable of that name, if there is one."""
+        """Return the input, parameter or variable named `name`, or None."""
         value = self.builder.named(name)
         if value is None:
             return None
@@ -274,23 +274,23 @@ class Program(Drawn):
         return counter + self.keys_taken
 
     def initialize(self, scope: Scope | None = None) -> None:
-        """Give every state of `scope`, by default the program's own, its first value again."""
+        """Reset every state of `scope`, by default the program's own, to its initial value."""
         chosen = self.scope if scope is None else scope
         chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
-        """Give the states that were created under this startup program their first values again.
+        """Reset the states that were created under this startup program to their initial values.
 
-        They go into `scope`, by default that of the program of each.
+        They are stored in `scope`, by default in the scope of each state's program.
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
             chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
-        """What `state` holds before any run: a function of seed, name, shape and dtype.
+        """Return the initial value of `state`, a function of seed, name, shape and dtype.
 
-        Raises `ArgumentError` if its initializer gives another shape or another kind of dtype.
+        Raises `ArgumentError` if its initializer returns another shape or another kind of dtype.
         """
         key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
@@ -310,9 +310,9 @@ class Program(Drawn):
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet.
+        """Return copies of the values of all states, by name; initial values before the first run.
 
-        They are those of one moment, also while other threads train.
+        They are from one moment, even while other threads train.
         """
         chosen = self.scope if scope is None else scope
         reading = chosen.read()
@@ -323,10 +323,10 @@ class Program(Drawn):
         }
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
-        """Store `values` by name; states that are not named keep theirs.
+        """Store `values` by name; other states keep their values.
 
-        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype;
-        nothing is stored then.
+        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype; then
+        nothing is stored.
         """
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
@@ -429,9 +429,9 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is being built: the innermost one that is entered.
+    """Return the program that is being built: the innermost one that is entered.
 
-    Where none is, it is one that is there from the start.
+    Outside of all, it is a global default program.
 
     >>> with pg.Program() as program:
     ...     pg.default_main_program() is program
@@ -479,11 +479,10 @@ def program_of(variable: Variable) -> Program:
 @checked
 @contextmanager
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
-    """Build into `program` inside this context.
+    """Build into `program` within this context.
 
-    Parameters and other states made in it get their first values again by each run of `startup`;
-    without it, of the startup program that counted before. Raises `ArgumentError` for anything
-    but a `Program`.
+    Each run of `startup` resets the parameters and other states made in it to their initial values;
+    by default, of the current startup program. Raises `ArgumentError` for anything but a `Program`.
 
     >>> program = pg.Program("square")
     >>> with pg.program_guard(program):

@@ -352,9 +352,9 @@ class Executor:
         *,
         update: bool = True,
     ) -> list[Any]:
-        """What a run would call that kernel with; states, and what they give, as copies.
+        """Return the arguments of a run for the kernel of `kernel`, with copies of states.
 
-        Of a program with sizes it is the kernel for those of the feed.
+        For a program with symbolic sizes, the kernel is that for the sizes of the feed.
         """
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
