@@ -94,7 +94,10 @@ def name_aliases(app, what, name, obj, options, signature, returns):
     """The aliases above within larger types, which autodoc leaves wrapped, and public names.
 
     The length of a signature, which decides whether it is broken, is that of the names in it.
+    Errors have the signature of their base class.
     """
+    if what == "exception" and obj is not primgraph.PrimgraphError:
+        return "", None
     return tuple(text and _named(text) for text in (signature, returns))
 
 

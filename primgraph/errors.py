@@ -133,7 +133,7 @@ class CheckError(PrimgraphError, AssertionError):
 
 
 class FeedError(PrimgraphError, ValueError):
-    """What was fed or fetched does not fit what was declared."""
+    """A feed or fetch does not fit the program."""
 
 
 class LoadError(PrimgraphError, ValueError):

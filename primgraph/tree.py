@@ -184,7 +184,7 @@ def _built(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def count(structure: Structure) -> int:
-    """How many leaves a structure has."""
+    """Return the number of leaves of a structure."""
     return 1 if structure.kind is None else sum(builtins.map(count, structure.parts))
 
 

@@ -34,7 +34,7 @@ class Marks(Enum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What the back end and the tools know of a primitive. No part has a default.
+    """Properties of a primitive for the back end and tools. No part has a default.
 
     Its text: `read` gives the expression of the result, `write` the statements that fill `out`,
     for which it may have asked for more places by `needs`. With an `amend` there is an in-place

@@ -47,7 +47,7 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads a kernel uses at the most.
+    """Return the maximal number of threads of a kernel.
 
     Raises `OptionError` if PRIMGRAPH_THREADS is not a positive integer.
 

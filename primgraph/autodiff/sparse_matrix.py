@@ -123,7 +123,7 @@ class SparseMatrix:
 
     @property
     def nnz(self) -> int:
-        """How many elements are stored."""
+        """Number of stored elements."""
         return self.pattern.nnz
 
     @property
@@ -133,7 +133,7 @@ class SparseMatrix:
 
     @property
     def indptr(self) -> Indices:
-        """Where each row begins in `data`, or in the format "csc" each column."""
+        """Start of each row in `data`; in the format "csc", of each column."""
         self._require_compressed("indptr")
         return self._turned.indptr
 

@@ -28,7 +28,7 @@ _numbers = count()
 
 
 class TensorWarning(UserWarning):
-    """What a tensor is asked for has another effect than it would have elsewhere."""
+    """A call on a tensor has another effect than in other libraries."""
 
 
 @final

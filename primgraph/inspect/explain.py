@@ -55,7 +55,7 @@ class Cut:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Tabled):
-    """What the derivative of one variable by another is, and why; it prints as text.
+    """The derivative of one variable by another, explained; it prints as text.
 
     `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
     there ends at `cuts`, "zero" where the derivative is zero whatever the feeds, and else

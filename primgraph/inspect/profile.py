@@ -84,7 +84,7 @@ class Range(NamedTuple):
 @checked_methods("__init__")
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Tabled):
-    """Where the time of one call goes. It prints as a table, by lines of the user's.
+    """The time of one call by steps. It prints as a table by your lines.
 
     `seconds` is what a call of `kernel` takes, with nothing in it that measures: the mean of the
     faster half of `repeats` calls. `style` is the code that ran: "planned", "readable" or

@@ -89,7 +89,7 @@ class Layer:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; every class of its own defines it."""
+        """Compute the layer; subclasses define it."""
         raise MissingMethodError(
             f"{type(self).__name__} does not define forward",
             hint=near_matches("forward", set(dir(self)) - set(dir(Layer))),

@@ -99,7 +99,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def comb(N: ArrayLike, k: ArrayLike) -> Variable:
-    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
+    """Number of ways to choose `k` of `N`: `binom` of whole numbers, else 0.
 
     >>> print(f"{pg.special.comb(5, 2):.4f}")
     10.0000

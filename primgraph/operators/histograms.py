@@ -179,7 +179,7 @@ def histogram(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable]:
-    """How many elements are in each bin, or the sums of their weights, and the edges of the bins.
+    """Count the elements in each bin, or sum their weights; return counts and bin edges.
 
     `bins` is their number, the edges in ascending order, or the name of a rule for elements that
     are known. A number of bins lies evenly within `range`, or between the extremes. A bin has its
@@ -202,7 +202,7 @@ def histogramdd(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, tuple[Variable, ...]]:
-    """How many points are in each of the boxes that bins along several axes make; their edges.
+    """Count the points in each box of bins along several axes; return counts and edges.
 
     `sample` is a matrix with a point in each row, or has a vector for each axis. Bins, and what
     they range over, are for all axes or one each; see `histogram`. The counts are float64.
@@ -273,7 +273,7 @@ def histogram2d(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable, Variable]:
-    """How many of the points `x`, `y` are in each rectangle, and the edges; see `histogramdd`.
+    """Count the points `x`, `y` in each rectangle; return counts and edges; see `histogramdd`.
 
     >>> pg.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0]
     tensor([[1., 0.],

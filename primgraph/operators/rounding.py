@@ -133,7 +133,7 @@ def cbrt(x: ArrayLike) -> Variable:
 
 @public
 def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """What division towards zero leaves: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
+    """Remainder of division towards zero: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
 
     >>> pg.fmod(-7.0, 3.0)
     tensor(-1.)
@@ -308,7 +308,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def modf(x: ArrayLike) -> tuple[Variable, Variable]:
-    """What is behind the point, and what is before it, both with the sign of `x`.
+    """Return the fractional and integral parts, both with the sign of `x`.
 
     >>> pg.modf(1.5)
     (tensor(0.5), tensor(1.))

@@ -260,7 +260,7 @@ def matrix_rank(
     *,
     rtol: float | None = None,
 ) -> Variable:
-    """How many singular values of each matrix are larger than `tol`, as int64.
+    """Rank of each matrix: the number of singular values larger than `tol`, as int64.
 
     Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
     larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.

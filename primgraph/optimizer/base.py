@@ -387,7 +387,7 @@ class Optimizer(ABC):
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
     ) -> Variable:
-        """What a step subtracts from `parameter`, in its dtype.
+        """Return what a step subtracts from `parameter`, in its dtype.
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """

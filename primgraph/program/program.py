@@ -109,7 +109,7 @@ class Program(Drawn):
 
     @property
     def random_seed(self) -> int:
-        """What first values and dropout masks are drawn from; 0 unless set."""
+        """The seed of initial values and dropout masks; 0 by default."""
         return self._seed
 
     @random_seed.setter
@@ -127,45 +127,45 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def variables(self) -> list[Variable]:
-        """Handles on all values, in the order of their definition."""
+        """Return all variables, in the order of their definition."""
         values = [*self.builder.inputs, *(v for e in self.builder.body for v in e.outputs)]
         for value in values:
             self.builder.claim(value)
         return [Variable(self.builder, v) for v in values]
 
     def operators(self) -> tuple[Equation, ...]:
-        """All equations, in order."""
+        """Return all equations, in order."""
         return tuple(self.builder.body)
 
     def parameters(self) -> list[Variable]:
-        """The trainable parameters, in the order of their creation."""
+        """Return the trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
 
     # The same by the names that Paddle's programs have for it, and one block for all.
 
     def all_parameters(self) -> list[Variable]:
-        """`parameters`, as Paddle calls it."""
+        """Return `parameters()`; Paddle's name."""
         return self.parameters()
 
     def list_vars(self) -> Iterator[Variable]:
-        """`variables`, one after the other, as Paddle calls it."""
+        """Iterate over `variables()`; Paddle's name."""
         return iter(self.variables())
 
     @property
     def num_blocks(self) -> int:
-        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        """Always 1: loops and branches are equations that contain graphs."""
         return 1
 
     def global_block(self) -> Block:
-        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        """Return the only block, with `ops`, `vars` and `var(name)`; Paddle's name."""
         return Block(self)
 
     def current_block(self) -> Block:
-        """The one block of the program."""
+        """Return the only block; Paddle's name."""
         return Block(self)
 
     def block(self, index: int) -> Block:
-        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        """Return the block at `index`, which must be 0. Raises `BoundsError` otherwise."""
         if index != 0:
             raise BoundsError(f"a program has one block, and none at {index}")
         return Block(self)
@@ -199,7 +199,7 @@ class Program(Drawn):
         return held if held or len(unused) < len(eqn.outputs) else unused
 
     def own(self, variable: Any) -> Variable:
-        """`variable`, if it is one of this program.
+        """Return `variable` if it belongs to this program.
 
         Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
         """
@@ -232,7 +232,7 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
-        """`stem`, or `stem_1` and so on: the first that is no name, nor one up to a dot."""
+        """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
         taken = {part for n in self.builder.names for part in (n, n.partition(".")[0])}
         name, count = stem, 0
         while name in taken:
@@ -255,12 +255,12 @@ class Program(Drawn):
         self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
-        """What `state` holds after a run: its update so far, or itself if it has none."""
+        """Return the value of `state` after a run: its update, or itself if it has none."""
         value = self.own(state).value
         return Variable(self.builder, self.updates.get(value, value))
 
     def next_key(self) -> Variable:
-        """An integer for random operators: another one at each call, and at each run.
+        """Return an integer key for random operators: another one at each call and each run.
 
         Keys follow one another from a state whose first value is drawn from `random_seed`, which
         may thus be set until the first run.

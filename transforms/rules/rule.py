@@ -182,7 +182,7 @@ class Table:
 
 @final
 class Seen:
-    """What the rules may ask: about the operands, and the type of the result.
+    """Queries of rules: about the operands, and the type of the result.
 
     `tables` has the rules for what the program computes, and those for what a derivative does;
     `derived` tells which is at hand. What they record is rewritten by the rules, and folded, in
