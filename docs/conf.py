@@ -96,7 +96,7 @@ def name_aliases(app, what, name, obj, options, signature, returns):
     The length of a signature, which decides whether it is broken, is that of the names in it.
     Errors have the signature of their base class.
     """
-    if what == "exception" and obj is not primgraph.PrimgraphError:
+    if signature and what == "exception" and obj is not primgraph.PrimgraphError:
         return "", None
     return tuple(text and _named(text) for text in (signature, returns))
 
