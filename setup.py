@@ -1,8 +1,8 @@
 """Builds in a fresh folder, and with a description that stands alone.
 
 Setuptools packages all that an earlier build left in its own folder. A package index shows the
-description without the files beside it: there README.md has no pictures, and the names of files in
-the place of links to them.
+description without the files beside it: there README.md has no pictures, and links to files are
+plain text.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from setuptools import setup
 from setuptools.command.build import build
 
 PICTURE = re.compile(r"!\[[^]]*\]\((?!https?:)[^)]*\)\n*")
-LINK = re.compile(r"\[[^]]*\]\((?![a-z]+:|#)([^)#]*)[^)]*\)")
+LINK = re.compile(r"\[([^]]*)\]\((?![a-z]+:|#)[^)]*\)")
 
 
 class FreshBuild(build):
@@ -29,7 +29,7 @@ class FreshBuild(build):
 
 def description() -> str:
     text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
-    return LINK.sub(r"`\1`", PICTURE.sub("", text))
+    return LINK.sub(r"\1", PICTURE.sub("", text))
 
 
 setup(

@@ -132,19 +132,19 @@ class Kernel(Fixed, Drawn):
         _become(self, recipe, recipe.compiled(style))
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
-        """Return the outputs for `feeds`, which are given in the order of the graph's inputs.
+        """Compute the outputs for `feeds`, which are in the order of the graph's inputs.
 
-        Inputs may also be given by name; for a traced function by the names of its parameters.
-        Inputs named `out` or `borrow` must be given by position.
+        Keyword feeds, `named`, go by the names of the inputs, for a traced function those of its
+        parameters. Inputs named `out` or `borrow` must be positional.
 
-        With `out`, results are written into its arrays, where it is not None. They must have
-        exactly the declared types, be in row-major order, and share memory with nothing else. `out`
-        is a list with an entry per result; for a traced function also what the function returns,
-        with arrays as leaves. With `borrow`, results are arrays that the next such call in the same
-        thread overwrites, unless it is given them; this avoids allocating large arrays repeatedly.
+        `out` is a list with an array or None for each result, or for a traced function a container
+        like its result. Results are written into these arrays, which have exactly the declared
+        types, are in row-major order and share memory with nothing else. With `borrow`, the next
+        such call in the same thread overwrites the results, unless it is given them; this saves
+        allocating large arrays again and again.
 
-        Raises `FeedError` for feeds that do not match, `ArgumentError` for an `out` that does not,
-        and `RunError`, with the equation and the user's source line, if the computation fails.
+        Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not
+        fit, and `RunError`, with the equation and the user's line, where the computation fails.
         """
         inputs, nested, scalar, pack = self._call
         plain = not named and len(feeds) == len(inputs)
@@ -250,25 +250,22 @@ class Kernel(Fixed, Drawn):
         scipy: bool = False,
         blas: bool = False,
     ) -> None:
-        """Write a Python file that needs only NumPy, with a function for this and each of `others`.
+        """Write a file with a function for this kernel and for each of `others`.
 
-        For a path that ends in .c it writes C11 that needs only the C library, with a header beside
-        it; symbolic sizes are the first arguments. With `blas`, large matrix products call BLAS, by
-        the names in `cblas.h`. For a path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf
-        it writes a picture of this kernel, as for graphs and programs.
+        - `.py` gives Python that needs NumPy only. Each function returns an array, or a tuple of
+          arrays, takes arguments that `np.asarray` can convert, and raises ValueError on a wrong
+          shape. With `scipy` the file may import SciPy for functions that NumPy lacks: `erf` and
+          `erfc` are then SciPy's. Single float64 numbers use Python's `math`.
+        - `.c` gives C11 that needs the C library only, and a header. Sizes come first among the
+          arguments. With `blas`, large matrix products call BLAS, as declared in `cblas.h`.
+        - `.svg`, `.html`, `.dot`, `.mmd`, `.json`, `.png` and `.pdf` give a picture of this kernel.
 
-        The functions have the names of the graphs. Each returns one array, or a tuple of arrays,
-        for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape.
+        Functions have the names of the graphs.
 
-        With `scipy` the file may import SciPy, for functions that NumPy does not have: `erf` and
-        `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
-        always use Python's `math` for them.
-
-        Raises `CompileError` if a graph has a primitive without a NumPy expression, and for two
-        graphs of one name; in C also for complex or 16-bit numbers, and for names that are reserved
-        in C. Raises `ArgumentError` for an argument that is not a kernel, for `others` in a
-        picture, and for other suffixes. It also raises it, unless `force` is true, for an existing
-        file that primgraph did not write.
+        Raises `CompileError` for a graph with a primitive that has no code, for two graphs of one
+        name, and in C for complex and 16-bit numbers and for names with a meaning in C;
+        `ArgumentError` for what is no kernel, for `others` in a picture, for other endings, and,
+        without `force`, for an existing file that primgraph did not write.
         """
         _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:

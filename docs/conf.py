@@ -5,6 +5,7 @@ no new features and has had fixes until November 2026 only, MkDocs itself stands
 successor, Zensical, is at 0.x.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -71,7 +72,7 @@ autodoc_inherit_docstrings = False
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 100
 autodoc_type_aliases = {
     name: name
     for name in (
@@ -90,17 +91,32 @@ def mark_code(app, what, name, obj, options, lines):
 
 
 def name_aliases(app, what, name, obj, options, signature, returns):
-    """The aliases above within larger types, which autodoc leaves wrapped."""
-    pattern = r"TypeAliasForwardRef\('(\w+)'\)"
-    return tuple(re.sub(pattern, r"\1", text) if text else text for text in (signature, returns))
+    """The aliases above within larger types, which autodoc leaves wrapped, and public names.
+
+    The length of a signature, which decides whether it is broken, is that of the names in it.
+    Errors have the signature of their base class.
+    """
+    if signature and what == "exception" and obj is not primgraph.PrimgraphError:
+        return "", None
+    return tuple(text and _named(text) for text in (signature, returns))
+
+
+def _named(text):
+    text = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+    return re.sub(r"~primgraph(?:\.\w+)*\.(\w+)", _public, text)
+
+
+def _public(match):
+    return f"~primgraph.{match[1]}" if hasattr(primgraph, match[1]) else match[0]
 
 
 def forget_overloads(app):
     """Show the one signature that a docstring is about."""
-    for module in ("primgraph.derivatives.grad",):
-        analyzer = ModuleAnalyzer.for_module(module)
-        analyzer.analyze()
-        analyzer.overloads.clear()
+    for name in sorted({getattr(getattr(primgraph, n), "__module__", "") for n in dir(primgraph)}):
+        if name.startswith("primgraph.") and "@overload" in inspect.getsource(sys.modules[name]):
+            analyzer = ModuleAnalyzer.for_module(name)
+            analyzer.analyze()
+            analyzer.overloads.clear()
 
 
 def setup(app):

@@ -173,7 +173,7 @@ def first_array(
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """Return how many inputs and outputs each element of a weight of that shape connects.
+    """Return the fan-in and fan-out of a weight of that shape.
 
     The last two axes are inputs and outputs; axes before them count as repetitions of both.
 

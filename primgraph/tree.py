@@ -80,11 +80,11 @@ LEAF = Structure(None)
 
 @checked
 def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
-    """Let objects of class `kind`, and not of its subclasses, count as containers.
+    """Register class `kind`, without its subclasses, as a container of arrays.
 
-    `flatten(value)` gives what is in it and what else it takes to build it: a sequence of parts,
-    or a mapping, whose keys say in messages where a part is, and something that can be hashed.
-    `unflatten(rest, parts)` gives the object of that and of a list of other parts.
+    `flatten(value)` returns the parts, a sequence or a mapping whose keys name the parts in
+    messages, and other data, which must be hashable. `unflatten(rest, parts)` builds an object from
+    these data and a list of other parts.
 
     Raises `ArgumentError` for what is no class, and for one that is a container already.
 
@@ -184,7 +184,7 @@ def _built(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def count(structure: Structure) -> int:
-    """How many leaves a structure has."""
+    """Return the number of leaves of a structure."""
     return 1 if structure.kind is None else sum(builtins.map(count, structure.parts))
 
 

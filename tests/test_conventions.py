@@ -313,10 +313,10 @@ ROWS = {
         "a_step_between_a_function_and_the_choice", "modes_agree_to_third_order",
         "a_sample_that_is_not_selected_does_not_poison_what_is_shared",
     ),
-    "elements that are left out": (
+    "unused elements": (
         "guards", "what_an_extremum_leaves_out", "every_function_of_what_is_not_chosen",
     ),
-    "a number beside what is differentiated": ("guards", "a_slope_where_there_is_no_tangent"),
+    "constants joined to differentiated values": ("guards", "a_slope_where_there_is_no_tangent"),
     "`norm` (2-norm) at zero": ("edge_slopes", "a_root_of_squares_that_are_zero_has_slope_zero"),
     "`norm` (2-norm) where squares": ("edge_slopes", "a_root_of_squares_that_over_or_underflow"),
     "`norm` of order p": (
@@ -381,10 +381,10 @@ ROWS = {
         "grad_options", "a_path_with_a_zero_factor_gives_zeros_and_not_none",
     ),
     "cast of floats": ("edges", "casts_to_integers_and_back_are_flat"),
-    "a value that a custom function": (
+    "a value from outside that a custom": (
         "custom_functions", "values_of_the_program_around_have_no_derivative_by_the_rules",
     ),
-    "samples that mix": (
+    "samples that may mix": (
         "jacobian", "samples_that_mix_are_found", "every_batched_form_refuses_samples_that_mix",
     ),
     "a structural zero": ("entries", "a_structural_zero_is_zero_beside_infinite_slopes"),
@@ -405,7 +405,7 @@ ROWS = {
         "equal_constants_are_different_variables",
         "the_same_gradient_asked_for_twice_is_computed_once",
     ),
-    "a derivative, derived by an intermediate": (
+    "a derivative of a derivative, by an": (
         "derivatives", "a_derivative_is_a_function_of_the_values_between",
         "a_derivative_is_a_function_of_what_operators_give",
     ),
@@ -450,7 +450,7 @@ PROMISES = {
     "numbers": (
         ("tensors", "whenever_tensors_are_looked_at_they_and_their_gradients_are_the_same"),
     ),
-    "what torch decides": (
+    "differences between torch and programs": (
         ("tensor_values", "slopes_of_a_maximum_are_split_where_both_are_largest"),
         ("tensor_values", "slopes_of_a_choice"),
         ("tensor_values", "slopes_of_a_rectifier"),

@@ -316,6 +316,29 @@ def test_to_show_a_scope_copies_no_array():
     assert cells_of(shown)[1] == ["<w>", "float64", "(1000, 1000)", "8.00 MB"]
 
 
+def test_a_folded_picture_counts_the_equations_not_its_boxes():
+    program, _, _ = training()
+    shown = program._repr_html_()
+    assert f"{len(program.graph())} equations, folded" in shown
+    assert "13 equations" not in shown
+
+
+def test_a_large_tensor_shows_whole_rows():
+    for shape in ((50, 40), (9, 9, 9)):
+        cells = cells_of(pg.tensor(np.full(shape, -123.456789))._repr_html_())
+        elements = dict(cells)["elements"]
+        assert elements.startswith("[" * len(shape))
+        assert elements.endswith("]" * len(shape))
+
+
+def test_a_jitted_function_shows_its_transformations():
+    def f(x: Any) -> Any:
+        return pg.sum(x**2)
+
+    shown = pg.jit(pg.vmap(pg.hessian(f)))._repr_html_()
+    assert "jit of vmap of hessian of test_a_jitted" in shown
+
+
 def test_what_a_layer_shows_are_its_parameters_and_buffers_by_name():
     net = pg.nn.Sequential(pg.nn.Linear(2, 3), pg.nn.BatchNorm(3))
     rows = {name: (kind, note) for name, kind, note in cells_of(net._repr_html_())[1:]}

@@ -34,7 +34,7 @@ class Marks(Enum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """Description of a primitive for the back end and the tools. No part has a default.
+    """Properties of a primitive for the back end and tools. No part has a default.
 
     Code: `read` returns the expression of the result, `write` the statements that fill `out`.
     `needs` requests further places for `write`. With `amend`, an in-place statement on the result's

@@ -47,7 +47,7 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the maximal number of threads that a kernel uses.
+    """Return the maximal number of threads of a kernel.
 
     Raises `OptionError` if PRIMGRAPH_THREADS is not a positive integer.
 

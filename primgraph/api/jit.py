@@ -155,45 +155,40 @@ def jit(
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
 ) -> Any:
-    """Compile a function: trace it and turn it into NumPy code for each kind of call.
+    """Compile a function: trace it, and generate NumPy code for each kind of call.
 
-    It is called once for all calls with arrays of the same shapes and dtypes in the same
-    containers, with variables in their place, so that what it does besides computing is done only
-    then. Python's numbers count as arrays: a float is of the widest float dtype among the arrays
-    of the call, or else of the default one. Arguments at `static_argnums` or of `static_argnames`
-    are not traced: for each value that they have, which can be hashed, it is compiled anew.
-    Static values are equal if their classes and values are, at each leaf of tuples, frozen sets
-    and dataclasses: `(2,)` and `(2.0,)` differ, and so do `0.0` and `-0.0`. A NaN equals a NaN,
-    and objects of other classes are compared by their own equality.
-    `compilations` of the result tells what it was compiled to, and why.
+    The function is called once for each combination of shapes, dtypes and containers of its
+    arguments, with variables in place of arrays. Side effects happen only then. Python numbers
+    count as arrays; a float has the widest float dtype among the arrays of the call, or else the
+    default dtype. Arguments at `static_argnums` or named in `static_argnames` are not traced: each
+    new value, which must be hashable, compiles again. Static values are equal if their classes and
+    values are, at each leaf of tuples, frozen sets and dataclasses: `(2,)` and `(2.0,)` differ, and
+    so do `0.0` and `-0.0`; a NaN equals a NaN. Objects of other classes use their own equality.
+    `compilations` of the result lists what was compiled, and why.
 
-    The compiled code of the `max_entries` kinds of calls that were used last is kept; what was
-    not used for longest is evicted, and compiled again if it comes again. A function that is
-    compiled again and again raises a `RecompilationWarning` with the most frequent cause.
+    The code of the `max_entries` most recently used kinds of calls is kept. A function that
+    compiles again and again warns with a `RecompilationWarning` that names the most frequent cause.
 
-    Without a function it returns a decorator: `@pg.jit(target="c")`.
+    Without a function, return a decorator: `@pg.jit(target="c")`.
 
-    For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
-    through it. Tensors that the function finds elsewhere, such as the parameters of a layer, are
-    those that it found when it was compiled, with the elements that they have at each call; where
-    they require gradients, it gives tensors. It is compiled anew where layers that it calls are in
-    training and were in evaluation, or the other way round; what else of Python it reads, stays.
-    On variables, and where a program is built or a function traced, it is the function itself.
-    `math` and `target` are as in `pg.compile`.
+    Arrays and numbers give arrays. Tensors give tensors that can be differentiated. Tensors that
+    the function finds elsewhere, such as the parameters of a layer, are read at each call; if they
+    require gradients, results are tensors. Switching a layer between training and evaluation
+    compiles again; other Python state is read once. On variables, and within a program or a traced
+    function, the function is called as it is. `math` and `target` are those of `pg.compile`.
 
-    A function that was written for NumPy is traced as it is: a copy of it in which NumPy's names
-    mean those of `primgraph.numpy`, as in `pg.trace`, and functions of the modules in `through` are
-    followed; `rebind=False` traces the function itself.
+    A function written for NumPy is traced unchanged, as in `pg.trace`: a copy of it uses the names
+    of `primgraph.numpy`. Functions of the modules in `through` are followed too. `rebind=False`
+    traces the function itself.
 
-    `sizes` has shapes for arrays, by the names of parameters, as in `sizes={"x": ("N", 3)}`: for
-    arrays of all shapes that fit the function is then called once, and what it is compiled to finds
-    the size N; see `pg.SizedKernel`. None and -1 are sizes with names of their own. An array in a
-    container goes by what messages call it, such as `batch['x']`. For tensors, which derivatives
-    may go through, shapes are numbers.
+    `sizes` gives shapes by the names of parameters, as in `sizes={"x": ("N", 3)}`. One compilation
+    then serves all sizes; see `pg.SizedKernel`. None and -1 are sizes with names of their own. An
+    array in a container is named as in messages, such as `batch['x']`. For tensors, shapes are
+    numbers.
 
     Raises `ArgumentError` for arguments and results that are no containers of arrays, with their
-    place, and for static ones that cannot be hashed; where Python asks a variable for numbers, the
-    error has the line.
+    place, and for static ones that cannot be hashed. Where Python asks a variable for a number, the
+    error names the line.
 
     >>> scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
     >>> scaled(np.ones(3), n=2)

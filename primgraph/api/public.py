@@ -195,64 +195,54 @@ def grad(
 def grad(*args: Any, **kwargs: Any) -> Any:
     """Return the gradient of a function, of tensors, or of variables of a program.
 
-    **Of a function:** `grad(function, argnums=0, has_aux=False)` is the function of the same
-    arguments that gives the gradient of `function`, of one element, by its argument at position
-    `argnums`: something like that argument, which is an array or a number, or a container of such;
-    a tuple for a tuple of positions. Containers are tuples, lists, dicts, named tuples,
-    dataclasses, and what `pg.register_container` knows. For arrays and numbers it gives arrays,
-    for tensors, or where the function finds tensors that require gradients, tensors, and for
-    variables, or where a program is built or a function traced, variables. An argument that does
-    not matter has zeros. What the function finds elsewhere is constant for this derivative, but
-    not for others: gradients of gradients may stand in each other. With `has_aux` the function
-    returns the value and something else, and this gives the gradient and that. The function is
-    called each time, so that Python may decide by what it computes; for functions that are called
-    often there is `pg.jit`.
+    **Of a function:** `grad(function, argnums=0, has_aux=False)` returns a function of the same
+    arguments. It computes the gradient of `function`, which returns one element, by the argument at
+    position `argnums`, in the containers of that argument; by several positions, a tuple.
+    Containers are tuples, lists, dicts, named tuples, dataclasses, and classes given to
+    `pg.register_container`. Arrays and numbers give arrays. Tensors give tensors, and so do tensors
+    that require gradients and that the function finds elsewhere. In a program or a traced function,
+    results are variables. Unused arguments have gradient zero. Values that the function finds
+    elsewhere are constants of this derivative; nested gradients do differentiate by them. With
+    `has_aux` the function returns a value and something else, and the result is the gradient and
+    that. The function runs at each call, so Python control flow may depend on values; use `pg.jit`
+    for functions that are called often.
 
-    **Of tensors:** with torch's arguments and rules, as `pg.autograd.grad`, a tuple with the
-    gradient of `sum_i <grad_outputs[i], outputs[i]>` by each of `inputs`.
+    **Of tensors:** return a tuple with the gradient of `sum_i <grad_outputs[i], outputs[i]>` by
+    each of `inputs`, with the arguments and rules of `pg.autograd.grad`, which are torch's.
 
-    **Of variables:** the gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to
-    `inputs`. One result of the input's type for each input, alone for a single input, in a list
-    for a sequence; None for an input that no output depends on. Zeros, which cost nothing, where
-    an output depends on it and the derivative is zero everywhere, as for the third derivative of
-    `x**2`: a derivative counts as a function of all that the outputs depend on. Outputs that no
-    input reaches, beside others that are reached, contribute nothing. `grad_outputs` are arrays
-    or variables of the outputs' shapes, cast to their dtypes; one that is None, or all by
-    default, are ones (so that outputs need not be scalars).
+    **Of variables:** return the gradient of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`: one
+    variable for a single input, a list for a sequence. It is None for an input that no output
+    depends on. It is zeros, at no cost, where outputs depend on the input but the derivative is
+    zero everywhere, as for the third derivative of `x**2`. Outputs that no input reaches contribute
+    nothing. `grad_outputs` are arrays or variables of the outputs' shapes, cast to their dtypes;
+    None stands for ones.
 
-    Inputs may be intermediate values: each gets its full gradient, also beside another one that
-    it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
-    equal variables, such as `a = x * 2` and `b = x * 2`, does not count the other.
+    Inputs may be intermediate values. Each gets its full gradient, even if one depends on another.
+    Outputs or inputs listed twice count twice. A derivative by one of two equal variables, such as
+    `a = x * 2` and `b = x * 2`, does not count the other. An input may be a tensor that the outputs
+    were computed with: its parameter in the program, or its input of a compiled function.
 
-    Inputs may be tensors that the outputs were computed with: what stands for them there counts,
-    a parameter of the program, or in a function that is compiled an input of it.
-
-    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
-    through them, and as inputs they count as unused.
+    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants; as inputs they
+    count as unused.
 
     - `allow_unused=False` makes an unused input an error.
-    - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
-      independent of all inputs, which is an error otherwise.
-    - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
-    - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
-      and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
-      for ones, for each of the N.
-    - `holomorphic=True`, of functions and of variables, says that complex outputs are holomorphic
-      in complex inputs, and gives their complex derivative.
-    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
-      nothing for variables: a program keeps all that was recorded, its derivatives can be
-      differentiated, and no other variable gets a gradient.
+    - `materialize_grads=True` returns zeros for unused inputs, even if all inputs are unused, which
+      is an error otherwise.
+    - `strict_scalar=True` requires a seed for each output that has not exactly one element.
+    - `is_grads_batched=True` takes seeds with one more leading axis of size N and returns results
+      of shape `(N, *x.shape)`, computed in one vectorized pass. None stands for ones.
+    - `holomorphic=True` returns the complex derivative of complex outputs that are holomorphic in
+      complex inputs.
+    - `retain_graph`, `create_graph` and `only_inputs` have no effect on variables.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX and
-    autograd; complex outputs take a seed each, or `holomorphic`.
+    autograd. Complex outputs need seeds, or `holomorphic`. Results can be differentiated again.
 
-    Results are variables of the same program and can be differentiated again.
-
-    Raises `NotDifferentiable` if an input or output is not of a float dtype, if no output
-    depends on any input, or an input is unused and must not be; `NotScalarError` for a function
-    of more elements; `ArgumentError` for arguments of other kinds, with the place in a container;
-    `ShapeError` for seeds that do not fit; `OptionError`, a ValueError, for `materialize_grads`
-    with `allow_unused=False`.
+    Raises `NotDifferentiable` if an input or output has no float dtype, if no output depends on any
+    input, or for an unused input with `allow_unused=False`; `NotScalarError` for a function that
+    returns more than one element; `ArgumentError` for other arguments, with their place in a
+    container; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError, for
+    `materialize_grads` with `allow_unused=False`.
 
     >>> pg.grad(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
@@ -308,20 +298,19 @@ def forward_grad(
 @_as(of_variables.forward_grad)
 @constant_in_no_grad
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: int = 1) -> Any:
-    """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
+    """Compute the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
-    One result of the output's type for each output, summed over all inputs; alone for a single
-    output, in a list for a sequence, of tensors in a tuple; None for an output that depends on no
-    input. `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast to their
-    dtypes, ones by default. Nothing goes through values with `stop_gradient` set.
+    Return one result for each output, of its type, summed over the inputs: alone for a single
+    output, else in a list, for tensors in a tuple; None for an output that depends on no input.
+    `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast to their dtypes; ones
+    by default. Values with `stop_gradient` set are constants.
 
-    With an `order` above one, the derivative of that order along the same direction, by Taylor mode
-    in one pass, whose equations grow as the square of the order; `pg.taylor` gives those of all
-    orders up to one, and `pg.jet` those along a curve.
+    `order` above one returns the derivative of that order along the same direction, in one pass of
+    Taylor mode whose equations grow as the square of the order. `pg.taylor` returns all orders, and
+    `pg.jet` derivatives along a curve.
 
-    Results are variables of the same program, or tensors, and can be differentiated again. Raises
-    as `grad` does, except that an output may be independent of all inputs; `OptionError` for an
-    order below one.
+    Results can be differentiated again. Raises as `grad` does, except that outputs may be
+    independent of all inputs; `OptionError` for an order below one.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (2,))
@@ -338,22 +327,19 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
 @checked_late
 @constant_in_no_grad
 def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """Compute `function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
+    """Return `function(*inputs)` and the product of `v` with its Jacobian, by reverse mode.
 
-    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
-    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
-    same containers, ones by default and where it has None. The first result is what the function
-    returned. The second has one entry for each input, like that, zeros for one that the function
-    does not use: alone for a single input, in a tuple for a sequence, of variables in a list.
-    Arrays give arrays.
+    `inputs` are the arguments, or a single one: variables, tensors or arrays, or containers of them
+    as in `pg.grad`. `v` has the shapes and containers of the result; ones by default, and where it
+    has None. The second result has an entry for each input, zeros for an unused one: alone for a
+    single input, in a tuple for a sequence, in a list for variables. Arrays give arrays.
 
-    Arguments are told apart: an array passed twice counts as two, and what the function finds
-    elsewhere, the same arrays included, is constant for this derivative, but not for one of
-    the results. All results can be differentiated again.
+    An array passed twice counts as two arguments. Values that the function finds elsewhere are
+    constants of this derivative. Results can be differentiated again.
 
-    With `strict`, an input that does not matter, and an output that depends on no input, are a
-    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for what is no function or no
-    array, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
+    With `strict`, an unused input, or an output that depends on no input, is a `NotDifferentiable`.
+    Raises `ArgumentError`, a TypeError, for other arguments and for a wrong number of entries in
+    `v`; `ShapeError` for a wrong shape of one.
 
     >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     (array([1., 4.]), array([2., 4.]))
@@ -366,11 +352,11 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """Compute `function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
+    """Return `function(*inputs)` and the product of its Jacobian with `v`, by forward mode.
 
-    `v` has the shapes of `inputs`, and their containers, ones by default. Both results have the
-    containers of what the function returns; the second is zero for an output that depends on no
-    input. For all else see `vjp`.
+    `v` has the shapes and containers of `inputs`; ones by default. Both results have the containers
+    of the function's result. The product is zero for an output that depends on no input. Other
+    rules are those of `vjp`.
 
     >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array([1., 4.]), array([2., 0.]))
@@ -383,14 +369,13 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """Compute `function(*inputs)`, one element, and the product of its Hessian with `v`.
+    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
 
-    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of
-    `inputs`, and their containers; the product has one entry for each input, as in `vjp`, zeros
-    where it does not depend on the input.
+    It is computed forward over reverse: the derivative of the gradient along `v`. `v` has the
+    shapes and containers of `inputs`. The product has an entry for each input, as in `vjp`.
 
     Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
+    `NotDifferentiable` for an unused input. Other rules are those of `vjp`.
 
     >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
@@ -403,9 +388,9 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 @checked_late
 @constant_in_no_grad
 def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """Compute `function(*inputs)`, one element, and the product of `v` with its Hessian.
+    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
 
-    A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
+    A Hessian is symmetric: this is `hvp`.
 
     >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
@@ -469,16 +454,16 @@ def jacobian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """Return the derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros if there are none.
+    """Compute the Jacobian of `y` by `x`, of shape `y.shape + x.shape`.
 
-    `y` are variables or tensors that depend on `x`: for a sequence of outputs or inputs a tuple, of
-    tuples if both are sequences. Or `y` is a function, and `x` its argument or a sequence of its
-    arguments, variables, tensors or arrays, as in `vjp`. Evaluated in one vectorised pass, by the
-    `mode` "reverse" or "forward", by default by that which takes fewer directions.
+    `y` is a variable or tensor that depends on `x`; sequences of outputs or inputs give a tuple, or
+    tuples of tuples. Or `y` is a function, and `x` its argument or a sequence of its arguments:
+    variables, tensors or arrays, as in `vjp`. `mode` is "reverse" or "forward", by default the one
+    with fewer directions, which are computed in one vectorized pass. Elements without a path are 0.
 
-    Without `x`, the function that gives the derivatives of the function `y`, as `pg.jacrev` and
-    `pg.jacfwd` do, with their `argnums` and `has_aux`. A Python int in the place of `x` beside a
-    function is an `ArgumentError`, as it may be meant as either.
+    Without `x`, return the function that computes the Jacobian of the function `y`, with the
+    `argnums` and `has_aux` of `pg.jacrev` and `pg.jacfwd`. A Python int as `x` beside a function is
+    an `ArgumentError`, since it might be meant as `argnums`.
 
     Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
 
@@ -514,13 +499,13 @@ def _at(
 @checked_late
 @constant_in_no_grad
 def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
-    """Return the derivatives of each sample of `y` by the same sample of `x`, or zeros.
+    """Compute the Jacobian of each sample of `y` by the same sample of `x`.
 
-    Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
-    *x.shape[1:])`; sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or
-    `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
-    arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
-    `check` is False; see `Jacobian`.
+    Axis 0 is the batch of independent samples. The shape is `(B, *y.shape[1:], *x.shape[1:])`;
+    sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or `y` is a
+    function, and `x` its argument or a sequence of its arguments: variables, tensors, or arrays,
+    which give arrays. Raises `MixedSamplesError` where samples may mix, unless `check` is False;
+    see `Jacobian`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (4, 2))
@@ -580,16 +565,16 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """Return the second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+    """Compute the Hessian of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
-    `y` is a variable or tensor that depends on `x`: for a sequence of inputs a tuple of tuples. Or
-    `y` is a function, and `x` its argument or a sequence of its arguments, as in `vjp`.
+    `y` is a variable or tensor that depends on `x`; a sequence of inputs gives a tuple of tuples.
+    Or `y` is a function, and `x` its argument or a sequence of its arguments, as in `vjp`.
 
-    Without `x`, the function that gives the second derivatives of the function `y`, with the
-    containers of the arguments in those of the arguments; `argnums` and `has_aux` are as in
-    `pg.grad`. A Python int in the place of `x` beside a function is an `ArgumentError`.
+    Without `x`, return the function that computes the Hessian of the function `y`: containers of
+    the arguments within containers of the arguments, with the `argnums` and `has_aux` of `pg.grad`.
+    A Python int as `x` beside a function is an `ArgumentError`.
 
-    Raises `NotScalarError` for more elements; for all else see `jacobian`.
+    Raises `NotScalarError` for more than one element; otherwise as `jacobian`.
 
     >>> pg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
@@ -607,18 +592,17 @@ def hessian(
 @checked_late
 @constant_in_no_grad
 def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Return the second derivatives of `y`, one element, by each element of `x` twice.
+    """Compute the diagonal of the Hessian of `y`, one element, by `x`.
 
-    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument,
-    an array too; without `x` this gives the function of that. The result has the type of `x`. With
-    `is_batched`, axis 0 counts independent samples, `y` has shape `(B,)` or `(B, 1)`, and each
-    sample of the result belongs to that of `y`. That samples do not mix on the way from `x` to `y`
-    is checked by the structure of the program, of tensors when one looks at the result;
-    `check=False` says that you know it.
+    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument;
+    without `x`, return the function that computes the diagonal. The result has the type of `x`.
+    With `is_batched`, axis 0 is the batch of independent samples, and `y` has shape `(B,)` or `(B,
+    1)`. That samples do not mix is checked by the structure of the program; for tensors, when the
+    result is read. `check=False` skips the check.
 
-    The Hessian is never formed: the second derivative along each axis is taken by forward mode
-    over forward mode, all of them in one vectorised pass (of one direction for each element of a
-    sample); where the gradient is elementwise, in one pass for the whole.
+    The Hessian is never formed: the second derivative along each axis is taken by forward over
+    forward mode, in one vectorized pass with a direction for each element of a sample; in one pass
+    for the whole if the gradient is elementwise.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
     elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
@@ -632,14 +616,14 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
 @checked_late
 @constant_in_no_grad
 def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Return the sum of the second derivatives of `y`, one element, by each element of `x` twice.
+    """Compute the sum of the unmixed second derivatives of `y`, one element, by `x`.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
-    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
+    The result has the type of `y`. With `is_batched`, axis 0 is the batch of independent samples,
+    and `y` and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`.
 
-    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
-    applied to their sum only. Raises as that does.
+    No Hessian is formed; operations that are linear in second derivatives apply to their sum.
+    Raises as `hessian_diagonal` does.
 
     >>> pg.laplacian(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array(18.)
@@ -650,15 +634,14 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 @checked_late
 @constant_in_no_grad
 def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Return the sum of the derivatives of each element of `y` by the element of `x` at its place.
+    """Compute the divergence of `y`: the sum of the diagonal of its Jacobian by `x`.
 
     `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
-    `hessian_diagonal`; the result has none. With `is_batched`, axis 0 counts independent samples,
-    and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
+    `hessian_diagonal`. The result is a scalar; with `is_batched`, axis 0 is the batch of
+    independent samples, and the result has shape `(B,)`. For `check` see `hessian_diagonal`.
 
-    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
-    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
-    is only one direction.
+    One vectorized forward pass takes all directions, of which the diagonal is kept. Of a final
+    matrix product only the diagonal is computed. An elementwise `y` needs one direction.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.

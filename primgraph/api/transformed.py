@@ -76,4 +76,16 @@ class Transformed(ABC, Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<{self.name} of {getattr(self.function, '__qualname__', self.function)!s}>"
+        return f"<{self.described}>"
+
+    @property
+    def described(self) -> str:
+        """The transformations and the function, such as `grad of energy`."""
+        return f"{self.name} of {described(self.function)}"
+
+
+def described(function: Callable[..., Any]) -> str:
+    """Describe a function, and the transformations of one that is transformed."""
+    if isinstance(function, Transformed):
+        return function.described
+    return str(getattr(function, "__qualname__", function))

@@ -96,24 +96,23 @@ def vmap(
     *,
     axis_size: int | None = None,
 ) -> Any:
-    """Return the function that applies `function` to each sample of a batch.
+    """Return a function that applies `function` to each sample of a batch.
 
-    `in_axes` says which axis of an argument counts the samples; the function sees the argument
-    without it. None is for arguments that all samples share. One entry is for all arguments, a
-    tuple or list has one for each that is given by position; an entry may be a container like the
-    argument, or like an outer part of it. Arguments by name have the samples along axis 0.
-    `out_axes` says in the same way where the samples are in what the function returns; None there
-    is for what is the same for all of them. Axes may be counted from the end. `axis_size` is the
-    number of samples, where no argument tells. Without a function it returns a decorator:
-    `@pg.vmap(in_axes=(0, None))`.
+    `in_axes` is the batch axis of the arguments; the function sees them without it. None marks
+    arguments that all samples share. One entry applies to all arguments; a tuple or list has one
+    for each positional argument, and an entry may be a container like the argument, or like an
+    outer part of it. Keyword arguments have the batch along axis 0. `out_axes` is the batch axis of
+    the results, in the same way; None marks results that are equal for all samples. Axes may be
+    negative. `axis_size` is the number of samples, needed if no argument has a batch axis. Without
+    a function, return a decorator: `@pg.vmap(in_axes=(0, None))`.
 
-    The function is called once, with a variable in the place of each array that has samples, and
-    what it does is vectorised; what it gives is as in `pg.grad`. Where Python asks for the number
-    in a sample, the error has the line.
+    The function is called once, with a variable for each array that has samples, and vectorized.
+    Results are arrays, tensors or variables, as in `pg.grad`. Where Python asks for the number in a
+    sample, the error names the line.
 
-    Raises `ShapeError` for numbers of samples that differ, with the places of the arguments, and
-    for axes that there are not; `ArgumentError` for axes that fit no argument, and for what is no
-    array.
+    Raises `ShapeError` for different numbers of samples, with the places of the arguments, and for
+    axes that do not exist; `ArgumentError` for axes that fit no argument, and for values that are
+    no arrays.
 
     >>> pg.vmap(lambda w, x: w @ x, in_axes=(None, 0))(np.array([1.0, 2.0]), np.eye(2))
     array([1., 2.])

@@ -35,14 +35,14 @@ from primgraph.primitives.elementwise import minimum
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
-    """Compute `true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`.
+    """Return `true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`.
 
-    Only the one that is taken is computed. `pred` is a single boolean; operands and results are
-    arrays, in containers of any kind. Both functions give the same containers, with arrays of
-    the same types, and may use variables from around them.
+    Only one of the two is computed. `pred` is a single boolean. Operands and results are containers
+    of arrays. Both functions return the same containers, with arrays of the same types, and may use
+    variables from around them.
 
     Raises `DTypeError` or `ShapeError` for a predicate that is no single boolean, and where the
-    results of both differ, with the place where they do.
+    results of both differ, with the place.
 
     >>> pg.cond(True, lambda x: 2.0 * x, lambda x: -x, 3.0)
     array(6.)
@@ -58,10 +58,10 @@ def cond(
 
 @checked
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """Compute `branches[index](*operands)`, of which only that one is computed.
+    """Return `branches[index](*operands)`, computing only that branch.
 
-    `index` is a single integer; one that is out of range takes the nearest branch. All else is as
-    with `pg.cond`.
+    `index` is a single integer; out of range, it takes the nearest branch. Other rules are those of
+    `pg.cond`.
 
     >>> pg.switch(1, [lambda x: x, lambda x: 2.0 * x, lambda x: 3.0 * x], 5.0)
     array(10.)

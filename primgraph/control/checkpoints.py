@@ -23,16 +23,15 @@ from primgraph.primitives import control
 
 @checked
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
-    """Return the same function, of which reverse mode keeps only the arguments.
+    """Return the same function, recomputed in reverse mode: only its arguments are stored.
 
-    What its derivatives need of its inside is computed once more when they come to it: memory is
-    exchanged for time, that of one more call. Values and derivatives of all orders and modes are
-    those of the function. It may be called within others of its kind and in bodies of loops, of
-    which each trip then keeps no more than the operands.
+    Derivatives compute the inside of the function once more: memory for the time of one more call.
+    Values and derivatives of all orders and modes are those of the function. Checkpoints nest, and
+    work in bodies of loops, where each step then stores the operands only.
 
-    Arguments and results are arrays in containers of any kind; what else there is among arguments,
-    Python's numbers included, stays as it is. Variables and tensors from around the function are
-    kept, as arguments are. The function is traced, on tensors too: once for each kind of call.
+    Arguments and results are containers of arrays; other arguments, Python numbers included, are
+    passed on. Variables and tensors from around the function are stored like arguments. The
+    function is traced once for each kind of call, on tensors too.
 
     This is `jax.checkpoint`; see A. Griewank, A. Walther, Evaluating Derivatives, SIAM 2008,
     chapter 12. Raises `ArgumentError` for results that are no arrays.

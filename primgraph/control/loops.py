@@ -61,21 +61,19 @@ def scan(
 ) -> Any:
     """Compute `carry, y = f(carry, x)` for each row `x` of `xs`: the last carry, and stacked `y`.
 
-    `init`, `xs` and `y` are arrays in containers of any kind. All of `xs` have one leading extent;
-    `length` says it where there are none, and `x` is None then. With `reverse` the last row comes
-    first. The carry keeps its containers and types; `f` may use variables from around it. Without
-    trips the carry is `init`, and `y` has no rows.
+    `init`, `xs` and `y` are containers of arrays. All arrays of `xs` have the same leading size;
+    without `xs`, `length` is the number of steps, and `x` is None. `reverse` begins with the last
+    row. The carry keeps its containers and types. `f` may use variables from around it. Without
+    steps the carry is `init`, and `y` has no rows.
 
-    Reverse mode keeps residuals of each trip. With `checkpoint="sqrt"` it keeps about the square
-    root of so many: the carry that each segment of trips begins with, from which it computes the
-    segment again, and the residuals of one segment. With `checkpoint=k` it keeps those of `k` trips
-    at most, carries included, and computes segments again from segments of segments, as often
-    as it has to: r times with r = 1, 2, ... as soon as `k` is r + 1 times the root of that order of
-    the trips.
+    Reverse mode stores residuals of each step. `checkpoint="sqrt"` stores about the square root of
+    these: the carry at the start of each segment of steps, and the residuals of the one segment
+    that is being recomputed. `checkpoint=k` stores at most `k` carries and residuals, and
+    recomputes nested segments: r times if `k` is r + 1 times the r-th root of the number of steps.
 
-    Raises `ArgumentError` for a length that is negative or not known, and for a `checkpoint` that
-    does not suffice, `ShapeError` for extents that differ, and `DTypeError` or `ShapeError`, with
-    the place, for a carry that changes.
+    Raises `ArgumentError` for a negative or unknown length and for a `checkpoint` that does not
+    suffice, `ShapeError` for different sizes, and `DTypeError` or `ShapeError`, with the place, for
+    a carry that changes.
 
     >>> pg.scan(lambda carry, x: (carry + x, carry * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (array(6.), array([0., 2., 9.]))
@@ -100,9 +98,9 @@ def fori_loop(
 ) -> Any:
     """Compute `val = body_fun(i, val)` for `i` from `lower` to below `upper`: the last `val`.
 
-    It is `init_val` where `upper` is not above `lower`. Bounds are integers, or single integers of
-    the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
-    `max_trips` trips are made. `checkpoint` is as in `pg.scan`, and errors are those.
+    It is `init_val` if `upper` is not above `lower`. Bounds are integers, or single integer
+    variables: then reverse mode stores residuals as in `pg.while_loop`, and the loop ends after
+    `max_trips` steps at the latest. `checkpoint` and errors are those of `pg.scan`.
 
     >>> pg.fori_loop(0, 5, lambda i, value: value + i, 0)
     array(10)
@@ -128,9 +126,9 @@ def fori_loop(
 
 @checked
 def map(f: Callable[..., Any], xs: Any) -> Any:
-    """Compute `f(x)` for each row `x` of `xs`, one after the other, stacked.
+    """Apply `f` to each row of `xs`, one after the other, and stack the results.
 
-    It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
+    It needs memory for one row at a time; `pg.vmap` computes all rows at once. Errors are those of
     `pg.scan`.
 
     >>> pg.map(lambda x: x**2, np.array([1.0, 2.0, 3.0]))
@@ -159,14 +157,13 @@ def while_loop(
 ) -> Any:
     """Compute `val = body_fun(val)` while `cond_fun(val)`: the last `val`, at first `init_val`.
 
-    `cond_fun` gives a single boolean. No more than `max_trips` trips are made. Reverse mode keeps
-    residuals of each trip, in stacks that grow with the trips; with `max_trips` in ones of so many
-    rows. Forward mode keeps none. `val` keeps its containers and types; both functions may use
-    variables from around them. `checkpoint` is as in `pg.scan`, where `max_trips` is given; the
-    condition is asked once more for each segment.
+    `val` starts as `init_val` and keeps its containers and types. `cond_fun` returns a single
+    boolean. Both functions may use variables from around them. The loop ends after `max_trips`
+    steps at the latest. Reverse mode stores residuals of each step: in growing stacks, or in
+    `max_trips` rows. Forward mode stores none. With `max_trips`, `checkpoint` is as in `pg.scan`;
+    the condition is evaluated once more for each segment.
 
-    Raises what `pg.scan` raises, and `DTypeError` or `ShapeError` for a condition that is no
-    single boolean.
+    Raises as `pg.scan`, and `DTypeError` or `ShapeError` for a condition that is no single boolean.
 
     >>> pg.while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, 1.0)
     array(128.)

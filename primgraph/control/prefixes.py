@@ -26,17 +26,17 @@ def associative_scan(
 ) -> Any:
     """Compute `f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`; `f` is associative.
 
-    `f(a, b)` takes and gives the containers of `xs` with any number of elements along `axis`, and
-    does the same for each of them: the product of matrices is `lambda a, b: a @ b`. It is called
-    twice for each halving of the extent, on many elements at once, and not once for each. With
-    `reverse` it begins at the end. All derivatives go through it.
+    Result k is `f(... f(f(x[0], x[1]), x[2]) ..., x[k])`. `f(a, b)` takes and returns the
+    containers of `xs` with any number of elements along `axis`, and combines them in pairs: the
+    product of matrices is `lambda a, b: a @ b`. It is called twice for each halving of the size.
+    `reverse` begins at the end.
 
-    This is `jax.lax.associative_scan`, by G. E. Blelloch, Prefix sums and their applications,
-    1990: `f` is applied to less than 2 n pairs in 2 log n calls. If it is not associative, the
-    results are some others.
+    This is `jax.lax.associative_scan`, by G. E. Blelloch, Prefix sums and their applications, 1990:
+    `f` is applied to less than 2 n pairs in 2 log n calls. Results are undefined if `f` is not
+    associative.
 
-    Raises `ShapeError` for extents that differ or are not known when the program is built, and
-    `DTypeError` or `ShapeError` where `f` gives other types than it takes.
+    Raises `ShapeError` for different sizes and for symbolic ones, and `DTypeError` or `ShapeError`
+    where `f` returns other types than it takes.
 
     >>> pg.associative_scan(lambda a, b: a * b, np.array([1.0, 2.0, 3.0, 4.0]))
     array([ 1.,  2.,  6., 24.])

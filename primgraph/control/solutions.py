@@ -54,28 +54,26 @@ def fixed_point(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """Return the `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
+    """Find the `x` with `x = f(x)` by the iteration `x = x + damping * (f(x) - x)` from `x0`.
 
-    `x0` is a float array, or a container of such, and `f` gives the same; it may use variables
-    from around it. The iteration ends when no element of `f(x) - x` is larger than `tol` times the
-    largest element of `x`, or than `tol` where that is below one. `tol` is `eps ** 0.75` of the
-    dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32. It converges where `f` contracts.
+    `x0` is a float array, or a container of such, and `f` returns the same; it may use variables
+    from around it. The iteration ends when no element of `f(x) - x` exceeds `tol` times the largest
+    element of `x`, or `tol` if that is below one. `tol` is `eps ** 0.75` of the dtype unless given:
+    1.8e-12 for float64, 6.4e-6 for float32. It converges where `f` contracts.
 
     A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
-    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
-    With `full_output` the result is a pair: what the last step gave, and a named tuple
-    `(converged, trips)`.
+    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`). With
+    `full_output` the result is a pair: the last iterate, and a named tuple `(converged, trips)`.
 
         x, (converged, trips) = pg.fixed_point(np.cos, 1.0, full_output=True)
 
-    Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
-    orders, and do not depend on the way to it: of `x = f(x, a)` the tangent solves
-    `dx = df/dx dx + df/da da`, and in reverse mode `y = transpose(df/dx) y + ct` is solved, by the
-    same iteration with the same options (S. Bai, J. Z. Kolter, V. Koltun, Deep equilibrium models,
-    2019). By `x0` they are zero.
+    Derivatives are by the variables that `f` uses, in all modes and orders, by the implicit
+    function theorem: for `x = f(x, a)` the tangent solves `dx = df/dx dx + df/da da`, and reverse
+    mode solves `y = transpose(df/dx) y + ct`, by the same iteration with the same options (S. Bai,
+    J. Z. Kolter, V. Koltun, Deep equilibrium models, 2019). By `x0` they are zero.
 
-    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` gives something
-    else than it takes, and for options that are out of range.
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` returns
+    something else than it takes, and for options out of range.
 
     >>> print(f"{pg.fixed_point(pg.cos, 1.0):.6f}")
     0.739085
@@ -98,31 +96,28 @@ def root(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """Return the `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
+    """Find the `x` with `f(x) = 0` by Newton's method from `x0`: `x = x - inv(df/dx) f(x)`.
 
-    `x0` is a float array, or a container of such, and `f` gives as many: the same containers,
-    shapes and dtypes. It may use variables from around it. All elements of `x` together have a
-    dense Jacobian, n by n, made by derivatives of `f`; many equations of few unknowns are solved by
-    `pg.vmap` of this function. `step(x)`, where it is given, is the next `x` instead. The iteration
-    ends when a step changes no element by more than `tol` times the largest element of `x`, or by
-    `tol` where that is below one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for
-    float64, 6.4e-6 for float32.
+    `x0` is a float array, or a container of such, and `f` returns the same containers, shapes and
+    dtypes. It may use variables from around it. All elements of `x` together have a dense Jacobian,
+    n by n; for many equations of few unknowns, apply `pg.vmap` to this function. `step(x)`, if
+    given, returns the next `x` instead. The iteration ends when a step changes no element by more
+    than `tol` times the largest element of `x`, or by `tol` if that is below one. `tol` is `eps **
+    0.75` of the dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32.
 
     A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
-    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
-    With `full_output` the result is a pair: what the last step gave, and a named tuple
-    `(converged, trips)`. A singular Jacobian is an error of the run, as it is to `pg.solve`, but
-    for a single unknown.
+    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`). With
+    `full_output` the result is a pair: the last iterate, and a named tuple `(converged, trips)`. A
+    singular Jacobian of several unknowns is an error of the run, as in `pg.solve`.
 
         x, (converged, trips) = pg.root(lambda x: x * x - 2.0, 1.0, full_output=True)
 
-    Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
-    orders, and do not depend on the way to it: of `f(x, a) = 0` the tangent solves
-    `df/dx dx + df/da da = 0`, and in reverse mode `transpose(df/dx) y + ct = 0` is solved. By `x0`
-    they are zero.
+    Derivatives are by the variables that `f` uses, in all modes and orders, by the implicit
+    function theorem: for `f(x, a) = 0` the tangent solves `df/dx dx + df/da da = 0`, and reverse
+    mode solves `transpose(df/dx) y + ct = 0`. By `x0` they are zero.
 
-    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` or `step` gives
-    something else than it takes, and for options that are out of range.
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` or `step`
+    returns something else than it takes, and for options out of range.
 
     >>> print(f"{pg.root(lambda x: x * x - 2.0, 1.0):.6f}")
     1.414214

@@ -212,7 +212,7 @@ def custom_jvp(
 ) -> Any:
     """Decorate a function to use the tangents of a rule, which `defjvp` sets.
 
-    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    Arguments at `nondiff_argnums` are not differentiated; the rule receives them separately.
 
     >>> @pg.custom_jvp
     ... def clipped(x):
@@ -233,7 +233,7 @@ def custom_vjp(
 ) -> Any:
     """Decorate a function to use the cotangents of a rule, which `defvjp` sets.
 
-    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    Arguments at `nondiff_argnums` are not differentiated; the rule receives them separately.
 
     >>> clipped = pg.custom_vjp(lambda x: pg.clip(x, -1.0, 1.0))
     >>> clipped.defvjp(lambda x: (clipped(x), None), lambda residuals, slope: (slope,))
@@ -248,9 +248,8 @@ def custom_vjp(
 def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
     """Decorate a function to use the gradient that it returns beside its value.
 
-    It returns a pair: the value, and a function of a cotangent for each array in that, which gives
-    one for each argument, or None for zero; alone where there is one argument. What is decorated
-    returns the value.
+    That function takes a cotangent for each array in the value. It returns a cotangent, or None for
+    zero, for each argument; alone for a single argument. The decorated function returns the value.
 
     >>> @pg.custom_gradient
     ... def clipped(x):

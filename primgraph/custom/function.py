@@ -75,18 +75,17 @@ def _kept(array: Any) -> Any:
 
 
 class Function:
-    """A function with its own derivative: a subclass has static methods `forward` and `backward`.
+    """A function with its own derivative: subclasses define static `forward` and `backward`.
 
-    `forward(ctx, *args)` gives a tensor, or several in a tuple; `backward(ctx, *grads)` takes one
-    gradient for each, None for None, and gives one, or None, for each argument of `forward`.
-    Instead of `forward` with a context there may be `forward(*args)` and
-    `setup_context(ctx, inputs, output)`. With `jvp(ctx, *tangents)`, which takes a tangent or None
-    for each argument and gives one for each result, forward mode does not have to be derived from
-    `backward`. It is called by `apply`.
+    `forward(ctx, *args)` returns a tensor, or several in a tuple. `backward(ctx, *grads)` takes a
+    gradient, or None, for each, and returns one, or None, for each argument of `forward`. Instead
+    of a context, `forward(*args)` may be combined with `setup_context(ctx, inputs, output)`.
+    `jvp(ctx, *tangents)` takes a tangent or None for each argument and returns one for each result;
+    without it, forward mode is derived from `backward`. Call the function by `apply`.
 
-    On tensors both run whenever they are called, with real numbers at hand. In programs, and where
-    a derivative of tensors is taken otherwise than by `backward` and `pg.grad`, they are traced:
-    there no number can be looked at.
+    On tensors both run at each call, with numbers at hand. In programs, and for derivatives of
+    tensors other than by `backward` and `pg.grad`, they are traced: there no number can be looked
+    at.
     """
 
     forward: Any

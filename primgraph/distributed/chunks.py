@@ -39,18 +39,17 @@ def chunks(
     *,
     rows: int | None = None,
 ) -> Chunks:
-    """Return `data` in chunks of rows, as the functions of this module take it.
+    """Return `data` in chunks of rows, for the functions of this module.
 
-    `data` is an array, or a dict or tuple of arrays with the same rows: arrays of dask's, chunked
-    along axis 0 only; memory maps, whose files all workers can read, and small arrays, which are
-    chunked here, `rows` at a time (by default about 256 MiB). Or it is a list of paths with a
-    `loader`, which makes an array, or a dict or tuple of arrays, of each; a list of `dask.delayed`
-    chunks, or of futures of such; or a bag of such chunks. These are looked at once, before they
-    are first used, as it has to be known how many rows they have. What is a `Chunks` already is
-    given back.
+    `data` is an array, or a dict or tuple of arrays with the same rows: dask arrays, chunked along
+    axis 0 only; memory maps, whose files all workers can read, and small arrays, which are cut into
+    `rows` rows (by default about 256 MiB). Or it is a list of paths with a `loader`, which returns
+    an array, or a dict or tuple of arrays; a list of `dask.delayed` chunks, or of futures; or a bag
+    of chunks. Files, delayed chunks and bags are loaded once in advance, to learn their numbers of
+    rows. A `Chunks` is returned as it is.
 
     Raises `ArgumentError` for anything else, and for arrays that are too large to be sent;
-    `ShapeError` where arrays have other numbers of rows or other chunks.
+    `ShapeError` for arrays with different numbers of rows or different chunks.
     """
     if isinstance(data, Chunks):
         return data

@@ -56,23 +56,23 @@ def vmap(
     out: str | os.PathLike[str] | None = None,
     compiled: bool = True,
 ) -> Any:
-    """Return `f` of each member of an ensemble, in the containers that `f` returns, by rows.
+    """Apply `f` to each member of an ensemble; return the results, one row a member.
 
-    `over` has the members: an array, or a container of arrays, whose rows `f` is called with one by
-    one; or their number, and `f` is called without one. With a `key`, an integer, `f` has a second
-    argument: the key of the member, an integer that `pg.random` draws from, a function of `key` and
-    of the number of the member alone. `block` members are a task.
+    `over` has the members: an array, or a container of arrays, whose rows `f` takes one by one; or
+    their number, and `f` takes none. With a `key`, an integer, `f` takes a second argument: the
+    integer key of the member, for `pg.random`, which depends on `key` and the number of the member
+    only. A task computes `block` members.
 
-    `f` is compiled once, and a member has the bits that it has alone. With `compiled=False` it is
-    called as it is, with arrays, and may do anything, as train a network; it returns an array or a
-    dict of arrays. What it calls is then not looked at to tell one ensemble from another.
+    `f` is compiled once, and a member has the bits that it has alone. With `compiled=False` `f` is
+    called as it is, with arrays, and may do anything, such as train a network; it returns an array
+    or a dict of arrays. Changes in functions that it calls are then not noticed.
 
-    With `out`, a folder that all workers reach, results are written as they come, and a call goes
-    on with what is not there yet; what is returned are then arrays of dask's that read them.
+    With `out`, a folder that all workers reach, each finished block is written there, and a restart
+    computes only the missing ones; the returned dask arrays read the files.
 
     Raises `ArgumentError` for what are no members, `OptionError` for a folder with the results of
-    another ensemble, `ShapeError` for members that return other arrays than the first one, and what
-    a member raises, with its number.
+    another ensemble, `ShapeError` for members that return other arrays than the first one, and the
+    errors of a member, with its number.
     """
     engine = engine_of(client)
     if type(block) is not int or block < 1:

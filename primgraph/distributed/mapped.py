@@ -26,15 +26,15 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None) -> Any:
-    """Return `f` of all rows of `data`, as arrays of dask's in the containers that `f` returns.
+    """Apply `f` to all rows of `data`; return dask arrays in the containers of its result.
 
-    `f(data)`, or `f(params, data)` where there are `params`, is called with some rows, `*data`
-    where the data are a tuple, and gives a row for each of them. Types, shapes and chunks are known
-    before anything is computed, and `compute()`, `to_zarr` and what else dask has do the rest. For
-    `data` see `pg.distributed.chunks`; `client` is needed only to look at files and delayed chunks.
+    `f(data)`, or `f(params, data)` with `params`, is called with some rows, `*data` for a tuple,
+    and returns a row for each. Types, shapes and chunks are known before anything is computed; use
+    `compute()`, `to_zarr` and other methods of dask. For `data` see `pg.distributed.chunks`;
+    `client` is needed only to load files and delayed chunks.
 
     Raises `MixedSamplesError` where a row of a result depends on other rows, with the line, and
-    `ShapeError` where a result has no rows.
+    `ShapeError` for a result without rows.
     """
     engine = engine_of(client)
     chunked = chunks(data).looked_at(engine)
@@ -52,10 +52,10 @@ def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None
 
 
 def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) -> Any:
-    """Return the derivatives by `params` of what `f` gives for each row: arrays of dask's.
+    """Compute the Jacobian of `f` by `params` for each row, as dask arrays.
 
     They are in the containers of `params`, each of shape `(rows, *shape of a row, *param.shape)`,
-    chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` gives one array.
+    chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` returns one array.
     """
     engine = engine_of(client)
     chunked = chunks(data).looked_at(engine)

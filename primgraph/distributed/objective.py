@@ -34,8 +34,8 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 class ChunkedObjective(FlatObjective):
     """A sum over the samples of all chunks, as a function of its parameters; see `objective`.
 
-    Parameters are the containers of arrays that were given first, or one flat vector `theta` of
-    float64, as SciPy's methods take it.
+    Parameters are the containers of arrays given first, or one flat float64 vector `theta`, as for
+    SciPy.
     """
 
     def __init__(
@@ -184,21 +184,20 @@ def objective(
         total = pg.distributed.objective(f, {"w": np.zeros(20)}, (x, y), client)
         found = scipy.optimize.minimize(total.fun_and_jac, total.x0, jac=True)
 
-    A function is called as `f(params, data)`, or `f(params, *data)` where the data are a tuple,
-    with some rows of the data, and gives a loss for each of them, or their sum. Means are over all
-    rows of all chunks, and what is added without a sample, such as a penalty of the parameters, is
-    added once. A program has a `loss`, a variable or its name, of this kind; its data are a dict
-    by the names of inputs, of which those with a named first extent are chunked; `params` are
-    arrays by name, or None for the values that parameters have.
+    A function is called as `f(params, data)`, or `f(params, *data)` for a tuple, with some rows of
+    the data. It returns a loss for each row, or their sum. Means are over all rows of all chunks,
+    and terms without a sample, such as a penalty of the parameters, are added once. A program has
+    such a `loss`, a variable or its name; its data are a dict by the names of inputs, of which
+    those with a symbolic first size are chunked; `params` are arrays by name, or None for the
+    values of the parameters.
 
     `data` are as in `pg.distributed.chunks`. Tasks run on `client`, by default on dask's default
-    one, or else in threads of this process, which `client="threads"` asks for; results are the
-    same, to the last bit, wherever and in whatever order they run, on machines of one kind. With
-    `debug="nan"` each equation is looked at, and the first NaN or infinity is an error that names
-    chunk, file and equation.
+    client, else in threads of this process, as with `client="threads"`. Results have the same bits
+    wherever and in whatever order tasks run, on machines of one kind. With `debug="nan"` the first
+    NaN or infinity of any equation is an error that names chunk, file and equation.
 
     Raises `MixedSamplesError`, with the line, for what is no sum over samples; `ShapeError` for
-    chunks that do not fit, `ArgumentError` for a closed client and for arguments of other kinds,
+    chunks that do not fit, `ArgumentError` for a closed client and for other arguments,
     `OptionError` where dask is not installed.
     """
     if debug not in (None, "nan"):
@@ -237,9 +236,9 @@ def value_and_grad(
 ) -> Callable[..., tuple[Array, Any]]:
     """Return the function that sums `f_or_program` over all samples, with the gradients of the sum.
 
-    It is called as `pg.value_and_grad(f)` is: with `params`, and then with the data, one argument
-    for each that `f` takes, or a single `pg.distributed.chunks` of them. It returns the sum and its
-    gradients in the containers of `params`.
+    Call it like `pg.value_and_grad(f)`: with `params`, then the data, one argument for each that
+    `f` takes, or a single `pg.distributed.chunks` of them. It returns the sum and its gradients in
+    the containers of `params`.
 
         value, gradients = pg.distributed.value_and_grad(f, client=client)(params, x, y)
 
@@ -275,7 +274,7 @@ def hessian_product(
     *,
     loss: Any = None,
 ) -> Any:
-    """Return the Hessian of the sum over all samples at `params`, times `vector`.
+    """Compute the Hessian of the sum over all samples at `params`, times `vector`.
 
     `vector` and the result have the containers of `params`; see `pg.distributed.objective`.
     """
@@ -286,9 +285,9 @@ def hessian_product(
 def gauss_newton_product(
     f: Callable[..., Any], params: Any, vector: Any, data: Any, client: Any = None
 ) -> Any:
-    """Compute `J.T @ (J @ vector)`, where J has the derivatives by `params` of all that `f` gives.
+    """Compute `J.T @ (J @ vector)`, where J is the Jacobian of `f` by `params`.
 
-    `f` gives residuals, of which rows belong to samples; see `pg.distributed.objective`.
+    `f` returns residuals, whose rows belong to samples; see `pg.distributed.objective`.
     """
     found = objective(f, params, data, client)
     return found.gauss_newton_product(None, vector)
@@ -303,11 +302,11 @@ def plan(
     loss: Any = None,
     what: str = "value_and_grad",
 ) -> Plan:
-    """Return what one evaluation of the sum will cost: chunks, operations, bytes moved, memory.
+    """Estimate the cost of one evaluation of the sum: chunks, operations, bytes moved, memory.
 
-    `what` is "value_and_grad", "hessian_product" or "gauss_newton_product". It prints as a few
-    lines; where a task would not fit into a worker's memory, with the number of rows that would.
-    Nothing is computed, but files and delayed chunks are looked at. Arguments and errors are those
-    of `pg.distributed.objective`.
+    `what` is "value_and_grad", "hessian_product" or "gauss_newton_product". The result prints as a
+    few lines; if a task does not fit into a worker's memory, with the number of rows that fits.
+    Nothing is computed, but files and delayed chunks are loaded. Arguments and errors are those of
+    `pg.distributed.objective`.
     """
     return objective(f_or_program, params, data, client, loss=loss).plan(what)

@@ -31,11 +31,11 @@ _FULL = 0.8
 class Plan:
     """Cost of an evaluation; it prints as a few lines.
 
-    `flops` are of all chunks together. `bytes_read` are the data, `bytes_sent` go to all workers
-    (parameters and kernels), `bytes_returned` go up the tree of sums. `task_bytes` is the most that
-    one task has in memory, its chunk included, and `worker_bytes` what a worker has with a task in
-    each of its threads. `limit` is what the smallest worker may have, 0 where there is none, and
-    `fitting_rows` how many rows a chunk may have there.
+    `flops` count all chunks. `bytes_read` are the data, `bytes_sent` go to all workers (parameters
+    and kernels), `bytes_returned` go up the tree of sums. `task_bytes` is the peak memory of one
+    task, its chunk included, and `worker_bytes` that of a worker with a task in each of its
+    threads. `limit` is the memory of the smallest worker, 0 if there is no limit, and
+    `fitting_rows` the number of rows of a chunk that fit.
     """
 
     what: str

@@ -31,7 +31,7 @@ class Compilation:
 
 @final
 class Log(Sequence[Compilation]):
-    """What was compiled, the latest last; the last 1,000 are kept, and `total` counts all.
+    """The compilations, latest last; the last 1,000 are kept, and `total` counts all.
 
     `pg.eager.log` is the one that there is.
     """

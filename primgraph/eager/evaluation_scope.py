@@ -13,10 +13,10 @@ from primgraph.eager.tensor import Tensor
 
 
 def sync(*tensors: Tensor) -> None:
-    """Compute `tensors` now, all together; without any, whatever has not been computed yet.
+    """Compute `tensors` now, all together; without arguments, all pending tensors.
 
-    To find the latter, all objects that Python knows of are gone through: that takes a while.
-    Raises `ArgumentError` for what is no tensor.
+    To find these, all objects of the process are searched, which takes a while. Raises
+    `ArgumentError` for what is no tensor.
     """
     found = (
         listed(tensors) if tensors else [o for o in gc.get_objects() if issubclass(type(o), Tensor)]
@@ -26,10 +26,10 @@ def sync(*tensors: Tensor) -> None:
 
 @final
 class debug(Setting, ContextDecorator):
-    """A context, and a decorator, in which everything is computed at once, equation by equation.
+    """Evaluate each operation at once, within a context or a decorated function.
 
-    The first equation that makes a NaN or an infinity is a `NumericalError` with its line. Counts
-    for the thread, or the asynchronous task, that has entered it.
+    The first equation that makes a NaN or an infinity raises `NumericalError` with its line. It
+    holds for the thread or asynchronous task that entered it.
     """
 
     def __init__(self) -> None:

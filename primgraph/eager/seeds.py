@@ -53,11 +53,11 @@ _seeded: list[_Seeded] = [_Seeded(0)]
 
 @checked
 def seed(seed: int) -> None:
-    """Let what eager code draws from now on follow from `seed`: first values, masks of dropout.
+    """Set the seed of eager random numbers: initial values of layers, and dropout masks.
 
-    At the start that is 0, so that a script gives the same numbers each time. All threads draw from
-    the same stream. Programs have a `random_seed` of their own. Raises `ArgumentError` for what is
-    no integer.
+    It is 0 at the start, so that a script gives the same numbers each time. All threads draw from
+    one stream. Programs have their own `random_seed`. Raises `ArgumentError` for what is no
+    integer.
 
     >>> pg.seed(0)
     >>> layer = pg.nn.Linear(2, 1)

@@ -30,15 +30,14 @@ from primgraph.program.sharing import Share
 
 
 class Tensor(Differentiable):
-    """An array that remembers how it was computed. Computing with it gives tensors at once.
+    """An eager array that remembers how it was computed.
 
-    Shape, dtype and errors are there at once; the elements are computed when somebody looks at
-    them: `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison that steers
-    Python. Operators and methods are those of every array of primgraph.
+    Shape, dtype and errors are known at once. Elements are computed when they are read: by
+    `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison in an `if`.
+    Operators and methods are those of all arrays of primgraph.
 
-    Operations in place let this handle show another value, and with it what it is a view of, and
-    all other views of that. What was computed from the former value keeps it, so that no gradient
-    becomes wrong.
+    In-place operations give this tensor a new value, and with it its base and all views. Earlier
+    results keep the former value, so that their gradients stay right.
 
     A subclass has other manners: what is computed with one of its tensors, gradients too, are
     tensors of its `family`, which is the subclass itself unless it says otherwise.
@@ -74,7 +73,7 @@ class Tensor(Differentiable):
         create_graph: bool = False,
         inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
-        """Add the gradients of this tensor, times `gradient`, to `.grad` of what it depends on.
+        """Add the gradients of this tensor, times `gradient`, to `.grad` of the leaves.
 
         See `pg.autograd.backward`.
         """
@@ -190,7 +189,7 @@ class Tensor(Differentiable):
     # Looking.
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The elements, as an array of the caller's own."""
+        """Return a copy of the elements as an array."""
         return self._array().copy()
 
     def _array(self) -> npt.NDArray[Any]:
@@ -313,7 +312,7 @@ class Tensor(Differentiable):
         place = source_of(self.node)
         known = [
             ("type", str(self.type)),
-            ("elements", np.array2string(self._array(), threshold=20, edgeitems=2)),
+            ("elements", _shortened(self._array())),
             ("requires_grad", "True" if self.node.tracked else ""),
             ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
         ]
@@ -338,6 +337,12 @@ class Tensor(Differentiable):
         if self._backward is not None and self._backward.gradient is not None:
             found.kept().gradient = deepcopy(self._backward.gradient, memo)
         return found
+
+
+def _shortened(array: np.ndarray[Any, Any]) -> str:
+    """Return the elements as a notebook shows them: those at the edges of a large array."""
+    edge = 2 if array.ndim < 3 else 1
+    return np.array2string(array, precision=4, threshold=20, edgeitems=edge)
 
 
 # What NumPy is asked about elements, and what it does with them elsewhere.
@@ -374,15 +379,14 @@ _PLAIN = frozenset(NAME_OF_DTYPE)
 
 @checked_late
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Return a tensor of the elements of `data`: an array, a number, nested lists, or a tensor.
+    """Create a tensor of the elements of `data`: an array, a number, nested lists, or a tensor.
 
-    Elements are copied. NumPy's arrays and numbers keep their dtype, and Python's floats get the
-    default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through
-    what is computed from it, and `backward` puts its gradient into `.grad`.
+    Elements are copied. NumPy arrays and numbers keep their dtype; Python floats get the default
+    dtype, unless `dtype` is given. With `requires_grad` the tensor is a leaf: `backward` adds
+    gradients to its `.grad`.
 
-    Raises `ArgumentError` for what is
-    no array, `DTypeError` for a dtype that is not supported and for integers that require a
-    gradient.
+    Raises `ArgumentError` for other data, `DTypeError` for an unsupported dtype and for integers
+    that require a gradient.
 
     >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
     >>> (w * w).sum().backward()

@@ -37,16 +37,15 @@ _SIZES = (1.0, 64.0)
 
 @checked_late
 def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[Any]) -> None:
-    """Compare the rules of custom functions with what these compute, and with each other.
+    """Compare the rules of custom functions with the functions, and with each other.
 
-    `function` is a custom function, a subclass of `Function`, or a function that calls some; all
-    that are called for `args` are checked, where they are called, by all arrays of floats that they
-    are given, of complex numbers by real and imaginary parts. Rules for tangents and for cotangents
-    are compared with derivatives of what the function computes, by a complex step or by
-    differences, as in `check_grads`, in float64; where both are given it is checked that they are
-    adjoint, `<u, J v>` being `<J' u, v>`. The value that a rule gives has to be that of the
-    function. A function that looks at numbers runs on tensors, and what goes back through it is
-    compared with differences.
+    `function` is a custom function, a subclass of `Function`, or a function that calls some. Each
+    custom function that is called for `args` is checked at its arguments, by all float arrays;
+    complex arrays by real and imaginary parts. Rules for tangents and cotangents are compared with
+    derivatives of the function, by a complex step or by differences, as in `check_grads`, in
+    float64. If both are given they must be adjoint: `<u, J v>` equals `<J' u, v>`. The value that a
+    rule returns must be that of the function. A function that looks at numbers runs on tensors, and
+    its backward rule is compared with differences.
 
     Raises `CheckError`, an AssertionError, with the line of the rule that differs, the first
     element and both numbers; `ArgumentError` where no custom function is called.

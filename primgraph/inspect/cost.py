@@ -79,20 +79,18 @@ class Work:
 class Cost(Tabled):
     """Cost of one evaluation; it prints as a table by lines of the user's code.
 
-    `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
-    those that no output needs. A flop is counted as `Primitive.flops` says. An equation reads
-    each of its different operands once and writes its results once, in bytes: views and
-    constants by themselves move nothing, what is repeated by broadcasting is read but once, and
-    `gather` reads the elements that it takes.
+    `work` is the sum of `parts`, which have the work of each equation of `graph`, in order; nothing
+    for equations that no output needs. Flops are those of `Primitive.flops`. Bytes count each
+    different operand of an equation once, and its results once: views and constants move nothing,
+    broadcast operands are read once, and `gather` reads the elements that it takes.
 
-    `peak_bytes` is the most memory at once beside inputs and constants: for a graph that of the
-    values that are still needed, in the order of its equations, where views take no memory; for
-    a kernel, what its planned code allocates in its first call, `kept_bytes` of which it keeps
-    for later calls, which allocate `call_bytes` at most, results included. Sizes of inputs,
-    outputs and constants are given beside it. That is what the plan asks for. What NumPy makes
-    for itself while one of its functions runs comes on top, and `pg.profile` measures it: nothing
-    that counts for most functions, and never more than three times what that function reads and
-    writes, as for random numbers, `argmax` along other axes than the last, and float16.
+    `peak_bytes` is the peak memory beside inputs and constants. For a graph, it is that of the live
+    values in the order of the equations, where views take no memory. For a kernel, it is what its
+    planned code allocates in the first call: `kept_bytes` are kept for later calls, which allocate
+    `call_bytes` at most, results included. Sizes of inputs, outputs and constants are listed beside
+    it. Temporaries within NumPy's functions are extra, and `pg.profile` measures them: none for
+    most functions, and at most three times what the function reads and writes, as for random
+    numbers, `argmax` along other axes than the last, and float16.
     """
 
     graph: Graph
@@ -127,12 +125,11 @@ class Cost(Tabled):
 
     @property
     def residual_bytes(self) -> int:
-        """What reverse mode would keep of `graph`, for derivatives by all its inputs of floats.
+        """Bytes that reverse mode of `graph`, by all its float inputs, would keep.
 
-        These are the values that are computed on the way there and needed on the way back, in
-        loops those of all trips, of as many as there may be at most. Inputs, which are there
-        anyway, count nothing. What checkpoints keep when they compute values again counts once,
-        for the largest one. It is worked out when it is asked for.
+        These are the computed values that the backward pass needs; loops count all steps, the most
+        there may be. Inputs do not count. Values that checkpoints recompute count once, for the
+        largest one. The number is computed when it is read.
 
         Raises `MissingRuleError` where a primitive has no derivative.
         """
@@ -221,24 +218,20 @@ def cost(
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> Cost:
-    """Return the cost of `target`, worked out without running anything.
+    """Compute the cost of `target` without running it: operations, bytes and peak memory.
 
-    A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
-    the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what
-    depends on nothing, or on parameters that stay as they are, and is not computed again in each
-    run, does not count.
+    A graph is taken as it is, with operators lowered. A kernel is taken as compiled; a program
+    stands for the kernel of `fetch_list`. Equations that a kernel does not compute again in each
+    run do not count: those that depend on nothing, or only on unchanged parameters.
 
-    Of a loop that goes on while something is true, without a bound, one trip counts, and so does
-    one of the loops along its stacks, which count as one row.
+    An unbounded `while_loop`, and the loops over its stacks, count as one step.
 
-    Figures of what has sizes are formulas in these, unless `sizes` gives them numbers. Equations of
-    a graph that are equal at the given numbers then count once. The formulas of a
-    program, or of a kernel for all sizes, are then of the code that every size can take; that for
-    given ones may take less.
+    With symbolic sizes, figures are formulas, or numbers with `sizes`; equations of a graph that
+    are equal at these numbers then count once. Formulas of a program or kernel are those of the
+    code for all sizes; code for given sizes may cost less.
 
     Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
-    where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
-    cost is not known.
+    without fetches and updates; `MissingRuleError` for a primitive without a cost.
 
     >>> pg.cost(pg.trace(lambda a, b: a @ b, pg.spec((2, 3)), pg.spec((3, 4)))).flops
     48

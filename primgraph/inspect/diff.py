@@ -153,15 +153,14 @@ def diff(
 def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Difference | Variable:
     """Return the differences of `after` from `before`: what a pass did to a graph, for instance.
 
-    Equations are the same if they apply the same op with the same parameters to the same values,
-    down to the inputs, which are matched by position; so names and order do not count. Of the
-    others, those are partners that apply the same op to the same values, or the same op with the
-    same parameters on the same line of the user's, sharing an operand if there are several.
-    Takes time in proportion to the number of equations. Raises `ArgumentError` for anything but
-    graphs.
+    Equations are equal if they apply the same op with the same parameters to the same values, down
+    to the inputs, which are matched by position; names and order do not count. Other equations are
+    paired if they apply the same op to the same values, or the same op with the same parameters on
+    the same line of yours; of several such, those that share an operand. The time is linear in the
+    number of equations. Raises `ArgumentError` for anything but graphs.
 
-    Of an array, a variable or a tensor, it is NumPy's function of that name: the differences of
-    neighbours, `pg.diff(x, n=1, axis=-1, prepend=None, append=None)`.
+    For an array, a variable or a tensor, `diff` is NumPy's function, the differences of neighbours:
+    `pg.diff(x, n=1, axis=-1, prepend=None, append=None)`.
 
     >>> found = pg.diff(pg.trace(pg.sin, pg.spec(3)), pg.trace(pg.cos, pg.spec(3)))
     >>> print(str(found).splitlines()[0])

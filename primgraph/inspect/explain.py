@@ -94,11 +94,11 @@ class Explanation(Tabled):
 def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> Explanation:
     """Explain why the derivative of `y` by `x` is None, zero, or what it is.
 
-    It tells whether anything leads from `x` to `y`; if so, at which equations that ends, as at
-    comparisons, integers, `floor` and `stop_gradient`, with the user's lines; and if not all of
-    it ends, how many ways there are. With a `feed`, as for a run, it also tells what the gradient
-    of the sum of `y` is there: which equation makes the first NaN or infinity on the way, or
-    where a gradient of zeros becomes zero. Nothing is added to the program, and no state changes.
+    The result says whether a path leads from `x` to `y`; at which equations and lines paths end,
+    such as comparisons, integers, `floor` and `stop_gradient`; and how many paths remain. With a
+    `feed`, as for a run, it also names the equation that makes the first NaN or infinity in the
+    gradient of the sum of `y`, or where a gradient of zeros becomes zero. The program and its
+    states do not change.
 
     Raises `ArgumentError` for what is no variable, `NotDifferentiable` for other dtypes than
     floats, `FeedError` for a feed that does not fit.

@@ -273,19 +273,17 @@ def profile(
     repeats: int | None = None,
     ranges: bool = False,
 ) -> Profile:
-    """Run `target` again and again, and measure how long each of its steps takes.
+    """Run `target` repeatedly, and measure the time of each step.
 
-    A program stands for the kernel that an executor runs for `fetch_list`; a graph is compiled.
-    `feed` has the inputs by name, or for a graph or kernel in order. What runs are copies: states
-    of a program and donated inputs stay as they were. Calls with a clock around each step take
-    turns with calls without, `repeats` of each; for about a second unless given. What reading the
-    clock takes is subtracted, and the slower half of the calls is left out. All of it happens in
-    one thread, so that times add up; a call that uses several takes less. One call more is watched
-    by `tracemalloc`, which tells the memory that it allocates. With `ranges`, the
-    least and greatest element and the NaNs of every result are looked for too, by another run,
-    equation by equation.
+    A graph is compiled; a program stands for the kernel of `fetch_list`. `feed` has the inputs by
+    name, or in order for a graph or kernel. Copies are run: states of a program and donated inputs
+    do not change. Calls with a clock around each step alternate with calls without, `repeats` of
+    each; about a second by default. The cost of the clock is subtracted, and the slower half of the
+    calls is dropped. All steps run in one thread, so that times add up. One more call under
+    `tracemalloc` measures the memory allocated. With `ranges`, another run, equation by equation,
+    finds the least and greatest element and the NaNs of every result.
 
-    Raises `FeedError` for feeds that do not fit, and what `pg.cost` raises for `target`.
+    Raises `FeedError` for feeds that do not fit, and otherwise as `pg.cost`.
 
     >>> pg.profile(pg.trace(pg.sin, pg.spec(3)), [np.ones(3)], repeats=2).repeats
     2

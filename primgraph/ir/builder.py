@@ -514,7 +514,7 @@ class Builder:
         return lines
 
     def described(self, value: Value) -> list[tuple[str, str]]:
-        """What is known of `value`, as names and texts; nothing where it is empty."""
+        """Return the known properties of `value`, as names and texts, without empty ones."""
         eqn = self._defined_by.get(value)
         place = self.declared_at.get(value) if eqn is None else eqn.source
         made = "changed by runs" if value in self.kept else "fed"

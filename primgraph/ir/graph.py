@@ -225,7 +225,7 @@ class Graph(Fixed, Drawn, Nested):
         set_once(self, "_nesting", None)
 
     def noted(self, key: Hashable) -> Any:
-        """What a pass has noted about it by this key; None if nothing.
+        """Return the note of a pass under `key`, or None.
 
         A pass over nested bodies that notes what it finds does not go through them again at each
         level around them.
@@ -317,13 +317,13 @@ class Graph(Fixed, Drawn, Nested):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What is given by name: the parameters of a traced function, else the inputs."""
+        """The names of arguments: the parameters of a traced function, else the inputs."""
         if self.form is not None:
             return self.form.parameters
         return tuple([v.hint or str(i) for i, v in enumerate(self.inputs)])
 
     def in_order(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """What is given for each input, of what is given for the parameters in order or by name.
+        """Return the arguments of the inputs, from positional and keyword arguments.
 
         Raises `FeedError` for a parameter that is missing, unknown or given twice, and for
         containers other than those of the form.

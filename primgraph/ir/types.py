@@ -78,7 +78,7 @@ class TensorType(Fixed):
         return self.dtype.kind in "fc"
 
     def is_larger(self, size: int) -> bool:
-        """Whether it has, or may have, more than `size` elements."""
+        """Return whether it has, or may have, more than `size` elements."""
         return type(self.size) is Dim or self.size > size
 
     def with_shape(self, shape: Shape) -> TensorType:

@@ -122,16 +122,14 @@ class LayerNorm(Layer):
 @final
 @checked_methods()
 class BatchNorm(Layer):
-    """`pg.batch_norm` for each of `features` channels, with running statistics.
+    """Batch normalization of `features` channels, with running statistics: `pg.batch_norm`.
 
-    Channels lie along axis 1 in layout `NCHW` and along the last one in `NHWC`, whatever the
-    number of axes. In training the mean and the biased variance (divisor n) of the batch
-    normalise, and every run or call ends with
-    `running = momentum * running + (1 - momentum) * batch`; both running statistics are those of
-    the batches, so `running_var` is biased too. In evaluation, and always with `use_global_stats`,
-    the running ones normalise and stay.
-
-    A layer that is called several times takes all batches into account in turn.
+    Channels lie along axis 1 in layout `NCHW` and along the last axis in `NHWC`, for any number of
+    axes. In training, the mean and the biased variance (divisor n) of the batch normalize, and
+    every run or call ends with `running = momentum * running + (1 - momentum) * batch`; so
+    `running_var` is biased too. In evaluation, and always with `use_global_stats`, the running
+    statistics normalize and do not change. A layer that is called several times takes all batches
+    into account in turn.
 
     >>> layer = pg.nn.BatchNorm(3)
     >>> layer(np.ones((5, 3))).shape

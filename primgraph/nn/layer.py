@@ -54,8 +54,8 @@ _world: ContextVar[object] = ContextVar("world", default=None)
 class Layer:
     """Part of a network: its parameters, buffers and layers, and a `forward` that computes.
 
-    A class of its own calls `super().__init__()`, assigns parameters and layers to attributes,
-    which registers them, and defines `forward`. Calling the layer calls `forward`.
+    A subclass calls `super().__init__()`, assigns parameters and layers to attributes, which
+    registers them, and defines `forward`. Calling the layer calls `forward`.
 
         class Network(pg.nn.Layer):
             def __init__(self):
@@ -66,16 +66,15 @@ class Layer:
             def forward(self, x):
                 return self.body(x) * self.scale
 
-    Layers in lists, tuples and dicts that are attributes, and in such within, count as parts too,
-    under names such as `layers.0.weight`; so do states of a program. What `create_parameter` of a
-    layer gave goes into a `ParameterList`.
+    Layers in lists, tuples and dicts, also nested ones, count as parts too, under names such as
+    `layers.0.weight`; so do states of a program. Put results of `create_parameter` into a
+    `ParameterList`.
 
-    Called on tensors, or on arrays where no program is entered, a layer computes; its parameters
-    are tensors then. Called on variables it becomes part of their program, in which its parameters
-    are states, whose names begin with the class of the outermost layer, as in
-    `network.body.0.weight`. Both have the same elements: what an optimizer does to the tensors the
-    next run of the program sees, and what a run stores the tensors show. One layer may be part of
-    several programs, which share its parameters so.
+    Called on tensors, or on arrays outside of programs, a layer computes, and its parameters are
+    tensors. Called on variables it becomes part of their program, and its parameters are states,
+    whose names begin with the class of the outermost layer, as in `network.body.0.weight`. Both
+    have the same elements: the next run sees what an optimizer changes in the tensors, and the
+    tensors show what a run stores. Programs that use one layer share its parameters.
 
     Attributes read as what the call that is under way computes with. Elsewhere they are variables
     of the program that is entered. Where none is, they are tensors, unless the layer was used in
@@ -99,7 +98,7 @@ class Layer:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; every class of its own defines it."""
+        """Compute the layer; subclasses define it."""
         raise MissingMethodError(
             f"{type(self).__name__} does not define forward",
             hint=near_matches("forward", set(dir(self)) - set(dir(Layer))),
@@ -171,10 +170,10 @@ class Layer:
         initializer: Initializer | None = None,
         is_bias: bool = False,
     ) -> Any:
-        """A new parameter, to be assigned to an attribute, which then reads as what it is there.
+        """Create a parameter, to be assigned to an attribute.
 
-        The initializer is Xavier's rule, or zeros for a bias, unless given; the dtype is the
-        default one unless given. Raises what `pg.create_parameter` does.
+        The default initializer is Xavier's rule, or zeros for a bias; `dtype` is the default dtype
+        unless given. Raises as `pg.create_parameter`.
         """
         type, rule = parameter_kind(shape, dtype, initializer, is_bias)
         return Parameter(type, rule, trainable=True)
@@ -333,10 +332,10 @@ class Layer:
         clear_grad([p.made for _, p in self._named_states() if p.made is not None])
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of parameters and buffers, by dotted name.
+        """Return copies of the values of parameters and buffers, by dotted name.
 
-        With `scope` they are those that a program has there. Raises `BuildError` then if the layer
-        is part of no program.
+        With `scope` they are the values that a program has there; then `BuildError` is raised if
+        the layer is part of no program.
         """
         listed = list(self._named_states())
         if scope is not None and listed:

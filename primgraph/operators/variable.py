@@ -41,11 +41,10 @@ def checked_name(name: Any) -> str:
 class Variable(Handle):
     """A handle on one value of a program. Computing with it adds to the program.
 
-    Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
-    included; Python scalars take the dtype of the array they meet. Nothing is computed before
-    the program runs, so a handle has no elements to look at. Functions that take an array first
-    are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call it.
-    Their `keepdim` is `keepdims`.
+    Operators and methods are those of NumPy arrays, with broadcasting and promotion; Python scalars
+    take the dtype of the array they meet. A variable has no elements before the program runs.
+    Functions that take an array first are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)`
+    as torch and Paddle call it. Their `keepdim` is `keepdims`.
 
     A subclass has other manners, as one of `Tensor` has; see `mannered`.
 

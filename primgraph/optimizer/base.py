@@ -77,10 +77,10 @@ class Step:
 
 @checked_methods(late=True)
 class Optimizer(ABC):
-    """Base class of optimizers: gradients, clipping, decay, the schedule, the step count.
+    """Base class of optimizers: gradients, clipping, decay, schedule, step count.
 
-    In a program `minimize(loss)` lets every run take a step. As one goes the optimizer is made with
-    the `parameters` that it is to change, tensors that require a gradient:
+    In a program, `minimize(loss)` lets every run take a step. Eagerly, pass the `parameters`,
+    tensors that require a gradient:
 
         adam = pg.optimizer.Adam(1e-3, parameters=layer.parameters())
         for x, labels in batches:
@@ -88,13 +88,13 @@ class Optimizer(ABC):
             loss(layer(x), labels).backward()
             adam.step()
 
-    Such an optimizer may minimize in programs, too. These share what it keeps for its parameters,
-    as they share the parameters themselves, so that either way goes on from where the other was.
+    Such an optimizer may minimize in programs, too. Both share its states, as they share the
+    parameters, so that each goes on from the other.
 
-    `learning_rate` is a number, kept as a state that `set_learning_rate` changes between steps;
-    `schedule` gives a factor for it from the step count. `grad_clip` is one of the
-    functions of this module that start with `clip_by`. `weight_decay` adds that multiple of a
-    parameter to its gradient, after clipping.
+    `learning_rate` is a number, kept as a state that `set_learning_rate` changes between steps.
+    `schedule` returns a factor for it from the step count. `grad_clip` is one of the `clip_by`
+    functions of this module. `weight_decay` adds that multiple of a parameter to its gradient,
+    after clipping.
 
     States are named after the optimizer: `adam.step`, `adam.learning_rate`, and for a parameter
     `weight` `adam.weight.moment1`; those of a second one begin with `adam_1`.
@@ -129,11 +129,11 @@ class Optimizer(ABC):
     # Step by step.
 
     def step(self) -> None:
-        """Change the parameters that have a gradient; others stay as they are.
+        """Change the parameters that have a gradient.
 
-        What they are computed from, up to the loss, is computed now, and together, where that is
-        not known yet. Raises `BuildError` for an optimizer without `parameters`, and if none of
-        them has a gradient.
+        Pending computations, from the parameters to the loss, are computed now, in the same kernel.
+        Raises `BuildError` for an optimizer without `parameters`, and if none of them has a
+        gradient.
         """
         eager = self._required()
         gradients = [p.grad for p in eager.parameters]
@@ -194,18 +194,17 @@ class Optimizer(ABC):
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
         """Let every run of the program of `loss` take one step that lowers it.
 
-        `loss` has one element. `parameters` are those to change, by default all trainable ones,
-        less those in `no_grad_set`; any that `loss` does not depend on stay as they are. Other
-        variables in `no_grad_set` are constants: no gradient goes through them. Returns the new
-        values, and pairs of a parameter and its gradient as it is before clipping and decay.
+        `loss` has one element. `parameters` are by default all trainable ones, without those in
+        `no_grad_set`; parameters that `loss` does not depend on do not change. Other variables in
+        `no_grad_set` are constants. Return the new values, and pairs of a parameter and its
+        gradient before clipping and decay.
 
-        Called again for one of the parameters that it has changed, also with another loss, this
-        takes the place of the former call, whose states go on from where they are. Losses of
-        different parameters stand side by side.
+        A second call for a parameter, also with another loss, replaces the first; its states go on.
+        Losses of different parameters are independent.
 
-        Raises `ShapeError` for a loss of more than one element, `BuildError` if nothing is
-        left to change, one of `parameters` is none or is updated by something else already, such
-        as another optimizer, and `ArgumentError` for what is no variable.
+        Raises `ShapeError` for a loss of more than one element; `BuildError` if there is nothing to
+        change, if one of `parameters` is no parameter, or is updated already, such as by another
+        optimizer; `ArgumentError` for what is no variable.
         """
         if isinstance(loss, Tensor):
             return self._lowered(loss, parameters, no_grad_set)
@@ -275,12 +274,12 @@ class Optimizer(ABC):
                 step.program.set_state_dict({f"{step.prefix}.learning_rate": rate}, scope)
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of `step`, `learning_rate` and what is kept for each parameter, by name.
+        """Return copies of `step`, `learning_rate` and the states of each parameter, by name.
 
-        Names are those in a program without what stands for the optimizer: `step`,
-        `linear.weight.moment1`; so that either way of training goes on from what the other one
-        gave. An optimizer without `parameters`, or with `scope`, gives what is in the program in
-        which `minimize` was called first. Raises `BuildError` before that.
+        Names lack the name of the optimizer, as in `step` and `linear.weight.moment1`, so that
+        eager training and programs can load each other's states. An optimizer without `parameters`,
+        or with `scope`, returns those of the program in which `minimize` was called first. Raises
+        `BuildError` before that.
         """
         if scope is not None or self._eager is None:
             step = self._first()
@@ -388,7 +387,7 @@ class Optimizer(ABC):
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
     ) -> Variable:
-        """What a step subtracts from `parameter`, in its dtype.
+        """Return what a step subtracts from `parameter`, in its dtype.
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """

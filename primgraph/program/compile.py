@@ -57,35 +57,35 @@ def compile(
     kept_sizes: int = KEPT,
     new_sizes: str = GENERIC,
 ) -> Kernel | SizedKernel:
-    """Compile `graph` into NumPy code.
+    """Compile `graph` into a kernel of NumPy or C code.
 
-    `style` chooses the code that runs: "planned", with preallocated buffers, or "readable", the
-    code that `Kernel.source` shows. `math` says which rewrites are allowed: "exact" ones give the
-    same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
-    with a power of two over- or underflows on the way, which is what derivatives are always
-    allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
-    ones are true of real numbers and may round differently, as may the C that runs them, with
-    functions within four units in the last place. `target` is "numpy"; "c" for native
-    code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
-    none; or "auto" for the one of these that takes less time in 10,000 calls, its compilation
-    included, as far as shapes tell. By default it is what the environment variable
-    PRIMGRAPH_TARGET says, or NumPy. `donated` maps
-    positions of outputs to those of inputs of the same type, whose arrays they overwrite, and which
-    share memory with no other input. What depends on no input is computed at the first call of the
-    kernel, and kept by it.
+    - `style` is the code that runs: "planned", with preallocated buffers, or "readable", the code
+      that `Kernel.source` shows.
+    - `math` is the level of rewrites. "exact" keeps the bits for all feeds. "signs", which
+      derivatives always have, may change signs of zeros, and products with a power of two that
+      over- or underflow on the way. "finite" may differ where a NaN, an infinity, an overflow or an
+      underflow occurs. "fast" may round differently, and in C has functions within four units in
+      the last place.
+    - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
+      or "auto", the one that takes less time for 10,000 calls, compilation included, as estimated
+      from the shapes. The default is the environment variable PRIMGRAPH_TARGET, or NumPy.
+    - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
+      overwrite. A donated array must share memory with no other input. Positions count arrays, as
+      in `graph.inputs` and `graph.outputs`.
 
-    The kernel of a traced function takes what the function took, by position or by the name of
-    the parameter, and returns what it returned: an array for a variable, a dict for a dict. That
-    of a graph made otherwise, by hand, by `parse` or by a transform, returns a list. Positions in
-    `donated` count arrays, as they stand in `graph.inputs` and `graph.outputs`.
+    Equations that depend on no input are computed at the first call, and kept by the kernel.
 
-    A graph with sizes gives a `SizedKernel`, which finds these from the arrays that it is given.
-    New sizes take code for all sizes; for those that come again it compiles, and keeps what it has
-    compiled for the last `kept_sizes` sets. With `new_sizes="compile"` it compiles for new ones at
-    once. In the style "readable" the code for all sizes is all that there is.
+    The kernel of a traced function takes its arguments by position or parameter name and returns
+    what the function returned. Kernels of other graphs, built by hand, by `parse` or by a
+    transform, return a list.
 
-    Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
-    an unknown style or target, and where a C compiler fails.
+    A graph with symbolic sizes gives a `SizedKernel`, which finds the sizes from its arguments. New
+    sizes run code for all sizes. Sizes that come again get code of their own, kept for the last
+    `kept_sizes` sets; `new_sizes="compile"` compiles for new sizes at once. In the style "readable"
+    there is only the code for all sizes.
+
+    Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for an
+    unknown style or target, and where a C compiler fails.
 
     >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
     >>> kernel(np.array([1.0, 2.0]))

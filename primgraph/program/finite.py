@@ -26,16 +26,15 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) -> list[Array]:
-    """Return the results of `function` at `arrays`, unless a NaN or an infinity is made on the way.
+    """Return the results of `function` at `arrays`; the first NaN or infinity made is an error.
 
-    `function` is a graph, a kernel, or a function on variables, which is traced. Its equations
-    are evaluated one by one, as the user wrote them and without any clean-up. One that gives a
-    NaN, or an infinity, where none of its operands has one, makes it. What is in `arrays`, or a
-    constant of the program, is not made; neither is what every `pg.where` leaves out that it
-    comes to, or what is only compared with something.
+    `function` is a graph, a kernel, or a function on variables, which is traced. Its equations are
+    evaluated one by one, as written. An equation makes a NaN or an infinity if none of its operands
+    has one. Elements of `arrays` and of constants do not count, nor do values that every `pg.where`
+    discards or that are only compared.
 
-    Raises `NumericalError` with the first equation that makes one, the user's line, and the
-    ranges of the operands; `FeedError` for arrays that do not fit.
+    Raises `NumericalError` with the first such equation, the user's line, and the ranges of the
+    operands; `FeedError` for arrays that do not fit.
 
     >>> pg.check_finite(pg.sqrt, np.array([1.0, 4.0]))
     [array([1., 2.])]

@@ -59,8 +59,8 @@ class State:
 class Program(Drawn):
     """A program under construction: named inputs, and everything computed from them.
 
-    As a context it is what `pg.data` and the operators build into. Programs nest and stand side
-    by side; each grows only, so what was built or fetched once stays as it is.
+    Within `with program:`, `pg.data` and the operators add to it. Programs can be nested. A program
+    only grows: variables that were built or fetched stay valid.
 
         with pg.Program() as program:
             x = pg.data("x", shape=(3,))
@@ -115,7 +115,7 @@ class Program(Drawn):
 
     @property
     def random_seed(self) -> int:
-        """What first values and dropout masks are drawn from; 0 unless set."""
+        """The seed of initial values and dropout masks; 0 by default."""
         return self._seed
 
     @random_seed.setter
@@ -125,7 +125,7 @@ class Program(Drawn):
         self._seed = int(seed)
 
     def variable(self, name: str) -> Variable | None:
-        """The input, parameter or named variable of that name, if there is one."""
+        """Return the input, parameter or variable named `name`, or None."""
         value = self.builder.named(name)
         if value is None:
             return None
@@ -133,45 +133,45 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def variables(self) -> list[Variable]:
-        """Handles on all values, in the order of their definition."""
+        """Return all variables, in the order of their definition."""
         values = [*self.builder.inputs, *(v for e in self.builder.body for v in e.outputs)]
         for value in values:
             self.builder.claim(value)
         return [Variable(self.builder, v) for v in values]
 
     def operators(self) -> tuple[Equation, ...]:
-        """All equations, in order."""
+        """Return all equations, in order."""
         return tuple(self.builder.body)
 
     def parameters(self) -> list[Variable]:
-        """The trainable parameters, in the order of their creation."""
+        """Return the trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
 
     # The same by the names that Paddle's programs have for it, and one block for all.
 
     def all_parameters(self) -> list[Variable]:
-        """`parameters`, as Paddle calls it."""
+        """Return `parameters()`; Paddle's name."""
         return self.parameters()
 
     def list_vars(self) -> Iterator[Variable]:
-        """`variables`, one after the other, as Paddle calls it."""
+        """Iterate over `variables()`; Paddle's name."""
         return iter(self.variables())
 
     @property
     def num_blocks(self) -> int:
-        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        """Always 1: loops and branches are equations that contain graphs."""
         return 1
 
     def global_block(self) -> Block:
-        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        """Return the only block, with `ops`, `vars` and `var(name)`; Paddle's name."""
         return Block(self)
 
     def current_block(self) -> Block:
-        """The one block of the program."""
+        """Return the only block; Paddle's name."""
         return Block(self)
 
     def block(self, index: int) -> Block:
-        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        """Return the block at `index`, which must be 0. Raises `BoundsError` otherwise."""
         if index != 0:
             raise BoundsError(f"a program has one block, and none at {index}")
         return Block(self)
@@ -182,7 +182,7 @@ class Program(Drawn):
         return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
-        """What the program computes, as a graph, with all its inputs and parameters.
+        """Return the graph of the program, with all its inputs and parameters.
 
         By default the outputs are the values that nothing else is computed from. Where some results
         of an equation, such as a loop, are used, the others are no outputs; of derivatives, those
@@ -210,7 +210,7 @@ class Program(Drawn):
         return held if held or is_part else unused
 
     def own(self, variable: Any) -> Variable:
-        """`variable`, if it is one of this program.
+        """Return `variable` if it belongs to this program.
 
         Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
         """
@@ -228,7 +228,7 @@ class Program(Drawn):
     def state(
         self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
     ) -> Variable:
-        """A new value that is kept between runs, by a name that no other value has."""
+        """Create a state: a value that is kept between runs, under a unique name."""
         _refuse_twin(self.builder, checked_name(name))
         if not callable(initializer):
             raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
@@ -243,7 +243,7 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
-        """`stem`, or `stem_1` and so on: the first that is no name, nor one up to a dot."""
+        """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
         taken = {part for n in self.builder.names for part in (n, n.partition(".")[0])}
         name, count = stem, 0
         while name in taken:
@@ -266,12 +266,12 @@ class Program(Drawn):
         self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
-        """What `state` holds after a run: its update so far, or itself if it has none."""
+        """Return the value of `state` after a run: its update, or itself if it has none."""
         value = self.own(state).value
         return Variable(self.builder, self.updates.get(value, value))
 
     def next_key(self) -> Variable:
-        """An integer for random operators: another one at each call, and at each run.
+        """Return an integer key for random operators: another one at each call and each run.
 
         Keys follow one another from a state whose first value is drawn from `random_seed`, which
         may thus be set until the first run.
@@ -285,23 +285,23 @@ class Program(Drawn):
         return counter + self.keys_taken
 
     def initialize(self, scope: Scope | None = None) -> None:
-        """Give every state of `scope`, by default the program's own, its first value again."""
+        """Reset every state of `scope`, by default the program's own, to its initial value."""
         chosen = self.scope if scope is None else scope
         chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
-        """Give the states that were created under this startup program their first values again.
+        """Reset the states that were created under this startup program to their initial values.
 
-        They go into `scope`, by default that of the program of each.
+        They are stored in `scope`, by default in the scope of each state's program.
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
             chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
-        """What `state` holds before any run: a function of seed, name, shape and dtype.
+        """Return the initial value of `state`, a function of seed, name, shape and dtype.
 
-        Raises `ArgumentError` if its initializer gives another shape or another kind of dtype.
+        Raises `ArgumentError` if its initializer returns another shape or another kind of dtype.
         """
         key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
@@ -321,9 +321,9 @@ class Program(Drawn):
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet.
+        """Return copies of the values of all states, by name; initial values before the first run.
 
-        They are those of one moment, also while other threads train.
+        They are from one moment, even while other threads train.
         """
         chosen = self.scope if scope is None else scope
         reading = chosen.read()
@@ -334,10 +334,10 @@ class Program(Drawn):
         }
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
-        """Store `values` by name; states that are not named keep theirs.
+        """Store `values` by name; other states keep their values.
 
-        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype;
-        nothing is stored then.
+        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype; then
+        nothing is stored.
         """
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
@@ -350,10 +350,10 @@ class Program(Drawn):
         chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
-        """A program of its own with the same variables, in the same scope.
+        """Return a copy of the program with the same variables and the same scope.
 
-        With `for_test`, dropout passes everything, normalisation uses its running statistics,
-        and runs update nothing. Derivatives that were taken before stay those of training.
+        With `for_test`, dropout passes everything, normalization uses its running statistics, and
+        runs update nothing. Derivatives that were taken before stay those of training.
         """
         other = Program(self.name)
         other.scope, other._seed = self.scope, self._seed
@@ -442,7 +442,7 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 def default_main_program() -> Program:
     """Return the program that is being built: the innermost one that is entered.
 
-    Where none is, it is one that is there from the start.
+    Outside of all, it is a global default program.
 
     >>> with pg.Program() as program:
     ...     pg.default_main_program() is program
@@ -495,11 +495,10 @@ def program_of(variable: Variable) -> Program:
 @checked
 @contextmanager
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
-    """Build into `program` inside this context.
+    """Build into `program` within this context.
 
-    Parameters and other states made in it get their first values again by each run of `startup`;
-    without it, of the startup program that counted before. Raises `ArgumentError` for anything
-    but a `Program`.
+    Each run of `startup` resets the parameters and other states made in it to their initial values;
+    by default, of the current startup program. Raises `ArgumentError` for anything but a `Program`.
 
     >>> program = pg.Program("square")
     >>> with pg.program_guard(program):
@@ -518,14 +517,13 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
 
 @checked
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """Declare an input of the program being built, to be fed by `name` at each run.
+    """Declare an input of the current program, to be fed by `name` at each run.
 
-    `shape` is an integer or a sequence of integers, `dtype` the default dtype unless given. An
-    extent that is known only when arrays are fed has a name, as in `("N", 3)`, or is an expression
-    in such, as `"2*N+1"`; the same name is the same extent everywhere. None and -1 stand for one
-    that has a name of its own.
-    Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
-    `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
+    `shape` is an integer or a sequence of integers; `dtype` is the default dtype unless given. A
+    symbolic size has a name, as in `("N", 3)`, or is an expression, as `"2*N+1"`. The same name is
+    the same size everywhere. None and -1 are sizes with names of their own.
+    Raises `BuildError` for a name that is taken, resembles a taken one, or is invisible;
+    `ShapeError` for a negative size; `DTypeError` for an unsupported dtype.
 
     >>> with pg.Program() as program:
     ...     y = 2.0 * pg.data("x", (2,))
@@ -557,11 +555,11 @@ def create_parameter(
     initializer: Initializer | Callable[..., Any] | None = None,
     is_bias: bool = False,
 ) -> Variable:
-    """Return a new trainable parameter of the program being built.
+    """Create a trainable parameter of the program being built.
 
-    Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
-    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
-    `DTypeError` for other dtypes than floats, `ArgumentError` for what is no initializer.
+    Its value is kept in the program's scope, and made at first use by `initializer`: by default
+    Xavier's rule, or zeros for a bias. Raises `BuildError` for a name that is taken, `DTypeError`
+    for other dtypes than floats, `ArgumentError` for what is no initializer.
 
     >>> with pg.Program() as program:
     ...     w = pg.create_parameter((2,), "float64", "w", pg.initializers.Constant(1.0))

@@ -143,12 +143,10 @@ class _Early:
 class Executor:
     """Runner of programs. Kernels are kept with the program they come from.
 
-    `scope` is where states are read and written; by default each program's own. `math` is the
-    level at which programs are compiled, "exact", "signs", "finite" or "fast", and `target` the
-    code that they are compiled to, "numpy" or "c", as for `compile`.
-    Sizes of a program that are new take code for all sizes; for those that come again there is a
-    kernel for each set of them, and those for the last `kept_sizes` sets are kept. With
-    `new_sizes="compile"` new ones get a kernel at once.
+    `scope` is where states are read and written, by default each program's own. `math` is "exact",
+    "signs", "finite" or "fast", and `target` "numpy" or "c", as for `compile`. New symbolic sizes
+    run code for all sizes. Sizes that come again get a kernel of their own, kept for the last
+    `kept_sizes` sets; `new_sizes="compile"` compiles for new sizes at once.
 
     >>> with pg.Program() as program:
     ...     y = 2.0 * pg.data("x", (2,))
@@ -213,33 +211,30 @@ class Executor:
         debug: str | None = None,
         **unknown: Never,
     ) -> list[np.ndarray[Any, Any]] | dict[str, Any]:
-        """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
+        """Compute what `fetch_list` names from the arrays in `feed`, and update the states.
 
-        `program` is the default main program unless given. `feed` maps names of inputs to
-        arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
-        variables, or names of inputs and of named variables, or lists of these, which are
-        flattened. It may be a dict of those, of lists of them and of dicts: then the results,
-        and what `out` has, are in such a dict under the same keys. Only what the fetches and the
-        program's updates need is computed and has to be fed. The first run for a list of fetches
-        compiles a kernel, later ones reuse it. The run of a startup program gives the states that
-        were created under it their first values again.
+        `program` is the default main program unless given. `feed` maps names of inputs to arrays of
+        exactly the declared shapes, of dtypes that convert safely. `fetch_list` has variables, or
+        names of inputs and named variables; nested lists are flattened. It may be a dict of these,
+        of lists and of dicts: then results and `out` are dicts with the same keys. Only what the
+        fetches and the program's updates need is computed, and has to be fed. The first run for a
+        list of fetches compiles a kernel; later ones reuse it. The run of a startup program resets
+        the states that were created under it to their initial values.
 
-        A program with updates, such as those of an optimizer, makes them in every run: to look at
-        results without training, use `update=False`, or run a `program.clone(for_test=True)`,
-        in which dropout and normalisation are off too. What is computed, views of states
-        included, is of before the updates; a state that is fetched by its own handle or name is
-        as they leave it. All of them are seen at once, by whoever reads the scope, or none if the
-        run fails or is interrupted. Runs that update one scope wait for each other.
+        A program with updates, such as those of an optimizer, makes them in every run. To compute
+        without training, use `update=False`, or `program.clone(for_test=True)`, in which dropout
+        and normalization are off too. Results, views of states included, are from before the
+        updates; a state that is fetched by its own handle or name is from after. All updates become
+        visible at once, or none if the run fails or is interrupted. Runs that update one scope wait
+        for each other.
 
-        Returns one new array for each fetch. With `out`, which has an array or None for each, it
-        is written into that array, of exactly the fetch's type; with `borrow` the arrays are
-        overwritten by the next run in this thread that borrows the same fetches, unless it is
-        given them.
+        Return one new array for each fetch. `out` has an array of exactly the fetch's type, or
+        None, for each, to write the result into. With `borrow`, the next run in this thread that
+        borrows the same fetches overwrites the arrays, unless it is given them.
 
-        With `debug="nan"` the equations are first evaluated one by one, as they were written. The
-        first that makes a NaN or an infinity of numbers that were none, in the program or in
-        derivatives, ends the run with a `NumericalError`, before anything is stored; see
-        `check_finite`. It takes the time of a slow run more.
+        With `debug="nan"` the equations are first evaluated one by one, as written. The first that
+        makes a NaN or an infinity from finite operands ends the run with a `NumericalError`, before
+        anything is stored; see `check_finite`. This takes the time of one more, slow run.
 
         Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
         `ArgumentError` for other objects.
@@ -300,11 +295,11 @@ class Executor:
         update: bool = True,
         sizes: Mapping[str, int] | None = None,
     ) -> Kernel:
-        """One kernel that computes what `run` does for these fetches.
+        """Return a kernel that computes what `run` does for these fetches.
 
-        Its inputs are what is fed and the states; new values of states follow the fetches in its
-        results. `run` itself computes what depends on states that stay as they are only once, and
-        again when these change, by a kernel of its own; here it is part of the whole.
+        Its inputs are the feeds and the states; new values of states follow the fetches in its
+        results. `run` computes values that depend only on unchanged states once, by a separate
+        kernel; here they are part of the kernel.
 
         Of a program with sizes it is the kernel for `sizes`, which names them all; without these
         the one for all sizes, which takes arrays of sizes that fit each other.
@@ -360,9 +355,9 @@ class Executor:
         *,
         update: bool = True,
     ) -> list[Any]:
-        """What a run would call that kernel with; states, and what they give, as copies.
+        """Return the arguments of a run for the kernel of `kernel`, with copies of states.
 
-        Of a program with sizes it is the kernel for those of the feed.
+        For a program with symbolic sizes, the kernel is that for the sizes of the feed.
         """
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)

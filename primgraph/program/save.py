@@ -50,10 +50,9 @@ _ROW, _FRAME = 200, 1000
 def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
     """Write `program` and the values of its states, from `scope` or its own, to one file.
 
-    The same program with the same values gives the same bytes. The file is put in place whole:
-    a crash leaves the old one. It may be read and written by whom a file made by `open` may, or
-    by whom the old one might. Raises `ArgumentError` for anything but a program, `OSError` where
-    no file can be written.
+    The same program with the same values gives the same bytes. The file is replaced atomically,
+    with the permissions of the old file, or those that `open` would give. Raises `ArgumentError`
+    for anything but a program, `OSError` if the file cannot be written.
 
     >>> with pg.Program() as program:
     ...     y = pg.sin(pg.data("x", (2,)))
@@ -109,11 +108,11 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @checked
 def load(path: str | os.PathLike[str]) -> Program:
-    """Return the program that `save` wrote, with its states in its own scope.
+    """Load the program that `save` wrote, with its states in its own scope.
 
-    It can be run and differentiated as before; its variables are found by their names. Nothing
-    in the file is executed, no other file is opened, and nothing is unpacked beyond what the types
-    in the program say. Raises `LoadError` for a file that is damaged or is no such file.
+    It can be run and differentiated; find its variables by name. Loading executes nothing, opens no
+    other file, and unpacks no more than the declared types need. Raises `LoadError` for a file that
+    is damaged or is no such file.
 
     >>> with pg.Program() as program:
     ...     y = 2.0 * pg.data("x", (2,))

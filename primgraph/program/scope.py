@@ -175,11 +175,11 @@ class Reading:
     "turn",
 )
 class Scope:
-    """Arrays by name: the state that runs of a program read and write.
+    """Arrays by name: the states that runs of a program read and write.
 
-    Each program has one of its own; an executor with a scope uses that one instead, so that two
-    executors with two scopes do not see each other. What is stored is the scope's alone: it is
-    copied on the way in, and `get` gives copies out.
+    Each program has its own scope. An executor with a scope uses that one instead, so that two
+    executors with two scopes are independent. Arrays are copied on the way in, and `get` returns
+    copies.
 
     All that a run stores is seen at once, or nothing of it if the run fails or is interrupted,
     wherever that may be. Runs that store something wait for one another, those that only read do

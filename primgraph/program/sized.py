@@ -252,11 +252,11 @@ def _shape(array: Any) -> Shape:
 
 @final
 class SizedKernel(Fixed, Drawn):
-    """An executable made from a graph with sizes: call it with an array for each input.
+    """A kernel for a graph with symbolic sizes: call it with an array for each input.
 
-    It is called as a `Kernel` is. The sizes are found from the arrays. Those that are new take
-    code for all sizes, which `source` shows; for those that come again a kernel is compiled, and
-    kept for the `kept_sizes` sets that came last. `at` gives it for some sizes.
+    It is called like a `Kernel`, and finds the sizes from the arrays. New sizes run code for all
+    sizes, which `source` shows. Sizes that come again get a kernel of their own, kept for the last
+    `kept_sizes` sets. `at` returns the kernel for given sizes.
     """
 
     __slots__ = ("__weakref__", "_kernels", "_options", "graph")

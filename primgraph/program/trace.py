@@ -43,12 +43,12 @@ _MOST_AXES = 64
 
 @checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
-    """Return the type of an array: its shape, and its dtype or else the default one.
+    """Return the type of an array: its shape, and its dtype or the default dtype.
 
-    An extent that is known only when arrays are given has a name: `spec(("N", 3))`.
+    A symbolic size has a name: `spec(("N", 3))`.
 
-    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
-    for an unsupported dtype.
+    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative size, `DTypeError` for
+    an unsupported dtype.
 
     >>> pg.spec((2, "N"), "float32")
     f32[2,N]
@@ -59,11 +59,11 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 
 @checked
 def dim(text: str) -> int:
-    """Return the size that `text` describes: a name such as "N", or an expression in named sizes.
+    """Return the symbolic size that `text` describes: a name such as "N", or an expression.
 
-    It serves wherever extents do, in `reshape`, `zeros`, `arange`, slices and their kind, and in
-    arithmetic with arrays, where it counts as an integer. Expressions are such as "2*N+1",
-    "(N+1)//2", "max(N,3)". Raises `LoadError` for all else.
+    Use it wherever sizes stand, in `reshape`, `zeros`, `arange` and slices, and in arithmetic with
+    arrays, where it counts as an integer. Expressions are such as "2*N+1", "(N+1)//2", "max(N,3)".
+    Raises `LoadError` for other texts.
 
     >>> pg.dim("N") + 1
     N+1
@@ -107,24 +107,23 @@ def trace(
 ) -> Graph | Variable:
     """Return the graph of `function`, called once with a variable for each of `specs`.
 
-    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
-    default dtype, or an example array, of which only shape and dtype count. It may be a dict,
-    list, tuple, named tuple or dataclass of such, one of a class that `register_container` was
-    given, or None, and then the function is called with the like. Other lists and tuples of
-    numbers only are example arrays. Those that are `named` are for parameters of these names.
+    A spec is a result of `spec`, a tuple of integers (the shape of an array of the default dtype),
+    or an example array, of which only shape and dtype count. It may also be a dict, list, tuple,
+    named tuple, dataclass or registered container of these, or None. Other lists and tuples of
+    numbers are example arrays. Keyword specs, `named`, belong to the parameters of these names.
 
-    A function that was written for NumPy is called as it is: a copy of it in which NumPy's names
-    mean those of `primgraph.numpy`, and so do those of functions of yours that it calls; arrays may
-    be assigned to there. Functions of the modules in `through`, which may be of installed packages,
-    are followed as yours are. `rebind=False` calls the function itself.
+    A function written for NumPy is traced unchanged: a copy of it uses the names of
+    `primgraph.numpy`, and so do the functions of yours that it calls. Arrays may be assigned to.
+    Functions of the modules in `through`, which may be of installed packages, are followed too.
+    `rebind=False` calls the function itself.
 
-    The function returns a variable, or such a container of variables. Inputs have the names of
-    the function's parameters, with the keys that lead to them. The form of the graph keeps the
-    containers, so that `compile` gives a kernel that takes and returns them.
+    The function returns a variable, or a container of variables. Inputs have the names of the
+    parameters, with the keys that lead to them. The graph keeps the containers, and its kernel
+    takes and returns them.
 
     Raises `ArgumentError` if the function returns anything else.
 
-    Of an array, a variable or a tensor, it is NumPy's function of that name: the sum of a diagonal,
+    For an array, a variable or a tensor, `trace` is NumPy's function, the sum of a diagonal:
     `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
 
     >>> print(pg.trace(lambda x: pg.sum(x * x), pg.spec(3)))

@@ -88,12 +88,12 @@ class Coloring:
 
 
 def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Coloring:
-    """Color the columns, the rows or both, whichever takes the fewest colours; or that `side`.
+    """Colour the columns or rows of a pattern, or both, with the fewest colours.
 
-    No row has two elements in columns of one colour, or no column two in rows of one. With both,
-    the fullest rows, or columns, are told by products with the other side than the rest, as for
-    arrow heads (Coleman and Verma, SIAM J. Sci. Comput. 19, 1998). At equal counts columns win, as
-    they are had by forward mode.
+    In each row, no two elements have columns of one colour; or in each column, no two have rows of
+    one colour. With both, the fullest rows or columns are computed by products of the other side
+    than the rest, as for arrow heads (Coleman and Verma, SIAM J. Sci. Comput. 19, 1998). At equal
+    counts columns win, since they use forward mode. `side` chooses.
 
     Raises `ArgumentError` for what is no pattern, `OptionError` for another side or order.
 
@@ -127,15 +127,15 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
 
 
 def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "auto") -> Coloring:
-    """Color the columns of a symmetric matrix so that each element is determined at least once.
+    """Colour the columns of a symmetric matrix, for products that give each element or its image.
 
-    "star" colours tell each element or its mirror image alone, "acyclic" ones by substitution,
-    with fewer colours, and "columns" as if the matrix were not symmetric. "auto" takes star
-    colours, or those of columns where these are no more.
+    With "star" colours, each element or its mirror image is alone in a product; "acyclic" ones are
+    fewer and need substitution; "columns" ignore the symmetry. "auto" takes star colours, or those
+    of columns if these are no more.
 
     Raises `ArgumentError` for what is no pattern, `ShapeError` for one that is not symmetric,
-    `OptionError` for another method or order, and for acyclic colours of a matrix in which elements
-    wait for very many others.
+    `OptionError` for another method or order, and for acyclic colours of a matrix in which
+    substitution chains are very long.
 
     >>> pattern = pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(9))
     >>> pg.symmetric_coloring(pattern).count

@@ -108,7 +108,7 @@ class Pattern:
 
     @property
     def nnz(self) -> int:
-        """How many elements may be other than zero."""
+        """Number of elements that may be nonzero."""
         return int(self.indices.size)
 
     @property

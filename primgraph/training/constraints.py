@@ -34,16 +34,15 @@ def constraints(
     pattern: Any = None,
     hessian_pattern: Any = None,
 ) -> Constraints:
-    """Return the constraints `lower <= function(x) <= upper`, with exact derivatives.
+    """Return the constraint `lower <= function(x) <= upper` for SciPy, with exact derivatives.
 
         limits = pg.constraints(function, 0.0, 0.0)
         scipy.optimize.minimize(..., method="trust-constr", constraints=limits.to_scipy())
 
-    `function` takes a vector and gives one, of primgraph's operators or NumPy's; bounds are numbers
-    or vectors, infinite where there are none, and equal where the value is given. Derivatives are
-    matrices of SciPy with those elements that may be other than zero, or arrays unless `sparse`;
-    `pattern` and `hessian_pattern` say where elements are, if that is known better than from the
-    function. Each derivative is compiled at its first use.
+    `function` takes and returns a float64 vector, and uses operators of primgraph or NumPy. Bounds
+    are numbers or vectors: infinite for no bound, equal for an equality. Derivatives are sparse
+    matrices of SciPy, or arrays unless `sparse`; `pattern` and `hessian_pattern` replace the
+    patterns derived from the function. Each derivative is compiled at its first use.
 
     Raises `ArgumentError` for what is no function, `ShapeError` for bounds of other shapes than
     those of vectors, and `OptionError` for a lower bound above an upper one, or one that is NaN.

@@ -38,36 +38,33 @@ def fit(
     chunks_per_step: int | None = None,
     shuffle: int | None = None,
 ) -> list[float]:
-    """Run `program`, with all its updates, once for each feed in each of `epochs` epochs.
+    """Train `program`: run it once for each feed in each epoch, and return the mean losses.
 
-    `feeds` is a collection of feeds, or a function of the epoch, from 0, that gives one.
-    Returns the mean of `loss`, which has one element, over the runs of each epoch.
-    `callback(epoch, loss)` sees that mean, and ends training by returning True.
+    `feeds` is a collection of feeds, or a function of the epoch, from 0, that returns one. The
+    result has the mean of `loss`, which has one element, over the runs of each epoch.
+    `callback(epoch, loss)` receives that mean, and ends training by returning True.
 
-    As one goes, `fit(function, optimizer, feeds, epochs)` calls `function` with the arrays of each
-    feed, by name, as tensors, and lets `optimizer` take a step along the gradients of the loss that
-    it gives.
+    Eagerly, `fit(function, optimizer, feeds, epochs)` calls `function` with the arrays of each feed
+    as tensors, by name, and steps `optimizer` along the gradients of the loss that it returns:
 
         pg.fit(lambda x, labels: loss(network(x), labels), adam, batches, epochs=10)
 
-    `progress` tells how far it has come: in a notebook by a table that renews itself, on a
-    terminal by a bar, for which rich has to be installed. By default these are shown where they
-    can be, and nothing where the output is a file.
-    `executor` is a new one unless given, for a `target` as `pg.compile` takes it: "numpy", "c" or
-    "auto". What is called eagerly takes what the environment variable PRIMGRAPH_TARGET says.
+    `progress` shows a table in a notebook, a bar on a terminal with rich installed, and nothing if
+    the output is a file. `executor` is a new one by default, for a `target` as in `pg.compile`:
+    "numpy", "c" or "auto". Eager training uses the environment variable PRIMGRAPH_TARGET.
 
-    With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
-    inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by
-    default all: workers compute what they add to the gradients, which are put together in a fixed
-    order, and the updates are made once. With `shuffle`, an integer, chunks come in an order drawn
-    from it in each epoch. A `checkpoint` is a file, written after each epoch and `every` so many
-    steps, from which a call goes on where it is there, to the same bits. What a program does to
-    samples beside their sums, such as normalising by all of a batch, is refused with its line.
+    With a dask `client`, `feeds` are the samples: a dict of arrays in chunks by the names of
+    inputs, as for `pg.distributed.chunks`. A step covers `chunks_per_step` chunks, by default all.
+    Workers compute their parts of the gradients, which are added in a fixed order, and the client
+    updates once. `shuffle`, an integer, draws the order of chunks in each epoch. A `checkpoint`
+    file is written after each epoch and every `every` steps; if it exists, training resumes from it
+    with the same bits. Programs that mix samples other than by sums, as batch normalization does,
+    are refused with their line.
 
-    Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
-    parameters; `ShapeError` for a loss of more than one element, `CompileError` for a target that
-    does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
-    a function, and for an epoch without feeds.
+    Raises `BuildError` for a program without updates, and for an optimizer without parameters;
+    `ShapeError` for a loss of more than one element; `CompileError` for an unknown target;
+    `ArgumentError` for other arguments, for a target beside an executor or a function, and for an
+    epoch without feeds.
 
     >>> with pg.Program() as program:
     ...     x, y = pg.data("x", (4, 1)), pg.data("y", (4, 1))
@@ -206,13 +203,13 @@ def minibatches(
     rng: np.random.Generator | None = None,
     drop_last: bool | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
+    """Yield feeds of `size` samples each, in the order of the arrays, or shuffled by `rng`.
 
-    Of tensors they are tensors, which are constants. Samples lie along the first axis of all
-    `arrays`. A last batch of fewer samples fits where programs give the extent a name, as in
-    `pg.data("x", ("N", 3))`. So where there would be one, `drop_last` has to say what is to become
-    of it: True leaves its samples out, False gives it as it is. Raises `ArgumentError` where that
-    is not said, for arrays of different lengths and for a size that is not positive.
+    Samples lie along the first axis of all `arrays`. Tensors give tensors, as constants. If `size`
+    does not divide the number of samples, `drop_last` is required: True drops the rest, False
+    yields a smaller batch, for programs with a symbolic size such as `pg.data("x", ("N", 3))`.
+    Raises `ArgumentError` if it is missing, for arrays of different lengths and for a size that is
+    not positive.
 
     >>> [batch["x"].shape for batch in pg.minibatches({"x": np.ones((5, 2))}, 2, drop_last=False)]
     [(2, 2), (2, 2), (1, 2)]

@@ -64,7 +64,7 @@ def scipy_objective(
     target: str | None = None,
     client: Any = None,
 ) -> Any:
-    """Return `loss` as a function of the elements of `parameters` in one float64 vector.
+    """Return `loss` as a function of one float64 vector, for the optimizers of SciPy.
 
         objective = pg.scipy_objective(program, loss)
         found = scipy.optimize.minimize(
@@ -72,26 +72,24 @@ def scipy_objective(
         )
         objective.assign(found.x)
 
-    `parameters` are by default all trainable ones that `loss` depends on, in the order of their
-    creation. What `feed` has for the inputs, and what the program's scope holds for other
-    states, is taken once and stays the same for all evaluations, and sizes that have names are
-    those of what is fed; the updates of the program are not made.
+    The vector has the elements of `parameters`: by default all trainable ones that `loss` depends
+    on, in the order of their creation. The arrays in `feed`, and other states in the program's
+    scope, are read once and stay the same in all evaluations; symbolic sizes are those of the feed.
+    Updates of the program are not made.
 
-    SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
-    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products:
-    trust-constr and Newton-CG take it. For trust-ncg and trust-krylov there is `hessp`, and
-    trust-exact and dogleg take dense arrays only.
+    SciPy itself is needed only for `hess="sparse"`: the Hessian is then a `scipy.sparse.csr_array`
+    of the elements that may be nonzero, computed by few products, for trust-constr and Newton-CG.
+    Use `hessp` for trust-ncg and trust-krylov; trust-exact and dogleg take dense arrays only.
 
     `target` is as in `pg.compile`: "numpy", "c" or "auto".
 
-    With a `client` of dask's, whose workers then compute it, `feed` has arrays in chunks, as
-    `pg.distributed.chunks` takes them, for inputs with a named first extent. The loss is a sum or a
-    mean over all rows, and what is returned is a `pg.distributed.ChunkedObjective`, with products
-    by the Hessian but without the Hessian itself; its errors are those of
-    `pg.distributed.objective`.
+    With a dask `client`, its workers compute. `feed` then has arrays in chunks, as for
+    `pg.distributed.chunks`, for inputs with a symbolic first size. The loss is a sum or a mean over
+    all rows. The result is a `pg.distributed.ChunkedObjective`, with Hessian-vector products but
+    without the Hessian; its errors are those of `pg.distributed.objective`.
 
     Raises `OptionError` for another `hess`, `CompileError` for another target, `ShapeError` for a
-    loss of more than one element, `BuildError` where there is nothing to vary or a variable is no
+    loss of more than one element, `BuildError` if there is nothing to vary or a variable is no
     parameter of the program, `FeedError` for feeds that do not fit, `ArgumentError` for a target
     beside a client, and `NotDifferentiable` as `grad` does.
 

@@ -96,15 +96,15 @@ class Growth:
 def growth(
     function: Callable[..., Any] | Graph, *specs: Any, orders: int = 6, mode: str = "reverse"
 ) -> Growth:
-    """Return how many equations the derivatives of `function` have, of the orders 0 to `orders`.
+    """Count the equations of the derivatives of `function`, from order 0 to `orders`.
 
-    The function, with `specs` as `trace` takes them, or a graph, is differentiated again and
-    again by its first input, in the mode "reverse", as `grad` does, or "forward", as
-    `forward_grad` does, each time the sum of all elements along ones. Each derivative is counted
-    by itself, lowered and cleaned up as it would be compiled.
+    The function, with `specs` as in `trace`, or a graph, is differentiated repeatedly by its first
+    input, in the mode "reverse" (`grad`) or "forward" (`forward_grad`), each time the sum of all
+    elements along ones. Each derivative is counted by itself, lowered and cleaned up as for
+    compilation.
 
     Raises `OptionError` for another mode and for negative orders, `ArgumentError` for a function
-    without inputs, and what `trace` and `grad` raise.
+    without inputs, and otherwise as `trace` and `grad`.
 
     >>> pg.growth(pg.tanh, pg.spec(3), orders=3).equations
     (1, 4, 7, 11)

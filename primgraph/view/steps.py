@@ -130,7 +130,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     comes before "transposed", from cotangents of the outputs to those of the inputs; what is
     cleaned up and planned is this. The code of a graph with sizes is the one for all sizes.
 
-    Raises what the transforms raise, such as `MissingRuleError`.
+    Raises as the transforms do, such as `MissingRuleError`.
 
     >>> "planned" in str(pg.steps(pg.trace(pg.sin, pg.spec(3))))
     True

@@ -25,6 +25,7 @@ from primgraph.api.transformed import (
     Three,
     Transformed,
     Two,
+    described,
 )
 from primgraph.api.world import is_array
 from primgraph.derivatives.request import require_direction
@@ -58,9 +59,16 @@ class Derivative(Transformed[P, R]):
 
     @property
     def generated_name(self) -> str:
-        # A Hessian is the derivative of a gradient that has its name in messages.
-        inner = (self.name, self.kind) == ("hessian", "gradient")
-        return generated_name(self.function) if inner else super().generated_name
+        return generated_name(self.function) if self._is_inner else super().generated_name
+
+    @property
+    def described(self) -> str:
+        return described(self.function) if self._is_inner else super().described
+
+    @property
+    def _is_inner(self) -> bool:
+        """Whether this is the gradient in a Hessian, which has the name of the Hessian."""
+        return (self.name, self.kind) == ("hessian", "gradient")
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.name, self.kind, self.function, self.argnums, self.has_aux, self.holomorphic
@@ -280,9 +288,9 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """Return the function that gives what `function` returns, and its gradient, computed together.
+    """Return a function that computes the value of `function` and its gradient together.
 
-    With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
+    With `has_aux` the value is `(value, aux)`. Other rules are those of `pg.grad`.
 
     >>> pg.value_and_grad(lambda x: pg.sum(x**2))(np.array([1.0, 2.0]))
     (array(5.), array([2., 4.]))
@@ -320,16 +328,16 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """Return the function that gives all derivatives of `function`, by forward mode.
+    """Return a function that computes the Jacobian of `function` by forward mode.
 
-    For an array returned and an argument that is one, an array with the axes of the first and then
-    of the second; for containers, those of what is returned with those of the argument at each of
-    their places. One vectorised pass has a direction for each element of the arguments, which is
-    less work than `jacrev` where these are fewer than the elements returned.
+    For an array result and an array argument, the Jacobian has the axes of the result, then those
+    of the argument. For containers, it has the containers of the result, with those of the argument
+    at each place. One vectorized pass has a direction for each element of the arguments: less work
+    than `jacrev` if these are fewer than the elements of the result.
 
-    Arguments, `argnums`, `has_aux` and `holomorphic` are as in `pg.grad`; without that, derivatives
-    of complex arrays are by real arguments here, and in `jacrev` those of real arrays by complex
-    ones.
+    `argnums`, `has_aux` and `holomorphic` are as in `pg.grad`. Without `holomorphic`, `jacfwd`
+    takes derivatives of complex results by real arguments, and `jacrev` those of real results by
+    complex arguments.
 
     >>> pg.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -366,9 +374,9 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """Return the function that gives all derivatives of `function`, by reverse mode.
+    """Return a function that computes the Jacobian of `function` by reverse mode.
 
-    As `jacfwd`, with one direction for each element returned.
+    Like `jacfwd`, with one direction for each element of the result.
 
     >>> pg.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],

@@ -31,34 +31,31 @@ def sparse_jacobian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """Return the elements of the Jacobian of `y` by `x` that may be nonzero, by few products.
+    """Compute the Jacobian of `y` by `x` as a sparse matrix, with few products.
 
     `y` and `x` are variables, or `y` is a function and `x` its argument or a sequence of its
-    arguments: variables, tensors, or arrays, for which the function is compiled, once for each
-    kind of arguments. Without `x` this gives the function of the arguments, whose derivatives are
-    by those at `argnums`, as in `pg.grad`; for several, their columns stand side by side. The
-    matrix has a row for each element of all outputs, one output after the other, and a column for
-    each element of all inputs. What comes is a `SparseMatrix` in the `format` "csr",
-    "csc" or "coo", whose `data` can be differentiated again.
+    arguments: variables, tensors, or arrays, for which the function is compiled. Without `x`,
+    return the function that computes the matrix, by the arguments at `argnums`, as in `pg.grad`;
+    columns of several arguments stand side by side. The matrix has a row for each element of all
+    outputs and a column for each element of all inputs. It is a `SparseMatrix` in the `format`
+    "csr", "csc" or "coo", whose `data` can be differentiated again.
 
-    Where elements are is found from the program, as by `jacobian_sparsity`, or given as `pattern`:
-    a `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Elements outside it are not
-    computed, and spoil others; `check=True` compares it with what is found. Columns that share no
-    row have one colour, and all columns of a colour are had in one product by forward mode; or
-    rows that share no column, by reverse mode. `mode` is "forward", "reverse" or "both", by default
-    what takes fewest products; `order` that in which colours are given: "natural",
-    "largest_first", "smallest_last", or "auto", which tries them. All products are one vectorised
-    pass, and the elements are gathered from them by indices that are constants: see Curtis, Powell
-    and Reid, J. Inst. Math. Appl. 13, 1974, and `coloring`.
+    The pattern is derived from the program, as by `jacobian_sparsity`, or given as `pattern`: a
+    `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Elements outside a given pattern
+    are not computed, and spoil others; `check=True` compares it with the derived one. Columns that
+    share no row have one colour and take one product in forward mode; rows that share no column,
+    one in reverse mode. `mode` is "forward", "reverse" or "both", by default the one with fewest
+    products. `order` is the order of colouring: "natural", "largest_first", "smallest_last", or
+    "auto", which tries them. All products are one vectorized pass: see Curtis, Powell and Reid, J.
+    Inst. Math. Appl. 13, 1974, and `coloring`.
 
-    Where the program reads at indices that it is fed, all elements that these may reach count; the
-    result says so in its `note`, and how many there are.
+    Where the program indexes by fed values, all elements that these may reach count; `note` of the
+    result says so, with their number. Structural zeros are zero, even where a dense computation
+    would give 0 * inf = NaN.
 
-    A structural zero is zero, also where a dense computation would give 0 * inf = NaN.
-
-    Raises `CheckError` for an element outside the pattern, with the lines of what depends on what,
-    where it is to be checked; `ShapeError` for a pattern of another shape, `OptionError` for other
-    options and for sizes that have names; else as `jacobian` does.
+    Raises `CheckError` for an element outside a checked pattern, with the lines; `ShapeError` for a
+    pattern of another shape; `OptionError` for other options and for symbolic sizes; otherwise as
+    `jacobian`.
 
     >>> pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(100))
     <SparseMatrix csr 99 x 100, 198 values>
@@ -80,18 +77,18 @@ def sparse_hessian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """Return the elements of the Hessian of `y`, one element, that may be other than zero.
+    """Compute the Hessian of `y`, one element, as a sparse matrix, with few products.
 
-    As in `sparse_jacobian`, but that the matrix is symmetric, so that an element is known where its
-    mirror image is. `method` says which columns may have one colour: "star", by which each element
-    or its mirror image is alone in a product; "acyclic", with fewer colours, by which elements are
-    found by substitution, one after the other, with the rounding of those before; or "columns", as
-    in a Jacobian. "auto" is "star". Both images of an element are the same number. With
-    `triangle="lower"` or "upper" only that and the diagonal are stored, as solvers want it.
+    Like `sparse_jacobian`, but an element may be read from its mirror image. `method` says which
+    columns may have one colour: "star", where each element or its mirror image is alone in a
+    product; "acyclic", with fewer colours, where elements are found by substitution, with the
+    rounding of those before; or "columns", as in a Jacobian. "auto" is "star". Both images of an
+    element are the same number. `triangle="lower"` or "upper" stores only that triangle and the
+    diagonal, as solvers want it.
 
     Products are by forward mode over one gradient. See `symmetric_coloring` for the sources.
 
-    Raises `NotScalarError` for a `y` of more elements; else as `sparse_jacobian` does.
+    Raises `NotScalarError` for a `y` of more elements; otherwise as `sparse_jacobian`.
 
     >>> pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(100))
     <SparseMatrix csr 100 x 100, 198 values>

@@ -22,20 +22,20 @@ from primgraph.sparsity.pattern import Pattern
 
 @checked_late
 def jacobian_sparsity(y: Any, x: Any) -> Pattern:
-    """Return which derivatives of elements of `y` by elements of `x` may be other than zero.
+    """Return the pattern of the Jacobian of `y` by `x`: the elements that may be nonzero.
 
     `y` is a function of arrays, and `x` its argument or a list or tuple of its arguments, of which
-    only shapes and dtypes count: arrays, what `pg.spec` gives, or containers of these. Or `y` and
-    `x` are variables of a program, as in `pg.jacobian`. The pattern has shape `(N, M)` for all N
-    elements of the results, one result after the other, by all M of the arguments.
+    only shapes and dtypes count: arrays, results of `pg.spec`, or containers of these. Or `y` and
+    `x` are variables of a program, as in `pg.jacobian`. The pattern has shape `(N, M)`: N elements
+    of all results by M elements of all arguments, one array after the other.
 
-    It is found from the graph, without numbers, and never too small: an element that it lacks is
-    zero for all inputs. What is known while the program is built is used: slices, masks, indices
-    and zeros in constant factors. Indices that are fed, or computed from what is, may be any.
-    Branches count together, and so do the trips of a loop.
+    It is derived from the graph, without numbers, and never too small: other elements are zero for
+    all inputs. Slices, masks, indices and zeros in constant factors that are known at build time
+    are used. Fed or computed indices may be any. All branches count together, and so do all steps
+    of a loop.
 
-    Raises `ShapeError` for extents that are not known, and where more than 2**26 elements may be
-    other than zero; `NotDifferentiable` for other dtypes than floats.
+    Raises `ShapeError` for symbolic sizes, and if more than 2**26 elements may be nonzero;
+    `NotDifferentiable` for other dtypes than floats.
 
     >>> pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(4)).nnz
     6
@@ -47,13 +47,12 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
 
 @checked_late
 def hessian_sparsity(y: Any, x: Any) -> Pattern:
-    """Return which second derivatives of `y`, one element, by elements of `x` may be nonzero.
+    """Return the pattern of the Hessian of `y`, one element: the elements that may be nonzero.
 
-    The pattern has shape `(M, M)` and is symmetric; it is that of the Jacobian of the gradient, so
-    that what is linear or only summed lets no elements meet. `y` and `x` are as in
-    `jacobian_sparsity`, which tells the rest.
+    The pattern has shape `(M, M)` and is symmetric: it is that of the Jacobian of the gradient, so
+    linear terms and sums connect no elements. `y` and `x` are as in `jacobian_sparsity`.
 
-    Raises `NotScalarError` for more elements of `y`; for all else see `jacobian_sparsity`.
+    Raises `NotScalarError` for more elements of `y`; otherwise as `jacobian_sparsity`.
 
     >>> pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(4)).nnz
     6

@@ -1,12 +1,12 @@
-"""The part of MegEngine's API that programs of tensors and their derivatives use, by its names.
+"""MegEngine's API for tensors and their derivatives.
 
     import primgraph.compat.megengine as mge
     import primgraph.compat.megengine.functional as F
     from primgraph.compat.megengine.autodiff import GradManager
 
-in place of the same of `megengine` are meant to be the only changes to a program. Everything here
-is primgraph under other names; tensors are a subclass of `pg.Tensor`. Python's floats make tensors
-of float32, whatever primgraph's own default dtype is.
+Use these in place of the imports of `megengine`; the rest of the program stays as it is. Tensors
+are a subclass of `pg.Tensor`. Python floats make float32 tensors, whatever primgraph's default
+dtype is.
 """
 
 from typing import TYPE_CHECKING

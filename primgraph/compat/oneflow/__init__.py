@@ -1,10 +1,9 @@
-"""The part of OneFlow's API that programs of tensors and their derivatives use, by its names.
+"""OneFlow's API for tensors and their derivatives.
 
     import primgraph.compat.oneflow as flow
 
-in place of `import oneflow as flow` is meant to be the only change to a program. OneFlow's
-functions and methods are torch's, and so they are here: see `primgraph.compat.torch`, also for what
-differs.
+Use it in place of `import oneflow as flow`; the rest of the program stays as it is. OneFlow's
+functions and methods are torch's: see `primgraph.compat.torch` for them and for the differences.
 """
 
 # All that is imported is public: what torch has in its `__all__`.

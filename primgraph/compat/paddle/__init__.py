@@ -1,22 +1,18 @@
-"""The part of Paddle's API that its guide to derivatives of any order uses, by Paddle's names.
+"""Paddle's API of its guide to derivatives of any order.
 
     import primgraph.compat.paddle as paddle
 
-in place of `import paddle` is meant to be the only change to a program. Everything here is
-primgraph under other names, with these differences from what it stands for:
+Use it in place of `import paddle`; the rest of the program stays as it is. Functions have Paddle's
+parameters, order and defaults. `name` has no effect; options that are not supported are refused.
+Differences from Paddle:
 
-- Static programs are always lowered and compiled: the switch of primitives, and the conversions
-  between operators and primitives, are not needed and change nothing. In dynamic mode, which is
-  the one at first, what is computed from tensors, and what is made from nothing outside of
-  programs, are tensors: they compute eagerly.
-- Each program has a scope and a random seed of its own. Running a startup program gives first
-  values again; without it they are made where they are first used.
-- The default dtype of this package is float32, whatever primgraph's own is.
-- Losses are 0-d, and errors are primgraph's: an output that depends on no input is a
-  `GradientError`, which is a RuntimeError, a bad feed a `FeedError`, which is a ValueError.
-
-All functions have the parameters of Paddle's, in their order and with their defaults. A `name` is
-taken and has no effect; options that there is nothing for are refused.
+- Static programs are always lowered and compiled. `enable_prim`, `prim2orig` and `orig2prim` change
+  nothing. In dynamic mode, the default, tensors compute eagerly.
+- Each program has its own scope and random seed. A startup program resets the initial values;
+  without it they are made at first use.
+- The default dtype of this package is float32, whatever primgraph's default is.
+- Losses are 0-d. Errors are primgraph's: an output that depends on no input raises `GradientError`,
+  a RuntimeError; a bad feed raises `FeedError`, a ValueError.
 """
 
 from typing import TYPE_CHECKING

@@ -1,20 +1,20 @@
-"""The part of torch's API that programs of tensors and their derivatives use, by torch's names.
+"""torch's API for tensors and their derivatives.
 
     import primgraph.compat.torch as torch
 
-in place of `import torch` is meant to be the only change to a program. Everything here is primgraph
-under other names: tensors are a subclass of `pg.Tensor` with torch's methods, and what is computed
-with them are such tensors again. These differences remain:
+Use it in place of `import torch`; the rest of the program stays as it is. Functions and methods
+have torch's names and arguments. Tensors are a subclass of `pg.Tensor` with torch's methods, and so
+are results. Differences from torch:
 
-- Tensors are in the processor's memory; `device` is checked, and changes nothing.
-- What an operation in place changes is a tensor and its views. What was computed from the old
-  elements keeps them, so that gradients are right where torch raises.
-- `numpy()` gives an array that cannot be written to; `from_numpy` copies.
-- Conventions of derivatives are primgraph's: ties are split evenly, guards of `where` hold. But
-  gradients by complex tensors are torch's, `df/dx + i df/dy`: in `.grad`, hooks, functions of one's
-  own, and what `autograd` and `func` give.
+- Tensors are in the processor's memory. `device` is checked and has no effect.
+- An in-place operation changes a tensor and its views. Earlier results keep the old elements, so
+  gradients are right where torch raises.
+- `numpy()` returns a read-only array; `from_numpy` copies.
+- Derivatives follow primgraph's conventions: ties are split evenly, and `where` guards gradients.
+  Gradients by complex tensors are torch's, `df/dx + i df/dy`, in `.grad`, hooks, custom functions,
+  `autograd` and `func`.
 
-The default dtype of this package is float32, whatever primgraph's own is.
+The default dtype of this package is float32, whatever primgraph's default is.
 """
 
 from typing import TYPE_CHECKING

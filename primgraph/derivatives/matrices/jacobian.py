@@ -52,37 +52,33 @@ def _maker_of(inputs: Any) -> Callable[..., tuple[Matrix, bool]] | None:
 @final
 @checked_methods(late=True)
 class Jacobian(DerivativeMatrix):
-    """The derivatives of all outputs of `function` by all `inputs`, evaluated when indexed.
+    """The Jacobian of `function` by `inputs`, lazy: entries are computed when indexed.
 
-    `function` takes and returns variables, one or several; it is called once. What it has built
-    already may be given in its place. The array that is indexed has shape `(N, M)`: all N
-    elements of the outputs, one output after the other, by all M of the inputs. With
-    `is_batched`, axis 0 of everything counts B samples, of which none depends on another, and the
-    shape is `(B, N, M)`. Inputs that do not matter have zeros.
+    `function` takes and returns one or several variables, and is called once; its results may be
+    given in its place. The matrix has shape `(N, M)`: N elements of all outputs by M elements of
+    all inputs, one variable after the other. With `is_batched`, axis 0 is the batch of B
+    independent samples, and the shape is `(B, N, M)`. Unused inputs have zeros.
 
     - `flat=False` gives, for one input and one output, the shape `y.shape + x.shape`, or
       `(B, *y, *x)` with samples of these shapes.
     - `blocks=True` gives a nested tuple: `J[i][j]` is the block of output i and input j.
-    - `check=False` says that you know that samples do not mix, where the structure of the
-      program does not tell (or that what mixes does not matter to you); `check_independent`
-      tells on given arrays.
-    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs. Without it
-      only one of both may be complex: of real outputs by complex inputs each row is a gradient, of
-      complex outputs by real inputs each column a derivative.
-    - `sparse=True` evaluates all elements that may be other than zero at once, by few products, and
-      takes from them what is indexed; see `sparse_jacobian`, also for `pattern`.
+    - `check=False` skips the check that samples do not mix; `check_independent` tests it on arrays.
+    - `holomorphic=True` is for complex outputs that are holomorphic in complex inputs. Without it,
+      real outputs by complex inputs have gradients as rows, and complex outputs by real inputs have
+      derivatives as columns.
+    - `sparse=True` evaluates all elements that may be nonzero at once, by few products, and indexes
+      these; see `sparse_jacobian`, also for `pattern`.
 
-    Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
-    and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
-    what an index may be. What it gives is a variable of the program, which can be differentiated
-    again.
+    An index evaluates the missing rows in reverse mode or columns in forward mode, whichever are
+    fewer, in one vectorized pass; `passes` counts them. `Block` lists valid indices. Results are
+    variables, which can be differentiated again.
 
-    For tensors as `inputs`, the function is called on tensors, or tensors that depend on them are
-    given in its place; what an index gives are tensors, and what is evaluated is kept as well.
+    With tensors as `inputs`, the function is called on tensors, or its results are given as
+    tensors. Indexing returns tensors, and evaluated entries are kept.
 
-    Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
-    dtypes than floats, `ShapeError` for outputs without the samples of the inputs,
-    `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
+    Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other dtypes
+    than floats, `ShapeError` for outputs without the samples of the inputs, `MixedSamplesError`
+    where samples may mix, with the equation and line where they meet.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (3,))

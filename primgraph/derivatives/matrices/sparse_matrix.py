@@ -32,18 +32,18 @@ _OTHER = {"lower": "upper", "upper": "lower"}
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseMatrix:
-    """The elements of a matrix that may be other than zero: `data`, and where they stand.
+    """A sparse matrix of derivatives: `data`, and the places of its elements.
 
-    `data` is an array, a tensor or a variable of shape `(nnz,)`. In the formats "csr" and "coo" it
-    has the elements row by row, in "csc" column by column. `indptr` and `indices` are as in SciPy,
-    and `rows` and `cols` have the place of each element of `data`. All of them are arrays of int64
-    that never change. `pattern` is what is stored; of a symmetric matrix that may be one
-    `triangle`, "lower" or "upper", with the diagonal. `coloring` says by which products it was had,
-    and `note`, if anything, why there may be more elements than need be.
+    `data` is an array, a tensor or a variable of shape `(nnz,)`, row by row in the formats "csr"
+    and "coo", column by column in "csc". `indptr` and `indices` are as in SciPy; `rows` and `cols`
+    have the place of each element. They are int64 arrays that never change. `pattern` is the
+    pattern of the stored elements; a symmetric matrix may store one `triangle`, "lower" or "upper",
+    with the diagonal. `coloring` describes the products that computed it, and `note` says why it
+    may have more elements than necessary.
 
-    It computes as a matrix does: `m @ x` and `x @ m` with arrays, tensors and variables, which
-    derivatives go through, `m.T`, `m.toarray()`, `np.asarray(m)`, and products and quotients with
-    numbers, as in `2 * m`. Of a symmetric matrix that stores one triangle both count.
+    Use it as a matrix: `m @ x` and `x @ m` with arrays, tensors and variables, with derivatives;
+    `m.T`, `m.toarray()`, `np.asarray(m)`, and products and quotients with numbers, as in `2 * m`. A
+    symmetric matrix that stores one triangle stands for the whole matrix.
 
         import numpy as np
         import primgraph as pg
@@ -52,13 +52,13 @@ class SparseMatrix:
         print(m @ np.array([1.0, 2.0, 3.0]))  # [2. 4. 2.]
 
     Where SciPy is installed, a matrix of numbers is a sparse array of SciPy: its functions, such as
-    `scipy.sparse.linalg.spsolve(m, b)`, take it, `scipy.sparse.issparse(m)` is true, and it has
-    the methods of `scipy.sparse.csr_array`, such as `m.diagonal()`. Sums, indexing and products
-    with other sparse arrays give arrays of SciPy. Not so a matrix that stores one triangle, since
-    SciPy would take the other one for zeros: `m.to_scipy()` is that triangle.
+    `scipy.sparse.linalg.spsolve(m, b)`, take it, `scipy.sparse.issparse(m)` is true, and it has the
+    methods of `scipy.sparse.csr_array`, such as `m.diagonal()`. Sums, indexing and products with
+    other sparse arrays return arrays of SciPy. A matrix that stores one triangle is not one, since
+    SciPy would take the other triangle for zeros: `m.to_scipy()` returns the triangle.
 
-    It counts as a container of one array: functions that are traced, compiled or differentiated
-    may take and return it.
+    It counts as a container of one array: traced, compiled and differentiated functions may take
+    and return it.
 
     >>> matrix = pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(3))
     >>> matrix.toarray()
@@ -123,7 +123,7 @@ class SparseMatrix:
 
     @property
     def nnz(self) -> int:
-        """How many elements are stored."""
+        """Number of stored elements."""
         return self.pattern.nnz
 
     @property
@@ -133,7 +133,7 @@ class SparseMatrix:
 
     @property
     def indptr(self) -> Indices:
-        """Where each row begins in `data`, or in the format "csc" each column."""
+        """Start of each row in `data`; in the format "csc", of each column."""
         self._require_compressed("indptr")
         return self._turned.indptr
 

@@ -41,16 +41,15 @@ def backward(
     create_graph: bool = False,
     inputs: Tensors | None = None,
 ) -> None:
-    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of what it depends on.
+    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of leaves.
 
-    These are the leaves that require a gradient, those tensors that retain theirs, or `inputs`
-    alone. A seed may be left out for a tensor of one element. Unless `retain_graph`, which is
-    `create_graph` by default, what was recorded is dropped afterwards; with `create_graph` the
-    gradients can be differentiated in their turn.
+    These are the leaves that require a gradient and the tensors that retain theirs, or `inputs`
+    alone. Tensors of one element need no seed. The recorded graph is dropped unless `retain_graph`,
+    which defaults to `create_graph`; with `create_graph` the gradients can be differentiated again.
 
     Raises `NotDifferentiable` for a tensor that does not require a gradient, `ShapeError` for a
-    seed that is missing or of another shape, `BuildError` for what has been dropped before, and in
-    a function that is traced, as `pg.jit` does.
+    seed that is missing or of another shape, `BuildError` for a graph that was dropped, and in a
+    traced function, as of `pg.jit`.
     """
     nodes = [t.node for t in listed(tensors)]
     if adopting.get() is not None:
@@ -109,15 +108,16 @@ def grad(
     no_grad_vars: Tensors | None = None,
     only_inputs: bool = True,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`; keep `.grad`.
+    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`.
 
-    A tuple with one entry of the input's type for each input; with `is_grads_batched`, seeds and
-    gradients have one more leading axis. A seed may be left out for an output of one element. An
-    input that no output depends on is an error unless `allow_unused`, when its entry is None, or
-    `materialize_grads`, when it is zeros. What the gradients go through is dropped unless
-    `retain_graph`, which is `create_graph` by default. Those in `no_grad_vars` are constants:
-    nothing goes through them, and as inputs they count as unused. `only_inputs` is taken as
-    torch has it, and is True.
+    `.grad` does not change.
+
+    The result is a tuple with an entry of the input's type for each input; with `is_grads_batched`,
+    seeds and gradients have one more leading axis. Outputs of one element need no seed. An input
+    that no output depends on is an error, None with `allow_unused`, or zeros with
+    `materialize_grads`. The recorded graph is dropped unless `retain_graph`, which defaults to
+    `create_graph`. Tensors in `no_grad_vars` are constants; as inputs they count as unused.
+    `only_inputs` is True, as in torch.
 
     Raises `NotDifferentiable` for tensors that do not require a gradient and unused inputs,
     `ShapeError` for seeds, `BuildError` for what has been dropped before, `OptionError` for

@@ -284,9 +284,9 @@ class Differentiable(Handle):
         ]
 
     def detach(self) -> Tensor:
-        """A tensor of the same elements that is a constant for derivatives.
+        """Return a tensor of the same elements that is a constant for derivatives.
 
-        A change in place of one of the two is not one of the other.
+        In-place changes of one do not change the other.
         """
         node = self.node
         if adopting.get() is not None:

@@ -59,12 +59,11 @@ class _Attached:
 
 @final
 class GradManager:
-    """Recorder of computations on the tensors attached to it, which puts gradients into `.grad`.
+    """Record computations with attached tensors, and put gradients into `.grad`.
 
-    Of managers within each other, the outer one sees what the inner one computes, its gradients
-    too, and can be asked for their derivatives; the inner one takes what the outer one has
-    computed for constants. Managers in a group, `a | b`, see the same program and not each
-    other's gradients.
+    With nested managers, the outer one records the inner one's computation, gradients included, and
+    can differentiate them; the inner one takes what the outer one computed as constants. Managers
+    in a group, `a | b`, see the same computation, but not each other's gradients.
 
         with pg.GradManager().attach([w, b]) as manager:
             manager.backward(pg.mean((x @ w + b - y) ** 2))
@@ -118,11 +117,11 @@ class GradManager:
         _release([self])
 
     def backward(self, y: Any = (), dy: Any = None) -> Nothing:
-        """Add the gradients of `<dy, y>` to `.grad` of the attached tensors; then release.
+        """Add the gradients of `<dy, y>` to `.grad` of the attached tensors; then stop recording.
 
-        `dy` are ones by default. A tensor that `y` does not depend on keeps its `.grad`. What it
-        gives stands for None, and says so where it is used as a gradient. Raises `BuildError` where
-        nothing is recorded, `ArgumentError` for what is no tensor, such as a `.grad` of None.
+        `dy` is ones by default. A tensor that `y` does not depend on keeps its `.grad`. The result
+        is a placeholder for None that explains itself when used as a gradient. Raises `BuildError`
+        where nothing is recorded, `ArgumentError` for what is no tensor, such as a `.grad` of None.
         """
         if not self._is_recording:
             raise BuildError(

@@ -46,11 +46,11 @@ _OUT = (
 
 @final
 class Dim(Polynomial):
-    """An extent that is not known yet: an integer expression in named sizes.
+    """A symbolic size: an integer expression in named sizes.
 
-    `+`, `-`, `*`, `//` and `%`, with integers and with each other, give such expressions, and so
-    do `n.max(k)` and `n.min(k)`. Sizes are at least 0. A comparison is decided where it holds for
-    all sizes, or for none, and is an `UnknownSizeError` elsewhere.
+    `+`, `-`, `*`, `//` and `%`, with integers and with each other, give such expressions, and so do
+    `n.max(k)` and `n.min(k)`. Sizes are at least 0. A comparison has a result if it is the same for
+    all sizes; otherwise it is an `UnknownSizeError`.
 
     >>> n = pg.dim("N")
     >>> 2 * n + 1, (n + 1) // 2

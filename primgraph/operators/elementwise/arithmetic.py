@@ -129,7 +129,7 @@ floor_divide = _binary(
 )  # fmt: skip
 remainder = _binary(
     "remainder", np.remainder, p.remainder,
-    "Compute the remainder `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
+    "Remainder of `floor_divide`: `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
     "7.0, 2.0 -> tensor(1.)",
 )  # fmt: skip
 maximum = _binary(

@@ -68,7 +68,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def bitwise_count(x: ArrayLike) -> Variable:
-    """Return how many bits of the magnitude of each integer are set, as uint8.
+    """Count the set bits of the magnitude of each integer, as uint8.
 
     Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for other than integers.
 

@@ -296,9 +296,9 @@ def invert(x: ArrayLike) -> Variable:
 
 @public
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
-    """Return `x` where `condition` is true, `y` elsewhere; all three are broadcast.
+    """Select `x` where `condition` is true, else `y`; all three are broadcast.
 
-    `x` and `y` are promoted to one dtype. The element that is not chosen takes no part in the
+    `x` and `y` are promoted to one dtype. Elements that are not selected take no part in the
     derivative. Raises `ShapeError` if the shapes do not broadcast.
 
     >>> pg.where([True, False], [1.0, 2.0], 0.0)

@@ -308,7 +308,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def modf(x: ArrayLike) -> tuple[Variable, Variable]:
-    """Return the fractional and the integral part, both with the sign of `x`.
+    """Return the fractional and integral parts, both with the sign of `x`.
 
     >>> pg.modf(1.5)
     (tensor(0.5), tensor(1.))

@@ -186,7 +186,7 @@ def histogram(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return the number of elements in each bin, or sums of weights, and the edges of the bins.
+    """Count the elements in each bin, or sum their weights; return counts and bin edges.
 
     `bins` is their number, the edges in ascending order, or the name of a rule for elements that
     are known. A number of bins lies evenly within `range`, or between the extremes. A bin has its
@@ -209,7 +209,7 @@ def histogramdd(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, tuple[Variable, ...]]:
-    """Return the number of points in each box that bins along several axes make, and the edges.
+    """Count the points in each box of bins along several axes; return counts and edges.
 
     `sample` is a matrix with a point in each row, or has a vector for each axis. Bins, and what
     they range over, are for all axes or one each; see `histogram`. The counts are float64.
@@ -280,7 +280,7 @@ def histogram2d(
     density: bool | None = None,
     weights: ArrayLike | None = None,
 ) -> tuple[Variable, Variable, Variable]:
-    """Return the number of points `x`, `y` in each rectangle, and the edges; see `histogramdd`.
+    """Count the points `x`, `y` in each rectangle; return counts and edges; see `histogramdd`.
 
     >>> pg.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0]
     tensor([[1., 0.],

@@ -57,16 +57,16 @@ Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType
 
 @public
 def getitem(x: ArrayLike, index: Any) -> Variable:
-    """Return `x[index]` as NumPy has it, with everything but positions fixed when it is built.
+    """Return `x[index]` as NumPy does; only positions may depend on values.
 
     The index may hold integers, slices, `...`, None, arrays or lists of integers, integer
-    variables, and boolean arrays that are constant. Raises `BoundsError` for constant
-    positions outside the array and for too many of them, `DTypeError` for a boolean or float
-    variable, and `ArgumentError` for anything else. An integer variable out of range is an
-    `IndexError` when the program runs.
+    variables, and constant boolean arrays. Raises `BoundsError` for constant positions outside the
+    array and for too many of them, `DTypeError` for a boolean or float variable, and
+    `ArgumentError` for anything else. An integer variable out of range is an `IndexError` in the
+    run.
 
-    Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`: a slice
-    that does not lie within the array is an `IndexError` when the program runs.
+    Bounds of slices may be integer variables if the length is known, as in `x[k:k + 2]`; a slice
+    that does not lie within the array is an `IndexError` in the run.
 
     >>> pg.getitem([1.0, 2.0, 3.0], slice(1, None))
     tensor([2., 3.])
@@ -485,11 +485,11 @@ def strided_slice(
 
 @public
 def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
-    """Return `x` as it would be after `x[index] = y`, for any index of `x[index]`.
+    """Return a copy of `x` with `x[index] = y`, for any index of `x[index]`.
 
-    `y` is broadcast; of several elements that go to one place, the last one stays. The index may
-    also be a boolean variable, with one number of `y` for all places along its axes. Raises
-    `DTypeError` if the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
+    `y` is broadcast; of several elements for one place, the last one stays. The index may also be a
+    boolean variable, with one number of `y` for all places along its axes. Raises `DTypeError` if
+    the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
 
     >>> pg.set_slice([1.0, 2.0, 3.0], 0, 9.0)
     tensor([9., 2., 3.])

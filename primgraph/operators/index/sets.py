@@ -257,13 +257,13 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Return the elements of `x` once each, in ascending order; along `axis`, the parts.
+    """Return the unique elements of `x` in ascending order; along `axis`, the unique parts.
 
-    With them, if wanted, come the positions where each is first, which of them each element is,
-    and how often each is there. All NaNs count as one if `equal_nan`. With `size` they are the
-    first ones; `fill_value`, or the first of them, stands where there are less, with the position
-    of the first one and the count 0. The slope is that of the element at its first position.
-    Raises `ArgumentError` for a variable without `size`, and for one with an axis.
+    On request, also return the first position of each, the index of each element of `x` among them,
+    and their counts. `equal_nan` counts all NaNs as one. With `size` there are as many results: the
+    first ones, padded by `fill_value` or the first of them, with its position and the count 0. The
+    derivative is that of the element at its first position. Raises `ArgumentError` for a variable
+    without `size`, and for one with an axis.
 
     >>> pg.unique([3, 1, 3])
     tensor([1, 3], dtype=int64)

@@ -146,7 +146,7 @@ def lexsort(keys: Sequence[ArrayLike] | ArrayLike, axis: int = -1) -> Variable:
 def searchsorted(
     x: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None
 ) -> Variable:
-    """Return the positions at which elements of `v` belong in the ascending vector `x`, as int64.
+    """Return the positions of the elements of `v` in the ascending vector `x`, as int64.
 
     That is before elements that are equal, or behind them if `side` is "right". `sorter` has the
     positions that put `x` in ascending order. Raises `ShapeError` if `x` is no vector,

@@ -33,16 +33,15 @@ __all__ = [
 
 @public
 def assume(x: ArrayLike, *facts: str) -> Variable:
-    """Return `x`, of whose square matrices you declare something, in the last two axes.
+    """Declare facts about the square matrices in the last two axes of `x`, and return `x`.
 
-    `facts` are "symmetric", "positive_definite" (symmetric with it), "lower_triangular",
-    "upper_triangular" and "diagonal". What is computed of `x` goes by them: a positive definite
-    matrix has one Cholesky factor for systems, inverses, determinants and all their derivatives.
-    Nothing looks whether they hold, other than in debug mode (`pg.transforms.debug()`), where a run
-    in which they do not raises `RunError`. What follows from the way in which a matrix is computed
-    need not be declared: triangles of `cholesky`, `qr` and `tril`, transposes,
-    `a @ a.T + c * eye(n)`. Raises `ShapeError` for what is not square, `DTypeError` for other
-    dtypes than floats, `ArgumentError` for other facts.
+    `facts` are "symmetric", "positive_definite" (which implies symmetric), "lower_triangular",
+    "upper_triangular" and "diagonal". They choose the methods for `x`: a positive definite matrix
+    has one Cholesky factor for systems, inverses, determinants and all their derivatives. Facts are
+    checked in debug mode only (`pg.transforms.debug()`), where a run that violates one raises
+    `RunError`. Facts that follow from the computation need no declaration: triangles of `cholesky`,
+    `qr` and `tril`, transposes, `a @ a.T + c * eye(n)`. Raises `ShapeError` for matrices that are
+    not square, `DTypeError` for other dtypes than floats, `ArgumentError` for other facts.
 
     >>> a = pg.assume(2.0 * pg.eye(2), "positive_definite")
     >>> pg.linalg.solve(a, np.ones(2))

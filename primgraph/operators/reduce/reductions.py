@@ -188,7 +188,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
 
 @public
 def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Count the elements over `axis`, or of all, that differ from zero, as int64.
+    """Count the nonzero elements over `axis`, or of all, as int64.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
 

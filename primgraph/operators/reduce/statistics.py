@@ -183,13 +183,13 @@ def std(
 def norm(
     x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdims: bool = False
 ) -> Variable:
-    """Compute the norm of vectors or of matrices, or of all elements, as `pg.linalg.norm`.
+    """Compute the norm of vectors, of matrices, or of all elements, as `pg.linalg.norm`.
 
-    Without `ord` it is the 2-norm of all elements over the axes, which for a matrix is that of
-    Frobenius. With one axis `ord` is any number, with two it is a norm of matrices: "fro", "nuc",
-    1, -1, 2, -2, inf or -inf. Norm 2 neither over- nor underflows where squares do; at a vector
-    of zeros it has the subgradient 0. Raises `ArgumentError` for other values of `ord`,
-    `ShapeError` for axes that `x` lacks, that are named twice, or that are more than two.
+    The default `ord` is the 2-norm of all elements over the axes, for a matrix the Frobenius norm.
+    With one axis `ord` is any number; with two it is "fro", "nuc", 1, -1, 2, -2, inf or -inf. The
+    2-norm does not over- or underflow where squares do; at a zero vector it has the subgradient 0.
+    Raises `ArgumentError` for other values of `ord`, `ShapeError` for axes that `x` lacks, that are
+    named twice, or that are more than two.
 
         pg.norm(np.diag([3.0, 4.0]), "nuc")  # tensor(7.)
 

@@ -309,7 +309,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Variable:
-    """Return how many of `n` trials, each of probability `p`, succeed: int64, by NumPy's generator.
+    """Draw the number of successes in `n` trials of probability `p`: int64, by NumPy's generator.
 
     `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
     probability, or a negative `n`, is an error of the run.

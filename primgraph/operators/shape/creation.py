@@ -74,10 +74,10 @@ def assign(x: ArrayLike) -> Variable:
 
 @public
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """Return an array of that shape with all elements equal to `fill_value`, which may be a handle.
+    """Return an array of that shape with all elements equal to `fill_value`, a number or handle.
 
-    Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative
-    extent and `DTypeError` for a number that the dtype cannot hold.
+    Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative size and
+    `DTypeError` for a number that the dtype cannot hold.
 
     >>> pg.full((2,), 3.0)
     tensor([3., 3.])
@@ -180,11 +180,11 @@ def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
 
 @public
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Variable:
-    """Return numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
+    """Return the numbers from `start` (default 0) to `stop`, exclusive, `step` apart.
 
-    All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
-    sizes and integers, which make an extent that is known when arrays are fed: as of a slice it is
-    assumed not to be negative, where it depends on one size. Anything else raises `ArgumentError`.
+    Arguments are Python or NumPy numbers, since the size is fixed when the program is built; or
+    symbolic sizes and integers, which give a symbolic size: it is assumed not to be negative where
+    it depends on one size. Raises `ArgumentError` for anything else.
 
     >>> pg.arange(2, 10, 3)
     tensor([2, 5, 8], dtype=int64)

@@ -41,15 +41,15 @@ def to_notebook(drawable: Drawn) -> str:
     if not _is_small(shown):
         return table.html()
     told = f"<summary>{_counted(len(graph))}</summary>{table.html()}"
-    return f"<div>{_drawn(shown)}<details>{told}</details></div>"
+    return f"<div>{_drawn(shown, len(graph))}<details>{told}</details></div>"
 
 
 def _is_small(picture: Picture) -> bool:
     return len(picture.boxes) <= _SMALL and len(picture.arrows) <= _FEW
 
 
-def _drawn(picture: Picture) -> str:
-    return f'<div style="overflow:auto">{to_svg(picture)}</div>'
+def _drawn(picture: Picture, equations: int | None = None) -> str:
+    return f'<div style="overflow:auto">{to_svg(picture, equations=equations)}</div>'
 
 
 def _equations(picture: Picture) -> Sheet:

@@ -143,16 +143,16 @@ class Spy:
 def spy(
     matrix: Any, feed: Mapping[str, Any] | None = None, coloring: bool | Coloring = False
 ) -> Spy:
-    """Draw the nonzero elements of `matrix`: an array, a mask, a pattern, a Jacobian or Hessian.
+    """Draw where `matrix` is nonzero: an array, a mask, a pattern, a Jacobian or Hessian.
 
         pg.spy(pg.sparse_jacobian(f, x), coloring=True).save("jacobian.svg")
 
-    Of a Jacobian, whose rows are all outputs and columns all inputs, it is where elements may
-    differ from zero for some inputs, as its graph tells; see `pg.jacobian_sparsity`. With `feed`,
-    which has an array for each input that it needs, by name, it is evaluated there; parameters
-    have the values of their program. An element is shown if any sample of a batch has it. With
-    `coloring`, elements that one derivative product gives have one colour: the colours of a
-    `pg.SparseMatrix`, else those of `pg.coloring`, or those that are given.
+    A Jacobian, with all outputs as rows and all inputs as columns, shows the elements that may be
+    nonzero for some inputs, as derived from its graph; see `pg.jacobian_sparsity`. With `feed`,
+    which has an array for each input by name, it is evaluated there, with the parameters of its
+    program. An element is shown if it is nonzero in any sample of a batch. With `coloring`,
+    elements that one derivative product computes have one colour: the colours of a
+    `pg.SparseMatrix`, else those of `pg.coloring`, or those given.
 
     Raises `ShapeError` for an array of other than two axes and for extents that are not known,
     `ArgumentError` for a variable, which has no elements yet, `FeedError` for a feed that does not
@@ -254,10 +254,11 @@ def _shares(pattern: Pattern, sizes: tuple[int, int]) -> np.ndarray[Any, np.dtyp
 
 
 def _ticks(extent: int) -> list[int]:
-    """Return the indices that are written beside an axis: 0, the last one, and some between."""
-    if extent <= _TICKS:
-        return list(range(extent))
-    return sorted({round(k * (extent - 1) / (_TICKS - 1)) for k in range(_TICKS)})
+    """Return the indices to write beside an axis: evenly spaced round ones, and the last one."""
+    power = 10 ** max(len(str(extent)) - 2, 0)
+    step = next(k * power for k in (1, 2, 5, 10, 20, 50) if extent <= k * power * _TICKS)
+    last = max(extent - 1, 0)
+    return [k for k in range(0, last, step) if 2 * (last - k) > step] + [last] * (extent > 0)
 
 
 def _fills(coloring: Coloring, sizes: tuple[int, int]) -> dict[tuple[int, int], str]:

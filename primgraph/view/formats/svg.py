@@ -34,7 +34,12 @@ _WARM, _WARMEST = "#d55e00", 0.7
 
 
 def to_svg(
-    picture: Picture, *, limit: int = SHOWN, loops: bool | None = None, operators: bool = False
+    picture: Picture,
+    *,
+    limit: int = SHOWN,
+    loops: bool | None = None,
+    operators: bool = False,
+    equations: int | None = None,
 ) -> str:
     """The drawing of `picture`; groups are unfolded level by level while `limit` boxes are enough.
 
@@ -43,11 +48,12 @@ def to_svg(
     Parts stand side by side, and reverse mode runs upward beside what it is the derivative of.
     Colour and outline tell the parts apart; the colours follow what the viewer prefers, light or
     dark. Each box has a title with its equation and the user's line. Where times are known, boxes
-    tell their share of the time, and the warmer they are the greater it is.
+    tell their share of the time, and the warmer they are the greater it is. `equations` is the
+    number of equations of a picture whose boxes stand for groups.
     """
     root = tree_of(picture, first_kind(picture))
     unfolded = opened(root, limit, loops, operators)
-    drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded))
+    drawing = _Drawing(picture, root, unfolded, scene_of(picture, root, unfolded), equations)
     drawing.draw()
     body, (width, height) = drawing.body, drawing.size
     legend, least = _legend(drawing.shown, drawing.summary, height)
@@ -63,9 +69,15 @@ class _Drawing:
     """Collects the elements of one drawing."""
 
     def __init__(
-        self, picture: Picture, root: Node, unfolded: Collection[Node], scene: Scene
+        self,
+        picture: Picture,
+        root: Node,
+        unfolded: Collection[Node],
+        scene: Scene,
+        equations: int | None,
     ) -> None:
         self.picture = picture
+        self.equations = equations
         self.root = root
         self.unfolded = unfolded
         self.scene = scene
@@ -79,6 +91,8 @@ class _Drawing:
     @property
     def summary(self) -> str:
         """How many equations there are, and by what they are folded."""
+        if self.equations is not None:
+            return f"{self.equations} equations, folded"
         count = sum(b.part not in ("input", "output") for b in self.picture.boxes)
         text = f"{count} equation{'' if count == 1 else 's'}"
         shut = [n for n in self.shown if n.children]
