@@ -870,7 +870,7 @@ def test_a_notebook_shows_pictures_tables_errors_and_how_far_training_has_come(n
     assert "primgraph/" not in broken
     assert broken.endswith("f64[5,2] comes from full at Cell In[6], line 3   y @ pg.ones((5, 2))")
     assert "comes from sin at Cell In[6], line 2   y = pg.sin(x)" in broken
-    assert "linalg.py" in "\n".join(output(notebook[6])["traceback"])
+    assert "products.py" in "\n".join(output(notebook[6])["traceback"])
     source = "".join(line for o in notebook[7]["outputs"] for line in o.get("text", ""))
     assert "# Cell In[3], line 3  loss = pg.mean(pg.tanh(x) ** 2)" in source
     shown = output(notebook[8])["data"]
