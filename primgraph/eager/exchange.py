@@ -1,4 +1,4 @@
-"""Tensors of arrays of other libraries."""
+"""Import tensors from other libraries by DLPack."""
 
 from __future__ import annotations
 

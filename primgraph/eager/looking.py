@@ -1,4 +1,4 @@
-"""When tensors are computed, where a user wants to say so."""
+"""Explicit evaluation of tensors: `sync` and `debug`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from primgraph.eager.tensor import Tensor
 
 
 def sync(*tensors: Tensor) -> None:
-    """Compute `tensors` now, all together; without any, whatever has not been computed yet.
+    """Compute `tensors` now, all together; without arguments, all pending tensors.
 
-    To find the latter, all objects that Python knows of are gone through: that takes a while.
-    Raises `ArgumentError` for what is no tensor.
+    The latter searches all objects of Python, which is slow. Raises `ArgumentError` for an object
+    that is not a tensor.
     """
     found = (
         listed(tensors) if tensors else [o for o in gc.get_objects() if issubclass(type(o), Tensor)]
@@ -26,7 +26,7 @@ def sync(*tensors: Tensor) -> None:
 
 @final
 class debug(Setting, ContextDecorator):
-    """A context, and a decorator, in which everything is computed at once, equation by equation.
+    """Context manager and decorator in which each equation is computed at once.
 
     The first equation that makes a NaN or an infinity is a `NumericalError` with its line. Counts
     for the thread, or the asynchronous task, that has entered it.
