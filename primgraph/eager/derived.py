@@ -66,8 +66,8 @@ class Derived(Step):
         return f"{self.question.name} of {self.type}"
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """Record all results in `builder`; zeros for an output that does not depend on the inputs.
-        """
+        """Record all results in `builder`; zeros for an output that does not depend on the
+        inputs."""
         question = self.question
         given = iter([Variable(builder, v) for v in operands])
         outputs = [next(given) for _ in range(question.outputs)]
@@ -295,8 +295,8 @@ def argument(node: Node) -> Node:
 
 
 def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
-    """Return whether derivatives of `outputs` reach nodes other than `arguments` or their sources.
-    """
+    """Return whether derivatives of `outputs` reach nodes other than `arguments` or their
+    sources."""
     own = set(arguments)
     if any(n.inputs and n.inputs[0].tracked for n in arguments):
         return True

@@ -121,8 +121,8 @@ def _fitting(tensor: Tensor, value: Any) -> Any:
 
 
 def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
-    """Warn if `tensor` is a copied part of a live tensor, which an in-place change does not affect.
-    """
+    """Warn if `tensor` is a copied part of a live tensor, which an in-place change does not
+    affect."""
     base = None if tensor.node.base is None else tensor.node.base()
     if tensor.shares_detached or base is None or base is tensor:
         return

@@ -58,6 +58,6 @@ class Held(Step):
 
 @lru_cache(maxsize=4096)
 def held(types: tuple[TensorType, ...], results: int, place: int) -> Held:
-    """Return the step of the result at `place`, whose inputs are all `results` and the arguments.
-    """
+    """Return the step of the result at `place`, whose inputs are all `results` and the
+    arguments."""
     return Held(types, results, place)

@@ -171,8 +171,8 @@ class _Regions:
                 self._pull(passed, results)
 
     def _calls(self) -> dict[int, list[tuple[Passed, list[Node]]]]:
-        """Return the calls of custom rules, by the level at which all their results are complete.
-        """
+        """Return the calls of custom rules, by the level at which all their results are
+        complete."""
         found: dict[Passed, list[Node]] = {}
         for node in self._stops:
             passed = self._passed(node)

@@ -194,8 +194,8 @@ class Tensor(Differentiable):
         return node.array
 
     def item(self) -> Any:
-        """Return the element of a tensor of size 1 as a Python number; otherwise `ArgumentError`.
-        """
+        """Return the element of a tensor of size 1 as a Python number; otherwise
+        `ArgumentError`."""
         if self.size != 1:
             raise ArgumentError(
                 f"item() is for tensors of one element, and this is {self.type}",
@@ -290,8 +290,8 @@ class Tensor(Differentiable):
             )
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Dispatch a NumPy function to primgraph's; to NumPy itself if no result is differentiable.
-        """
+        """Dispatch a NumPy function to primgraph's; to NumPy itself if no result is
+        differentiable."""
         if func in _OF_ELEMENTS:
             named = {name: _elements(value) for name, value in kwargs.items()}
             return func(*map(_elements, args), **named)

@@ -1,10 +1,10 @@
-"""Keeps Python's garbage collector from following graphs while they are being made.
+"""Pause Python's garbage collector while graphs are built.
 
-Passes make many small objects that live on and have no cycles. The collector would look through
-all that was made so far again and again.
+Passes create many small, long-lived objects without cycles, which the collector would traverse
+again and again.
 
-What it gains, by `python benchmarks/side_effects.py`: to build a network of 3,000 operators and its
-gradient takes 1.19 times the processor time where the collector goes on (quartiles 1.07 and 1.35).
+Measured by `python benchmarks/side_effects.py`: building a network of 3,000 operators and its
+gradient takes 1.19 times the processor time with the collector on (quartiles 1.07 and 1.35).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import final
 
 from primgraph.locks import make_lock
 
-# New objects that the collector is spared from looking through.
+# Number of new objects above which they are moved to the oldest generation.
 _MANY = 10_000
 
 
 @final
 class _Pause(ContextDecorator):
-    """A context, and a decorator, in which the collector waits; in any thread, at any depth.
+    """Reentrant context manager and decorator that pauses the collector, in any thread.
 
-    Where it was off already, it stays off afterwards.
+    If it was off before, it stays off afterwards.
     """
 
     def __init__(self) -> None:
         self._lock = make_lock()
-        # How deep each thread is in it.
+        # Nesting depth by thread.
         self._depth: dict[int, int] = {}
         self._was_on = False
 
     def __enter__(self) -> None:
-        # In this order a process may be forked at any time: where a thread is noted, it is known
-        # whether the collector is to run again.
+        # This order is safe against a fork at any time: once a thread is entered, it is known
+        # whether to restart the collector.
         thread = get_ident()
         with self._lock:
             first = not self._depth
@@ -58,7 +58,7 @@ class _Pause(ContextDecorator):
             del self._depth[thread]
 
     def after_fork(self) -> None:
-        """In a child process no thread is in it but perhaps the one that forked."""
+        """Drop the entries of other threads in a forked child."""
         waiting, thread = bool(self._depth), get_ident()
         self._depth = {k: n for k, n in self._depth.items() if k == thread}
         if waiting and not self._depth and self._was_on:
@@ -66,10 +66,10 @@ class _Pause(ContextDecorator):
 
 
 def _let_live() -> None:
-    """Put what was made among the old objects, where many were: most of it lives on.
+    """Move many new objects to the oldest generation, as most of them are long-lived.
 
-    To freeze and unfreeze moves whole lists, and looks at no object; where somebody has frozen
-    something, that has to stay so.
+    Freezing and unfreezing moves whole lists without traversing objects. It is skipped if the user
+    has frozen objects.
     """
     if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
         gc.freeze()

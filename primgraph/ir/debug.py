@@ -1,4 +1,4 @@
-"""Debug mode: whether graphs and plans are verified whenever they are made."""
+"""Debug mode: verification of all graphs and plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ debugging: ContextVar[bool] = ContextVar(
 
 @contextmanager
 def debug(on: bool = True) -> Iterator[None]:
-    """Verify what goes into and comes out of every transform inside this context, and all plans.
+    """Verify inputs and outputs of every transform, and all plans, inside this context.
 
     The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
     """

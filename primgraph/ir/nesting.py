@@ -1,4 +1,4 @@
-"""The limit of loops and branches in each other, and room on Python's stack below it."""
+"""Limit of nested loops and branches, and the recursion limit that it needs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import sys
 
 from primgraph.errors import BuildError
 
-# Loops and branches stand in each other to this depth: in what is built, in text and in files.
+# Maximum nesting depth of loops and branches: in built graphs, in text and in files.
 DEEPEST = 100
 
-# Below this depth Python's default recursion limit is enough. Passes recurse over nesting, never
-# over equations: above it they take up to 40 frames for a level.
+# Below this depth Python's default recursion limit suffices. Passes recurse over nesting, never
+# over equations: deeper graphs take up to 40 frames per level.
 _SHALLOW, _FRAMES = 8, 6000
 
 
 def is_too_deep(depth: int) -> bool:
-    """Whether graphs may not stand in each other to this depth.
+    """Return whether a nesting depth exceeds the limit.
 
-    Where they may and are many, Python's recursion limit is raised for the process, if it is lower
-    than what a pass over `DEEPEST` graphs takes.
+    For a large depth within the limit, raise Python's recursion limit for the process to what a
+    pass over `DEEPEST` nested graphs takes.
     """
     if depth > _SHALLOW and sys.getrecursionlimit() < _FRAMES:
         sys.setrecursionlimit(_FRAMES)
@@ -26,12 +26,12 @@ def is_too_deep(depth: int) -> bool:
 
 
 def too_deep() -> str:
-    """The fault of what is nested beyond the limit."""
+    """Return the error message for graphs nested beyond the limit."""
     return f"loops and branches are nested more than {DEEPEST} deep"
 
 
 def require_nesting(depth: int) -> None:
-    """Raise `BuildError` for graphs that stand in each other beyond the limit."""
+    """Raise `BuildError` if graphs are nested beyond the limit."""
     if is_too_deep(depth):
         raise BuildError(
             too_deep(),

@@ -1,4 +1,4 @@
-"""What to write where Python asks an extent for a number, by the user's line."""
+"""Hints for code that needs a symbolic size as a number, by the user's line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from primgraph.ir.written import expressions, text_of
 
 
 def for_a_number() -> str:
-    """What to write where Python asks for a number: in loops, and for a length."""
+    """Return the hint for code that iterates over a symbolic size, or takes a length."""
     nodes = expressions()
     match nodes[:1]:
         case [ast.Call(func=ast.Name(id="len"), args=[operand])]:
             return f"{text_of(operand)}.shape[0], which is a size"
-    # What iterates is at the whole loop, what is called there at the expression.
+    # Python reports the whole loop for iteration, but the expression for a call.
     if not any(map(_loops, nodes[:1])) and all(
         g.iter not in nodes for n in nodes for g in _loops(n)
     ):
