@@ -1,4 +1,4 @@
-"""Functions of samples over chunks, as arrays of dask's."""
+"""Lazy dask arrays of functions of samples, mapped over chunks."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None) -> Any:
-    """`f` of all rows of `data`, as arrays of dask's in the containers that `f` returns.
+    """Map `f` over all rows of `data`; the result is dask arrays in the containers that `f`
+    returns.
 
-    `f(data)`, or `f(params, data)` where there are `params`, is called with some rows, `*data`
-    where the data are a tuple, and gives a row for each of them. Types, shapes and chunks are known
-    before anything is computed, and `compute()`, `to_zarr` and what else dask has do the rest. For
-    `data` see `pg.distributed.chunks`; `client` is needed only to look at files and delayed chunks.
+    `f(data)`, or `f(params, data)` with `params`, is called with a block of rows, `*data` for a
+    tuple, and returns one row for each. Types, shapes and chunks are known before anything is
+    computed; use `compute()`, `to_zarr` and other dask methods to compute. For `data` see
+    `pg.distributed.chunks`; `client` is only needed to load files and delayed chunks.
 
-    Raises `MixedSamplesError` where a row of a result depends on other rows, with the line, and
-    `ShapeError` where a result has no rows.
+    Raises `MixedSamplesError`, with the line, if a row of a result depends on other rows, and
+    `ShapeError` if a result has no rows.
     """
     engine = engine_of(client)
     chunked = chunks(data).looked_at(engine)
@@ -52,10 +53,10 @@ def map(f: Callable[..., Any], data: Any, params: Any = None, client: Any = None
 
 
 def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) -> Any:
-    """The derivatives by `params` of what `f` gives for each row: arrays of dask's.
+    """Return the derivatives by `params` of the result of `f` for each row, as dask arrays.
 
     They are in the containers of `params`, each of shape `(rows, *shape of a row, *param.shape)`,
-    chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` gives one array.
+    chunked by rows. Arguments and errors are those of `pg.distributed.map`; `f` returns one array.
     """
     engine = engine_of(client)
     chunked = chunks(data).looked_at(engine)
@@ -78,7 +79,7 @@ def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) 
 
 
 def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """An array of dask's for each result of the kernels, whose rows have these shapes and types."""
+    """Return a dask array for each result of the kernels, with these row shapes and dtypes."""
     module = dask_module("dask.array")
     graphs = dask_module("dask.highlevelgraph").HighLevelGraph
     chunked, summand = kernels.chunks, kernels.summand
@@ -111,7 +112,7 @@ def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], A
 
 
 def _sent(layer: dict[Any, Any], name: str, parcel: Parcel, large: Sequence[Array]) -> list[Any]:
-    """The keys of a kernel and of its large constants, each a task of its own."""
+    """Return the keys of a kernel and its large constants, each a task."""
     keys: list[Any] = [(name, "kernel", parcel.digest)]
     layer[keys[0]] = (same, parcel)
     for digest, array in zip(parcel.large, large, strict=True):

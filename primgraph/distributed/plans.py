@@ -1,4 +1,4 @@
-"""What a computation over chunks will cost, before it is made."""
+"""Cost estimates of computations over chunks."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from primgraph.ir.types import TensorType
 from primgraph.source import caller
 from primgraph.tables import quantity
 
-# What a worker has loaded before it is given anything.
+# Memory of a worker process before it receives data.
 PROCESS_BYTES = 150 << 20
-# The part of its limit at which dask lets a worker begin no more tasks.
+# Fraction of the memory limit above which dask starts no more tasks on a worker.
 _FULL = 0.8
 
 
 @final
 @dataclass(frozen=True)
 class Plan:
-    """What an evaluation costs; it prints as a few lines.
+    """Cost of an evaluation; it prints as a few lines.
 
-    `flops` are of all chunks together. `bytes_read` are the data, `bytes_sent` go to all workers
-    (parameters and kernels), `bytes_returned` go up the tree of sums. `task_bytes` is the most that
-    one task has in memory, its chunk included, and `worker_bytes` what a worker has with a task in
-    each of its threads. `limit` is what the smallest worker may have, 0 where there is none, and
-    `fitting_rows` how many rows a chunk may have there.
+    `flops` is the total over all chunks. `bytes_read` is the data, `bytes_sent` parameters and
+    kernels for all workers, `bytes_returned` the results that go up the tree of sums. `task_bytes`
+    is the peak memory of one task with its chunk, and `worker_bytes` that of a worker with a task
+    in each thread. `limit` is the memory limit of the smallest worker, 0 without one, and
+    `fitting_rows` the number of rows per chunk that fits it.
     """
 
     what: str
@@ -56,11 +56,11 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether all tasks fit into what dask lets workers use before they begin no more."""
+        """Return whether all tasks fit into the memory at which dask still starts tasks."""
         return not self.limit or self.worker_bytes <= _FULL * self.limit
 
     def warning(self) -> str:
-        """What is wrong with the size of chunks; nothing if all fit."""
+        """Warning about the chunk size; empty if all tasks fit."""
         if self.fits:
             return ""
         if not self.fitting_rows:
@@ -90,10 +90,9 @@ class Plan:
 
 
 def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> Plan:
-    """What it takes to give all chunks to `kernels`.
+    """Estimate the cost of evaluating `kernels` on all chunks.
 
-    Unless it is to be `exact`, memory is that of all values in the order of their equations, which
-    planned code may take less than.
+    Unless `exact`, memory is that of all values in equation order; planned code may need less.
     """
     chunks = kernels.chunks
     used = chunks.used()
@@ -147,7 +146,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
 
 
 def warn_early(kernels: Kernels, engine: Engine) -> None:
-    """Warn where chunks are too large for a worker's memory."""
+    """Warn if chunks are too large for a worker's memory."""
     if engine.client is None or plan_of("", kernels, engine, exact=False).fits:
         return
     plan = plan_of("", kernels, engine)
@@ -157,5 +156,5 @@ def warn_early(kernels: Kernels, engine: Engine) -> None:
 
 
 def _given(graph: Graph, data: int) -> tuple[TensorType, ...]:
-    """The types of what all chunks are given."""
+    """Return the types of the common arguments of all chunks."""
     return graph.input_types[: len(graph.inputs) - data]
