@@ -1,4 +1,4 @@
-"""Programs: what a user builds, and which of them is being built."""
+"""Programs, and the stack of programs being built."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from primgraph.source import Source, caller
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A value that is kept in a scope between runs: a parameter, or what goes with one.
+    """Value that a scope keeps between runs: a parameter, or its auxiliary state.
 
-    `trainable` tells what optimizers change unless they are told otherwise.
+    By default optimizers change the `trainable` ones.
     """
 
     name: str
@@ -57,10 +57,11 @@ class State:
 @final
 @checked_methods()
 class Program(Drawn):
-    """A program under construction: named inputs, and everything computed from them.
+    """Program under construction: named inputs, and all values computed from them.
 
-    As a context it is what `pg.data` and the operators build into. Programs nest and stand side
-    by side; each grows only, so what was built or fetched once stays as it is.
+    As a context manager it is the program that `pg.data` and the operators record into. Programs
+    may be nested or used side by side. A program only grows, so that earlier values and fetches
+    stay valid.
 
         with pg.Program() as program:
             x = pg.data("x", shape=(3,))
@@ -103,13 +104,13 @@ class Program(Drawn):
 
     @property
     def inputs(self) -> dict[str, Variable]:
-        """The inputs to be fed, by name, in the order of their declaration."""
+        """Inputs to be fed, by name, in the order of declaration."""
         inputs = self.builder.inputs
         return {v.hint: Variable(self.builder, v) for v in inputs if v not in self.states}
 
     @property
     def random_seed(self) -> int:
-        """What first values and dropout masks are drawn from; 0 unless set."""
+        """Seed of initial values and dropout masks; 0 by default."""
         return self._seed
 
     @random_seed.setter
@@ -119,7 +120,7 @@ class Program(Drawn):
         self._seed = int(seed)
 
     def variable(self, name: str) -> Variable | None:
-        """The input, parameter or named variable of that name, if there is one."""
+        """Return the input, parameter or named variable of that name, or None."""
         value = self.builder.named(name)
         if value is None:
             return None
@@ -127,7 +128,7 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def variables(self) -> list[Variable]:
-        """Handles on all values, in the order of their definition."""
+        """Return handles on all values, in order of definition."""
         values = [*self.builder.inputs, *(v for e in self.builder.body for v in e.outputs)]
         for value in values:
             self.builder.claim(value)
@@ -138,48 +139,48 @@ class Program(Drawn):
         return tuple(self.builder.body)
 
     def parameters(self) -> list[Variable]:
-        """The trainable parameters, in the order of their creation."""
+        """Trainable parameters, in the order of creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
 
-    # The same by the names that Paddle's programs have for it, and one block for all.
+    # Paddle's names, with a single block.
 
     def all_parameters(self) -> list[Variable]:
-        """`parameters`, as Paddle calls it."""
+        """Return `parameters`, under Paddle's name."""
         return self.parameters()
 
     def list_vars(self) -> Iterator[Variable]:
-        """`variables`, one after the other, as Paddle calls it."""
+        """Yield `variables`, under Paddle's name."""
         return iter(self.variables())
 
     @property
     def num_blocks(self) -> int:
-        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        """Return 1, as loops and branches have no blocks."""
         return 1
 
     def global_block(self) -> Block:
-        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        """Return the program's single block, with `ops`, `vars` and `var(name)`."""
         return Block(self)
 
     def current_block(self) -> Block:
-        """The one block of the program."""
+        """Return the program's single block."""
         return Block(self)
 
     def block(self, index: int) -> Block:
-        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        """Return the block of index 0. Raises `BoundsError` for another index."""
         if index != 0:
             raise BoundsError(f"a program has one block, and none at {index}")
         return Block(self)
 
     @property
     def blocks(self) -> list[Block]:
-        """The one block, in a list."""
+        """The single block, in a list."""
         return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
-        """What the program computes, as a graph, with all its inputs and parameters.
+        """Return the program as a graph, with all its inputs and parameters.
 
-        By default the outputs are the values that nothing else is computed from. Of an equation
-        with several results, such as a loop, only those that somebody has been given count.
+        By default the outputs are all values that no other value is computed from. Of an equation
+        with several results, such as a loop, only results that the user has obtained count.
         """
         given: Any = outputs
         if isinstance(given, Variable):
@@ -199,9 +200,9 @@ class Program(Drawn):
         return held if held or len(unused) < len(eqn.outputs) else unused
 
     def own(self, variable: Any) -> Variable:
-        """`variable`, if it is one of this program.
+        """Return `variable` if it belongs to this program.
 
-        Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
+        Raises `ArgumentError` for other objects, `BuildError` for another program's variable.
         """
         if not isinstance(variable, Variable):
             raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
@@ -217,7 +218,7 @@ class Program(Drawn):
     def state(
         self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
     ) -> Variable:
-        """A new value that is kept between runs, by a name that no other value has."""
+        """Create a value that is kept between runs, by an unused name."""
         _refuse_twin(self.builder, checked_name(name))
         if not callable(initializer):
             raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
@@ -232,7 +233,8 @@ class Program(Drawn):
         return Variable(self.builder, value)
 
     def free_name(self, stem: str) -> str:
-        """`stem`, or `stem_1` and so on: the first that is no name, nor one up to a dot."""
+        """Return an unused name: `stem`, or `stem_1` and so on; prefixes of dotted names count as
+        used."""
         taken = {part for n in self.builder.names for part in (n, n.partition(".")[0])}
         name, count = stem, 0
         while name in taken:
@@ -241,11 +243,11 @@ class Program(Drawn):
         return name
 
     def update(self, state: Variable, new: Variable) -> None:
-        """Let every run end by storing `new` as the value of `state`.
+        """Store `new` as the value of `state` at the end of each run.
 
-        All updates of a run see the values from before it. A later update of the same state
-        takes the place of the earlier one. Raises `BuildError` for what is no state of this
-        program, `ShapeError` for another type.
+        All updates of a run read the values before it. A later update of the same state replaces
+        the earlier one. Raises `BuildError` if it is no state of this program, `ShapeError` for
+        another type.
         """
         if self.own(state).value not in self.states:
             raise BuildError(f"{state!r} is not a parameter of this program")
@@ -255,15 +257,15 @@ class Program(Drawn):
         self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
-        """What `state` holds after a run: its update so far, or itself if it has none."""
+        """Return the value of `state` after a run: its update so far, or the state itself."""
         value = self.own(state).value
         return Variable(self.builder, self.updates.get(value, value))
 
     def next_key(self) -> Variable:
-        """An integer for random operators: another one at each call, and at each run.
+        """Return a fresh integer key for random operators at each call and each run.
 
-        Keys follow one another from a state whose first value is drawn from `random_seed`, which
-        may thus be set until the first run.
+        Keys count from a state whose initial value is drawn from `random_seed`, so the seed may be
+        set until the first run.
         """
         counter = self.variable("random_counter")
         if counter is None:
@@ -274,23 +276,23 @@ class Program(Drawn):
         return counter + self.keys_taken
 
     def initialize(self, scope: Scope | None = None) -> None:
-        """Give every state of `scope`, by default the program's own, its first value again."""
+        """Reset every state in `scope`, by default the program's own, to its initial value."""
         chosen = self.scope if scope is None else scope
         chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
-        """Give the states that were created under this startup program their first values again.
+        """Reset the states created under this startup program to their initial values.
 
-        They go into `scope`, by default that of the program of each.
+        They are stored in `scope`, by default in the scope of each program.
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
             chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
-        """What `state` holds before any run: a function of seed, name, shape and dtype.
+        """Return the initial value of `state`, which depends on seed, name, shape and dtype.
 
-        Raises `ArgumentError` if its initializer gives another shape or another kind of dtype.
+        Raises `ArgumentError` if its initializer returns another shape or kind of dtype.
         """
         key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
@@ -304,15 +306,15 @@ class Program(Drawn):
             ) from None
 
     def _declaration(self, state: State) -> list[str]:
-        """The line for an error that tells where `state` was made."""
+        """Return the line for an error: where `state` was declared."""
         value = self.builder.names.get(state.name)
         place = None if value is None else self.builder.declared_at.get(value)
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet.
+        """Return copies of all state values by name; initial values before the first run.
 
-        They are those of one moment, also while other threads train.
+        They are a consistent snapshot, even if other threads train.
         """
         chosen = self.scope if scope is None else scope
         reading = chosen.read()
@@ -323,10 +325,10 @@ class Program(Drawn):
         }
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
-        """Store `values` by name; states that are not named keep theirs.
+        """Store `values` by name; other states keep their values.
 
-        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype;
-        nothing is stored then.
+        Raises `FeedError` for an unknown name, a wrong shape or a wrong kind of dtype; nothing is
+        stored then.
         """
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
@@ -339,10 +341,10 @@ class Program(Drawn):
         chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
-        """A program of its own with the same variables, in the same scope.
+        """Return a separate program with the same variables, in the same scope.
 
-        With `for_test`, dropout passes everything, normalisation uses its running statistics,
-        and runs update nothing. Derivatives that were taken before stay those of training.
+        With `for_test`, dropout is the identity, normalisation uses its running statistics, and
+        runs update nothing. Derivatives taken before stay those of training.
         """
         other = Program(self.name)
         other.scope, other._seed = self.scope, self._seed
@@ -377,7 +379,7 @@ class Program(Drawn):
         return self.clone()
 
     def __deepcopy__(self, memo: Any) -> Program:
-        """A clone with a scope of its own."""
+        """Clone the program with a new scope."""
         other = self.clone()
         other.scope = Scope()
         other.scope.put(self.scope.snapshot())
@@ -396,19 +398,19 @@ class Program(Drawn):
         return f"<Program {self.name!r} ({names}), {len(self.builder)} equations>"
 
 
-# How far apart the keys of one run and of the next are: no program draws from so many.
+# Distance between the keys of successive runs: no program draws that many.
 _KEYS_OF_A_RUN = 2**20
 
 
 class HiddenProgramWarning(UserWarning):
-    """Something is built into the program that is there from the start, where none is entered."""
+    """Warning that the default program is extended because no program is entered."""
 
 
 _told: list[bool] = []
 
 
 def _tell_of_hidden_program() -> None:
-    """Say once in a process that there is a program which nobody has made."""
+    """Warn once per process that the implicit default program is used."""
     if not _told:
         _told.append(True)
         place = caller()
@@ -429,9 +431,9 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is being built: the innermost one that is entered.
+    """Return the program being built: the innermost entered one.
 
-    Where none is, it is one that is there from the start.
+    If none is entered, it is the default program of the process.
 
     >>> with pg.Program() as program:
     ...     pg.default_main_program() is program
@@ -441,17 +443,17 @@ def default_main_program() -> Program:
 
 
 def default_startup_program() -> Program:
-    """The program whose run gives what is created now, in any program, its first values.
+    """Return the program whose run initialises states created now, in any program.
 
-    Running it is not needed: a state that has no value yet gets its first one when it is used.
+    Running it is optional: a state without value is initialised at its first use.
     """
     return _startup.get()
 
 
 def current_program() -> Program:
-    """The program that is being built.
+    """Return the program being built.
 
-    Raises `BuildError` where a function is traced or a bare builder is entered: those have
+    Raises `BuildError` while a function is traced or a bare builder is entered, as these have
     neither parameters nor state.
     """
     program = _programs.get(id(active_recorder()))
@@ -464,12 +466,12 @@ def current_program() -> Program:
 
 
 def belongs_to_program(variable: Variable) -> bool:
-    """Whether a variable is of a program, rather than of a traced function."""
+    """Return whether a variable belongs to a program, not to a traced function."""
     return id(variable.recorder) in _programs
 
 
 def program_of(variable: Variable) -> Program:
-    """The program that `variable` belongs to. Raises `BuildError` if it belongs to none."""
+    """Return the program of `variable`. Raises `BuildError` if it belongs to none."""
     program = _programs.get(id(variable.recorder))
     if program is None:
         raise BuildError(f"{variable!r} belongs to a traced function, not to a program")
@@ -481,9 +483,9 @@ def program_of(variable: Variable) -> Program:
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
     """Build into `program` inside this context.
 
-    Parameters and other states made in it get their first values again by each run of `startup`;
-    without it, of the startup program that counted before. Raises `ArgumentError` for anything
-    but a `Program`.
+    Each run of `startup` resets parameters and other states created in it to their initial values;
+    by default this is the current startup program. Raises `ArgumentError` for anything but a
+    `Program`.
 
     >>> program = pg.Program("square")
     >>> with pg.program_guard(program):
@@ -502,14 +504,13 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
 
 @checked
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """Declare an input of the program being built, to be fed by `name` at each run.
+    """Declare an input of the program being built, fed by `name` at each run.
 
-    `shape` is an integer or a sequence of integers, `dtype` the default dtype unless given. An
-    extent that is known only when arrays are fed has a name, as in `("N", 3)`, or is an expression
-    in such, as `"2*N+1"`; the same name is the same extent everywhere. None and -1 stand for one
-    that has a name of its own.
-    Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
-    `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
+    `shape` is an integer or a sequence of integers; `dtype` is the default dtype unless given. A
+    symbolic size has a name, as in `("N", 3)`, or is an expression in names, as `"2*N+1"`; equal
+    names are equal sizes everywhere. None and -1 stand for a new symbolic size. Raises `BuildError`
+    for a name that is in use, looks like one in use, or is invisible; `ShapeError` for a negative
+    size; `DTypeError` for an unsupported dtype.
 
     >>> with pg.Program() as program:
     ...     y = 2.0 * pg.data("x", (2,))
@@ -522,7 +523,7 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
 
 
 def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """`data`, which says nothing where no program has been entered."""
+    """Like `data`, without a warning if no program is entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")
@@ -541,11 +542,11 @@ def create_parameter(
     initializer: Initializer | Callable[..., Any] | None = None,
     is_bias: bool = False,
 ) -> Variable:
-    """A new trainable parameter of the program being built.
+    """Create a trainable parameter of the program being built.
 
-    Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
-    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
-    `DTypeError` for other dtypes than floats, `ArgumentError` for what is no initializer.
+    Its value lives in the program's scope and is initialised at first use by `initializer`: by
+    default Xavier's rule, or zeros for a bias. Raises `BuildError` for a name in use, `DTypeError`
+    for dtypes other than floats, `ArgumentError` for an invalid initializer.
 
     >>> with pg.Program() as program:
     ...     w = pg.create_parameter((2,), "float64", "w", pg.initializers.Constant(1.0))
@@ -562,7 +563,7 @@ def create_parameter(
 def parameter_kind(
     shape: Any, dtype: Any, initializer: Initializer | Callable[..., Any] | None, is_bias: bool
 ) -> tuple[TensorType, Initializer]:
-    """The type and the initializer of a parameter: Xavier's rule, or zeros for a bias, if None."""
+    """Return type and initializer of a parameter: by default Xavier's rule, or zeros for a bias."""
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(
@@ -583,7 +584,7 @@ def _initializer_of(given: Any) -> str:
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:
-    """Refuse a name that is taken, or that only a computer could tell from one that is."""
+    """Raise for a name that is in use, or looks the same as one in use."""
     folded = unicodedata.normalize("NFKC", name)
     for other in builder.names:
         if other == name:

@@ -1,4 +1,4 @@
-"""From a function written with primgraph's operators to a graph."""
+"""Tracing: from a function written with primgraph's operators to a graph."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from primgraph.operators.promotion import SCALARS, array_of, lift
 from primgraph.operators.variable import Variable, mannered
 from primgraph.source import Source
 
-# What NumPy has at most: lists nested deeper are no array.
+# NumPy's maximum number of axes: more deeply nested lists are not arrays.
 _MOST_AXES = 64
 
 
 @checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
-    """The type of an array: its shape, and its dtype or else the default one.
+    """Return the type of an array: its shape, and its dtype or the default one.
 
-    An extent that is known only when arrays are given has a name: `spec(("N", 3))`.
+    A symbolic size has a name: `spec(("N", 3))`.
 
-    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
-    for an unsupported dtype.
+    Raises `ArgumentError` for an invalid shape, `ShapeError` for a negative size, `DTypeError` for
+    an unsupported dtype.
 
     >>> pg.spec((2, "N"), "float32")
     f32[2,N]
@@ -51,11 +51,11 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 
 @checked
 def dim(text: str) -> int:
-    """The extent that `text` describes: a size by its name, as "N", or an expression in sizes.
+    """Return the symbolic size of that name, as "N", or an expression in such sizes.
 
-    It serves wherever extents do, in `reshape`, `zeros`, `arange`, slices and their kind, and in
-    arithmetic with arrays, where it counts as an integer. Expressions are such as "2*N+1",
-    "(N+1)//2", "max(N,3)". Raises `LoadError` for all else.
+    It can be used wherever sizes are expected, in `reshape`, `zeros`, `arange`, slices and similar.
+    In arithmetic with arrays it is an integer. Examples of expressions are "2*N+1", "(N+1)//2",
+    "max(N,3)". Raises `LoadError` for other text.
 
     >>> pg.dim("N") + 1
     N+1
@@ -64,9 +64,9 @@ def dim(text: str) -> int:
 
 
 def modules_named(through: Sequence[ModuleType]) -> tuple[str, ...]:
-    """The names of modules whose functions are to be followed.
+    """Return the names of the modules whose functions are traced into.
 
-    Raises `ArgumentError` for what is no module.
+    Raises `ArgumentError` for an object that is not a module.
     """
     listed = tuple(through)
     for module in listed:
@@ -97,27 +97,28 @@ def trace(
     through: Sequence[ModuleType] = (),
     **named: Any,
 ) -> Graph | Variable:
-    """The graph of `function`, called once with a variable for each of `specs`.
+    """Trace `function` into a graph, by calling it once with a variable for each of `specs`.
 
-    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
-    default dtype, or an example array, of which only shape and dtype count. It may be a dict,
-    list, tuple, named tuple or dataclass of such, one of a class that `register_container` was
-    given, or None, and then the function is called with the like. Other lists and tuples of
-    numbers only are example arrays. Those that are `named` are for parameters of these names.
+    Each of `specs` is a result of `spec`, a tuple of integers as the shape of an array of the
+    default dtype, or an example array, of which only shape and dtype count. It may be a pytree of
+    such: a dict, list, tuple, named tuple, dataclass, container of a class registered by
+    `register_container`, or None; the function is called with the same containers. Lists and tuples
+    of numbers only are example arrays. Keyword arguments in `named` are for parameters of these
+    names.
 
-    A function that was written for NumPy is called as it is: a copy of it in which NumPy's names
-    mean those of `primgraph.numpy`, and so do those of functions of yours that it calls; arrays may
-    be assigned to there. Functions of the modules in `through`, which may be of installed packages,
-    are followed as yours are. `rebind=False` calls the function itself.
+    A function written for NumPy needs no change: a copy of it is called, in which NumPy's names
+    refer to `primgraph.numpy`, as in your functions that it calls; it may assign to elements of
+    arrays. Functions of the modules in `through`, which may be installed packages, are treated like
+    yours. `rebind=False` calls the function itself.
 
-    The function returns a variable, or such a container of variables. Inputs have the names of
-    the function's parameters, with the keys that lead to them. The form of the graph keeps the
-    containers, so that `compile` gives a kernel that takes and returns them.
+    The function returns a variable, or a container of variables. Inputs have the names of the
+    function's parameters, with the keys of nested containers. The graph's form keeps the
+    containers, so that the kernel of `compile` takes and returns them.
 
     Raises `ArgumentError` if the function returns anything else.
 
-    Of an array, a variable or a tensor, it is NumPy's function of that name: the sum of a diagonal,
-    `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
+    For an array, a variable or a tensor this is NumPy's function of that name, the sum of a
+    diagonal: `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
 
     >>> print(pg.trace(lambda x: pg.sum(x * x), pg.spec(3)))
     graph f(%x: f64[3]) {
@@ -166,7 +167,7 @@ def trace(
 
 
 def with_flags(graph: Graph, traced: Builder) -> Graph:
-    """`graph` with the flags of `stop_gradient` as equations, which transforms see."""
+    """Return `graph` with `stop_gradient` flags as equations, which transforms see."""
     builder, stop = Builder(graph.name), lookup("stop_gradient")
     moved: dict[Value, Value] = {}
 
@@ -188,21 +189,22 @@ def with_flags(graph: Graph, traced: Builder) -> Graph:
 
 
 def free_name(builder: Builder, name: str) -> str:
-    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    """Return `name`, extended if an input has it: dotted keys may clash with container paths."""
     while name in builder.names:
         name += "_"
     return name
 
 
 def _apart(example: Any) -> tuple[Tree, list[Any]]:
-    """The containers of an argument of `trace`, and what stands for the arrays in them."""
+    """Flatten an argument of `trace` into its containers and the examples of arrays."""
     return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
 
 
 def _is_example(item: Any, depth: int = 0) -> bool:
-    """Whether an argument of `trace` stands for one array: a type, or nested lists of numbers.
+    """Return whether an argument of `trace` is one array: a type, or nested lists of numbers.
 
-    At depth 0, in a container, an empty list is one; deeper it is an array without elements.
+    At depth 0, in a container, an empty list is a container; deeper it is an array without
+    elements.
     """
     if type(item) not in (list, tuple):
         return isinstance(item, TensorType)
@@ -216,7 +218,7 @@ def _is_example(item: Any, depth: int = 0) -> bool:
 
 
 def is_container(example: Any) -> bool:
-    """Whether an argument of `trace` is a container of examples, not the example of an array."""
+    """Return whether an argument of `trace` is a container of examples, not an example array."""
     return not _is_example(example, depth=1) and opened(example) is not None
 
 
@@ -230,7 +232,7 @@ def _type_of(example: Any) -> TensorType:
 
 
 def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
-    """The containers that a function returned, and the variables in them."""
+    """Flatten the result of a function into its containers and variables."""
     tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
     for leaf in leaves:
         if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
@@ -246,7 +248,7 @@ def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Names for `count` arguments: those of the parameters, numbered ones beyond."""
+    """Return names for `count` arguments: those of the parameters, numbered ones beyond."""
     found: list[str] = []
     try:
         parameters = list(inspect.signature(function).parameters.values())
