@@ -1,4 +1,4 @@
-"""Branches: of several functions one is computed."""
+"""Branches: compute one of several functions."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from primgraph.primitives.elementwise import minimum
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
 ) -> Any:
-    """`true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`.
+    """Return `true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`.
 
-    Only the one that is taken is computed. `pred` is a single boolean; operands and results are
-    arrays, in containers of any kind. Both functions give the same containers, with arrays of
-    the same types, and may use variables from around them.
+    Only the selected one is computed. `pred` is a single boolean; operands and results are pytrees
+    of arrays. Both functions return the same containers, with arrays of the same types, and may
+    close over variables.
 
-    Raises `DTypeError` or `ShapeError` for a predicate that is no single boolean, and where the
-    results of both differ, with the place where they do.
+    Raises `DTypeError` or `ShapeError` for a predicate that is not a single boolean, and for
+    results that differ, with the path of the leaf.
 
     >>> pg.cond(True, lambda x: 2.0 * x, lambda x: -x, 3.0)
     array(6.)
@@ -58,10 +58,10 @@ def cond(
 
 @checked
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, of which only that one is computed.
+    """Return `branches[index](*operands)`; only that branch is computed.
 
-    `index` is a single integer; one that is out of range takes the nearest branch. All else is as
-    with `pg.cond`.
+    `index` is a single integer; an index out of range selects the nearest branch. The rest is as in
+    `pg.cond`.
 
     >>> pg.switch(1, [lambda x: x, lambda x: 2.0 * x, lambda x: 3.0 * x], 5.0)
     array(10.)
@@ -104,10 +104,10 @@ def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) 
     chosen = own(index)
     _require_scalar("switch", "an integer", chosen.type, "iu")
     if len(branches) == 1:
-        # Whatever the index is, it chooses this one.
+        # A single branch is selected by every index.
         return branches[0](*operands)
     if chosen.dtype == np.uint64:
-        # The largest ones are no integers with a sign.
+        # The largest unsigned values do not fit into a signed integer.
         last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)
         chosen = emit(minimum, chosen, last)
     return _recorded("switch", converted(chosen, INT64), branches, operands)
@@ -147,12 +147,12 @@ def _recorded(
 
 
 def _title(operator: str, k: int) -> str:
-    """Return what messages call the branch of number `k`."""
+    """Return the name of branch `k` for messages."""
     return ("false_fun", "true_fun")[k] if operator == "cond" else f"branch {k}"
 
 
 def _alike(bodies: Sequence[Body]) -> list[Body]:
-    """The bodies, with Python's numbers among results in the dtypes that the other ones give."""
+    """Return the bodies with Python numbers converted to the dtypes of other branches."""
     if any(body.structure != bodies[0].structure for body in bodies):
         return list(bodies)
     strong: dict[int, DType] = {}

@@ -1,4 +1,4 @@
-"""Checkpoints: functions of which reverse mode keeps the operands, and computes the rest again."""
+"""Checkpoints: rematerialisation of a function's residuals in reverse mode."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from primgraph.primitives import control
 
 @checked
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
-    """The same function, of which reverse mode keeps nothing but what it is called with.
+    """Return the function with checkpointing: reverse mode stores only its arguments.
 
-    What its derivatives need of its inside is computed once more when they come to it: memory is
-    exchanged for time, that of one more call. Values and derivatives of all orders and modes are
-    those of the function. It may be called within others of its kind and in bodies of loops, of
-    which each trip then keeps no more than the operands.
+    Residuals are recomputed when the backward pass needs them, which trades memory for one more
+    call. Values and derivatives of all orders and modes are those of the function. Checkpointed
+    functions may be nested and used in loop bodies, where each step then stores only the arguments.
 
-    Arguments and results are arrays in containers of any kind; what else there is among arguments,
-    Python's numbers included, stays as it is. Variables and tensors from around the function are
-    kept, as arguments are. The function is traced, on tensors too: once for each kind of call.
+    Arguments and results are pytrees of arrays; other arguments, Python numbers included, are
+    static. Captured variables and tensors are stored like arguments. The function is traced, on
+    tensors too, once for each signature.
 
     This is `jax.checkpoint`; see A. Griewank, A. Walther, Evaluating Derivatives, SIAM 2008,
-    chapter 12. Raises `ArgumentError` for results that are no arrays.
+    chapter 12. Raises `ArgumentError` for results that are not arrays.
 
     >>> pg.grad(pg.checkpoint(lambda x: pg.sum(x**2)))(np.array([1.0, 2.0]))
     array([2., 4.])
@@ -45,11 +44,11 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
 
 @final
 class Checkpointed(Transformed[P, R]):
-    """A function of which reverse mode keeps what it is called with; see `checkpoint`."""
+    """Function of which reverse mode stores only the arguments; see `checkpoint`."""
 
     def __init__(self, function: Callable[P, R]) -> None:
         super().__init__("checkpoint", function)
-        # For tensors, by what else there is among the arguments.
+        # Compiled functions of tensors, by the static arguments.
         self._on_tensors: dict[Hashable, OnTensors] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -103,7 +102,7 @@ def _recorded(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any
 
 @final
 class OnTensors:
-    """A function that records, as one of tensors: compiled for each kind of arguments."""
+    """Recording function applied to tensors: compiled for each signature."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._compiled = Jit(function)

@@ -1,4 +1,4 @@
-"""Loops: a function is called again and again, on what it gave the last time."""
+"""Loops: scan, fori_loop, map and while_loop."""
 
 from __future__ import annotations
 
@@ -59,23 +59,23 @@ def scan(
     *,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`carry, y = f(carry, x)` for each row `x` of `xs`: the last carry, and all `y` stacked.
+    """Apply `carry, y = f(carry, x)` to each row `x` of `xs`: return the last carry and stacked
+    `y`.
 
-    `init`, `xs` and `y` are arrays in containers of any kind. All of `xs` have one leading extent;
-    `length` says it where there are none, and `x` is None then. With `reverse` the last row comes
-    first. The carry keeps its containers and types; `f` may use variables from around it. Without
-    trips the carry is `init`, and `y` has no rows.
+    `init`, `xs` and `y` are pytrees of arrays. All arrays of `xs` have the same leading size.
+    Without `xs`, `length` gives the number of steps, and `x` is None. With `reverse` the last row
+    comes first. The carry keeps its containers and types; `f` may close over variables. Without
+    steps, the carry is `init`, and `y` has no rows.
 
-    Reverse mode keeps residuals of each trip. With `checkpoint="sqrt"` it keeps about the square
-    root of so many: the carry that each segment of trips begins with, from which it computes the
-    segment again, and the residuals of one segment. With `checkpoint=k` it keeps those of `k` trips
-    at most, carries included, and computes segments again from segments of segments, as often
-    as it has to: r times with r = 1, 2, ... as soon as `k` is r + 1 times the root of that order of
-    the trips.
+    Reverse mode stores residuals of each step. With `checkpoint="sqrt"` it stores about the square
+    root of the number of steps. These are the carry at the start of each segment of steps, from
+    which it recomputes the segment, and the residuals of one segment. With `checkpoint=k` it stores
+    those of at most `k` steps, carries included, with nested segments recomputed as often as
+    necessary: r times if `k` is at least r + 1 times the (r + 1)-th root of the number of steps.
 
-    Raises `ArgumentError` for a length that is negative or not known, and for a `checkpoint` that
-    does not suffice, `ShapeError` for extents that differ, and `DTypeError` or `ShapeError`, with
-    the place, for a carry that changes.
+    Raises `ArgumentError` for a length that is negative or unknown, and for a `checkpoint` that is
+    too small, `ShapeError` for different leading sizes, and `DTypeError` or `ShapeError`, with the
+    path, for a carry that changes its type.
 
     >>> pg.scan(lambda carry, x: (carry + x, carry * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (array(6.), array([0., 2., 9.]))
@@ -98,11 +98,11 @@ def fori_loop(
     max_trips: int | None = None,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`val = body_fun(i, val)` for `i` from `lower` to below `upper`: the last `val`.
+    """Apply `val = body_fun(i, val)` for `i` from `lower` to below `upper`: return the last `val`.
 
-    It is `init_val` where `upper` is not above `lower`. Bounds are integers, or single integers of
-    the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
-    `max_trips` trips are made. `checkpoint` is as in `pg.scan`, and errors are those.
+    The result is `init_val` if `upper` is not above `lower`. Bounds are integers, or scalar integer
+    variables. With variables, reverse mode stores residuals as in `pg.while_loop`, and at most
+    `max_trips` steps run. `checkpoint` and errors are as in `pg.scan`.
 
     >>> pg.fori_loop(0, 5, lambda i, value: value + i, 0)
     array(10)
@@ -128,9 +128,9 @@ def fori_loop(
 
 @checked
 def map(f: Callable[..., Any], xs: Any) -> Any:
-    """`f(x)` for each row `x` of `xs`, one after the other, stacked.
+    """Apply `f(x)` to each row `x` of `xs`, one after the other, and stack the results.
 
-    It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
+    It needs memory for one row at a time; `pg.vmap` computes all rows at once. Errors are those of
     `pg.scan`.
 
     >>> pg.map(lambda x: x**2, np.array([1.0, 2.0, 3.0]))
@@ -157,15 +157,15 @@ def while_loop(
     max_trips: int | None = None,
     checkpoint: str | int | None = None,
 ) -> Any:
-    """`val = body_fun(val)` while `cond_fun(val)`: the last `val`, at first `init_val`.
+    """Apply `val = body_fun(val)` while `cond_fun(val)`, from `init_val` on: return the last `val`.
 
-    `cond_fun` gives a single boolean. No more than `max_trips` trips are made. Reverse mode keeps
-    residuals of each trip, in stacks that grow with the trips; with `max_trips` in ones of so many
-    rows. Forward mode keeps none. `val` keeps its containers and types; both functions may use
-    variables from around them. `checkpoint` is as in `pg.scan`, where `max_trips` is given; the
-    condition is asked once more for each segment.
+    `cond_fun` returns a single boolean. At most `max_trips` steps run. Reverse mode stores
+    residuals of each step, in growing stacks, or in stacks of `max_trips` rows if that is given.
+    Forward mode stores none. `val` keeps its containers and types; both functions may close over
+    variables. `checkpoint` is as in `pg.scan`, and needs `max_trips`; the condition is evaluated
+    once more for each segment.
 
-    Raises what `pg.scan` raises, and `DTypeError` or `ShapeError` for a condition that is no
+    Raises the errors of `pg.scan`, and `DTypeError` or `ShapeError` for a condition that is not a
     single boolean.
 
     >>> pg.while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, 1.0)
@@ -180,7 +180,7 @@ def while_loop(
     return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
 
 
-# In a program.
+# In programs.
 
 
 def _scan(
@@ -234,7 +234,7 @@ def _scan_in_segments(
     operator: str,
     lengths: Sequence[int],
 ) -> Any:
-    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
     size, *inner = lengths
     count = length // size
     whole = count * size
@@ -247,7 +247,7 @@ def _scan_in_segments(
         made.__name__ = getattr(f, "__name__", "body")
         return checkpoint_of(made)
 
-    # In the order of trips, what is left comes last.
+    # In step order, the shorter segment comes last.
     first, rest = (
         (slice(length - whole, None), slice(length - whole))
         if reverse
@@ -292,7 +292,7 @@ def _counted(
     max_trips: int | None,
     checkpoint: str | int | None,
 ) -> Any:
-    """A loop with bounds that are not known yet."""
+    """Build a loop with variable bounds."""
     for bound in (lower, upper):
         if isinstance(bound, float | str | bytes | NoneType):
             raise ArgumentError(
@@ -394,7 +394,7 @@ def _while_in_segments(
     operator: str,
     lengths: Sequence[int],
 ) -> Any:
-    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
     size, *inner = lengths
 
     def segment(trips: int) -> Callable[..., Any]:
@@ -419,11 +419,11 @@ def settled(
     told: int | None = None,
     given: str = "",
 ) -> tuple[list[Variable], tree.Structure, Body]:
-    """What the loop begins with, and the body for that.
+    """Trace the body, and return the initial carry in the dtypes that it keeps.
 
-    Python's numbers begin in the dtype in which the body carries them on, where it has one. One
-    that takes its dtype from another one of them has it a round later.
-    Of a carry whose last part alone is the user's, `told` is the number of that part.
+    Python numbers start in the dtype that the body returns for them, if possible. A number that
+    takes its dtype from another one is settled a round later. If only the last part of the carry is
+    the user's, `told` is its index.
     """
     leaves, structure = tree.flatten(init)
     state = [own(leaf) for leaf in leaves]
@@ -456,7 +456,7 @@ def settled(
     before, after = [v.type for v in state], body.types[: tree.count(carried)]
     first, found = structure, carried
     if told is not None:
-        # What is before it are single numbers.
+        # The parts before it are scalars.
         first, found = first.parts[told], found.parts[told]
         before, after = before[told:], after[told:]
     require_equal(
@@ -470,7 +470,7 @@ def settled(
 
 
 def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
-    """The containers of the carry and of what is stacked, which a body gives."""
+    """Return the containers of the carry and of the stacked results of a body."""
     found = body.structure
     if found.kind not in (tuple, list) or len(found.parts) != 2:
         raise ArgumentError(
@@ -489,12 +489,12 @@ def _require_truth(operator: str, test: Body) -> None:
         )
 
 
-# On tensors, and before there are any.
+# On tensors, and before any are known.
 
 
 def _recorded(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
-    """What is built of a loop, for tensors; Python's numbers in `init`, the argument at that
-    place, stay so."""
+    """Return the recorded loop as a function of tensors; Python numbers in `init`, the argument at
+    `place`, stay weak."""
     numbers, structure = tree.flatten(init)
     weak = weak_in(init)
 
@@ -521,7 +521,7 @@ def _scan_of_tensors(
         parts, structure = tree.flatten(y)
         found.append(parts)
     if structure is None:
-        # What would be stacked is known from a trip on a row of zeros, which counts for nothing.
+        # Without steps, the types of stacked results come from a discarded step on a row of zeros.
         row = [zeros(leaf.shape[1:], leaf.dtype) for leaf in leaves]
         parts, structure = tree.flatten(_pair(f(init, tree.unflatten(rows, row)))[1])
         return init, tree.unflatten(structure, [stack([part])[:0] for part in parts])
@@ -565,16 +565,16 @@ def _while_of_tensors(
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """What a body is called in errors, as in programs."""
+    """Return the name of a body for errors, as in programs."""
     name = getattr(function, "__name__", "body")
     return name if name.isidentifier() else "body"
 
 
-# What is given.
+# Validation of arguments.
 
 
 def _length(operator: str, xs: Any, length: int | None) -> int:
-    """The number of trips: the leading extent of `xs`, or what is said."""
+    """Return the number of steps: the leading size of `xs`, or the given length."""
     if isinstance(length, Handle):
         raise ArgumentError(
             f"{operator}: length is an integer that is known when the program is built, not a "

@@ -1,4 +1,4 @@
-"""Results of an associative function for all beginnings of a sequence, in few steps."""
+"""Parallel prefix computation with an associative function."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from primgraph.operators.shaping import reshape
 def associative_scan(
     f: Callable[..., Any], xs: Any, *, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """`f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`, where `f` is associative.
+    """Return `f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`, for an associative
+    `f`.
 
-    `f(a, b)` takes and gives the containers of `xs` with any number of elements along `axis`, and
-    does the same for each of them: the product of matrices is `lambda a, b: a @ b`. It is called
-    twice for each halving of the extent, on many elements at once, and not once for each. With
-    `reverse` it begins at the end. All derivatives go through it.
+    `f(a, b)` takes and returns the containers of `xs` with any number of elements along `axis`, and
+    is applied elementwise along it: the product of matrices is `lambda a, b: a @ b`. It is called
+    twice for each halving of the size, on many elements at once. With `reverse` it starts at the
+    end. It is differentiable in all modes.
 
-    This is `jax.lax.associative_scan`, by G. E. Blelloch, Prefix sums and their applications,
-    1990: `f` is applied to less than 2 n pairs in 2 log n calls. If it is not associative, the
-    results are some others.
+    This is `jax.lax.associative_scan`, by G. E. Blelloch, Prefix sums and their applications, 1990:
+    `f` is applied to less than 2 n pairs in 2 log n calls. If `f` is not associative, the results
+    are unspecified.
 
-    Raises `ShapeError` for extents that differ or are not known when the program is built, and
-    `DTypeError` or `ShapeError` where `f` gives other types than it takes.
+    Raises `ShapeError` for sizes that differ or are symbolic, and `DTypeError` or `ShapeError` if
+    `f` returns other types than it takes.
 
     >>> pg.associative_scan(lambda a, b: a * b, np.array([1.0, 2.0, 3.0, 4.0]))
     array([ 1.,  2.,  6., 24.])
@@ -93,7 +94,7 @@ def _scanned(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
 def _prefixes(
     f: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axes: list[int]
 ) -> list[Any]:
-    """The results for those at odd places come from half as many pairs, the others from these."""
+    """Compute prefixes: odd positions from half as many pairs, even positions from these."""
     count = xs[0].shape[axes[0]]
     if count < 2:
         return xs
@@ -116,7 +117,7 @@ def _prefixes(
 
 
 def _alternating(even: Any, odd: Any, axis: int) -> Any:
-    """Elements of both in turn; there may be one more of the first."""
+    """Interleave both along `axis`; `even` may have one more element."""
     count = odd.shape[axis]
     lead = (slice(None),) * axis
     pairs = stack([even[(*lead, slice(count))], odd], axis + 1)

@@ -1,4 +1,4 @@
-"""Equations that are solved by iteration, and differentiated by the implicit function theorem."""
+"""Equations solved by iteration, with derivatives by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from primgraph.transforms.control.solution import solution
 
 
 class Solved(NamedTuple):
-    """How an iteration ended: whether it has found a solution, and after how many steps.
+    """Result of an iteration: whether it converged, and the number of steps.
 
-    Both are single values, or have one for each sample under `pg.vmap`.
+    Both are scalars, or have one element per sample under `pg.vmap`.
     """
 
     converged: Any
@@ -54,17 +54,17 @@ def fixed_point(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """The `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
+    """Solve `x = f(x)` by iteration from `x0`: `x = x + damping * (f(x) - x)`.
 
-    `x0` is a float array, or a container of such, and `f` gives the same; it may use variables
-    from around it. The iteration ends when no element of `f(x) - x` is larger than `tol` times the
-    largest element of `x`, or than `tol` where that is below one. `tol` is `eps ** 0.75` of the
-    dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32. It converges where `f` contracts.
+    `x0` is a float array, or a container of float arrays, and `f` returns the same; it may close
+    over variables. The iteration ends when no element of `f(x) - x` exceeds `tol` times the largest
+    element of `x`, or `tol` if that is below one. `tol` is by default `eps ** 0.75` of the dtype:
+    1.8e-12 for float64, 6.4e-6 for float32. It converges if `f` is a contraction.
 
-    A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
-    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
-    With `full_output` the result is a pair: what the last step gave, and a named tuple
-    `(converged, trips)`.
+    If the iteration does not converge within `max_trips` steps, the solution is NaN. With `check`
+    it is an error of the run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of
+    `scipy.optimize.newton`). With `full_output` the result is a pair: the last iterate, and a named
+    tuple `(converged, trips)`.
 
         x, (converged, trips) = pg.fixed_point(np.cos, 1.0, full_output=True)
 
@@ -98,20 +98,20 @@ def root(
     full_output: bool = False,
     check: bool = False,
 ) -> Any:
-    """The `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
+    """Solve `f(x) = 0` by Newton's method from `x0`: `x = x - inv(df/dx) f(x)`.
 
-    `x0` is a float array, or a container of such, and `f` gives as many: the same containers,
-    shapes and dtypes. It may use variables from around it. All elements of `x` together have a
-    dense Jacobian, n by n, made by derivatives of `f`; many equations of few unknowns are solved by
-    `pg.vmap` of this function. `step(x)`, where it is given, is the next `x` instead. The iteration
-    ends when a step changes no element by more than `tol` times the largest element of `x`, or by
-    `tol` where that is below one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for
-    float64, 6.4e-6 for float32.
+    `x0` is a float array, or a container of float arrays, and `f` returns the same containers,
+    shapes and dtypes. It may close over variables. All elements of `x` together have a dense n by n
+    Jacobian, computed by derivatives of `f`; solve many equations of few unknowns by `pg.vmap` of
+    this function. If given, `step(x)` returns the next `x` instead. The iteration ends when a step
+    changes no element by more than `tol` times the largest element of `x`, or `tol` if that is
+    below one. `tol` is by default `eps ** 0.75` of the dtype: 1.8e-12 for float64, 6.4e-6 for
+    float32.
 
-    A solution that is not found within `max_trips` steps is NaN; with `check` it is an error of the
-    run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of `scipy.optimize.newton`).
-    With `full_output` the result is a pair: what the last step gave, and a named tuple
-    `(converged, trips)`. A singular Jacobian is an error of the run, as it is to `pg.solve`, but
+    If the iteration does not converge within `max_trips` steps, the solution is NaN. With `check`
+    it is an error of the run, a `pg.LinAlgError`, which is a RuntimeError (`disp=True` of
+    `scipy.optimize.newton`). With `full_output` the result is a pair: the last iterate, and a named
+    tuple `(converged, trips)`. A singular Jacobian is an error of the run, as in `pg.solve`, except
     for a single unknown.
 
         x, (converged, trips) = pg.root(lambda x: x * x - 2.0, 1.0, full_output=True)
@@ -183,7 +183,7 @@ def _root(
 def _equation(
     operator: str, f: Callable[..., Any], x0: Any
 ) -> tuple[list[Variable], tree.Structure, Body]:
-    """What the iteration begins with, and the function, traced on that."""
+    """Return the initial values, their containers, and the traced function."""
 
     def pair(x: Any) -> Any:
         return f(x), None
@@ -206,7 +206,7 @@ def _recorded(
     step: Body | None,
     options: dict[str, Any],
 ) -> Any:
-    """The equation in the program, and what it gives in containers."""
+    """Record the equation in the program, and return its solution in containers."""
     bodies = [body] if step is None else [body, step]
     outside = captured(bodies)
     if options["tolerance"] is None:
@@ -228,12 +228,12 @@ def _recorded(
 
 
 def _tolerance(types: Sequence[TensorType]) -> float:
-    """That of the narrowest dtype."""
+    """Return the default tolerance: that of the narrowest dtype."""
     return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
 
 
 def _on_tensors(operator: str, build: Callable[..., Any], x0: Any) -> Any:
-    """A traced function of the tensors in `x0`, and of those that are found elsewhere."""
+    """Solve for tensors in `x0`, with captured tensors as further inputs."""
     leaves, structure = tree.flatten(x0)
     found = tracing.traced(
         operator,

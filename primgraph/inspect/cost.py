@@ -1,4 +1,4 @@
-"""What a graph costs before it runs: operations, bytes moved, and the most memory at once."""
+"""Cost of a graph without running it: operations, bytes moved, and peak memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from primgraph.tables import place_of, quantity, table
 from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.lower import lower
 
-# Lines that a table shows; what is left is added up.
+# Maximum number of lines in a table; the others are added up.
 _SHOWN = 12
 
-# What sizes count as where lines are put in order.
+# Assumed value of symbolic sizes for sorting lines.
 _TYPICAL = 64
 
 _HEAD = ("flops", "read", "written", "line")
@@ -42,7 +42,7 @@ _HEAD = ("flops", "read", "written", "line")
 @final
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Operations, and bytes that are read and written."""
+    """Numbers of operations, and of bytes read and written."""
 
     flops: int = 0
     bytes_read: int = 0
@@ -66,7 +66,7 @@ class Work:
         return self.bytes_read + self.bytes_written
 
     def data(self) -> dict[str, int]:
-        """The figures by name."""
+        """Return the figures by name."""
         return {
             "flops": self.flops,
             "bytes_read": self.bytes_read,
@@ -77,22 +77,20 @@ class Work:
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Cost(Tabled):
-    """What one evaluation costs. It prints as a table by lines of the user's.
+    """Cost of one evaluation. It prints as a table by lines of the user's code.
 
-    `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
-    those that no output needs. A flop is counted as `Primitive.flops` says. An equation reads
-    each of its different operands once and writes its results once, in bytes: views and
-    constants by themselves move nothing, what is repeated by broadcasting is read but once, and
-    `gather` reads the elements that it takes.
+    `work` is the sum of `parts`, the work of each equation of `graph`, in order; zero for those
+    that no output needs. Flops are counted as in `Primitive.flops`. An equation reads each distinct
+    operand once and writes its results once, in bytes. Views and constants move nothing, broadcast
+    elements are read once, and `gather` reads the elements that it selects.
 
-    `peak_bytes` is the most memory at once beside inputs and constants: for a graph that of the
-    values that are still needed, in the order of its equations, where views take no memory; for
-    a kernel, what its planned code allocates in its first call, `kept_bytes` of which it keeps
-    for later calls, which allocate `call_bytes` at most, results included. Sizes of inputs,
-    outputs and constants are given beside it. That is what the plan asks for. What NumPy makes
-    for itself while one of its functions runs comes on top, and `pg.profile` measures it: nothing
-    that counts for most functions, and never more than three times what that function reads and
-    writes, as for random numbers, `argmax` along other axes than the last, and float16.
+    `peak_bytes` is the peak memory besides inputs and constants. For a graph it is that of the live
+    values, in equation order, with views free. For a kernel it is what its planned code allocates
+    in the first call. It keeps `kept_bytes` of this for later calls, which allocate at most
+    `call_bytes`, results included. Sizes of inputs, outputs and constants are separate. NumPy's own
+    temporary memory comes on top, and is measured by `pg.profile`. It is negligible for most
+    functions, and at most three times what the function reads and writes, as for random numbers,
+    `argmax` along axes other than the last, and float16.
     """
 
     graph: Graph
@@ -127,32 +125,32 @@ class Cost(Tabled):
 
     @property
     def residual_bytes(self) -> int:
-        """What reverse mode would keep of `graph`, for derivatives by all its inputs of floats.
+        """Bytes of residuals that reverse mode stores for derivatives by all float inputs of
+        `graph`.
 
-        These are the values that are computed on the way there and needed on the way back, in
-        loops those of all trips, of as many as there may be at most. Inputs, which are there
-        anyway, count nothing. What checkpoints keep when they compute values again counts once,
-        for the largest one. It is worked out when it is asked for.
+        Residuals are values computed in the forward pass and used in the backward pass; in loops
+        those of all steps, at the maximum number of steps. Inputs do not count. Recomputed values
+        of checkpoints count once, for the largest checkpoint. The number is computed on demand.
 
-        Raises `MissingRuleError` where a primitive has no derivative.
+        Raises `MissingRuleError` for a primitive without derivative.
         """
         return residual_bytes(self.graph)
 
     def by_line(self) -> dict[Source | None, Work]:
-        """The work of each line of the user's, derivatives of what it says included."""
+        """Return the work of each line of the user's code, with derivatives of that line."""
         lines = (line_of(eqn) for eqn in self.graph.body)
         return _added(zip(lines, self.parts, strict=True))
 
     def by_op(self) -> dict[str, Work]:
-        """The work of each primitive, by name."""
+        """Return the work of each primitive, by name."""
         return _added(
             (eqn.op.name, part) for eqn, part in zip(self.graph.body, self.parts, strict=True)
         )
 
     def data(self) -> dict[str, Any]:
-        """All figures as dictionaries, lists, strings and numbers, which JSON can hold.
+        """Return all figures as dictionaries, lists, strings and numbers, for JSON.
 
-        Formulas in sizes are as they are; `to_json` writes them as text.
+        Formulas in sizes are objects; `to_json` writes them as text.
         """
         lines = [
             {"file": s.file if s else None, "line": s.line if s else None, **work.data()}
@@ -173,7 +171,7 @@ class Cost(Tabled):
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Return the data as JSON text."""
         return json.dumps(self.data(), indent=2, default=str)
 
     def _title(self) -> str:
@@ -188,7 +186,7 @@ class Cost(Tabled):
         return Sheet(title, "nnnc", _HEAD, rows, len(rows), tuple(notes))
 
     def _head(self) -> list[str]:
-        """The figures of the whole."""
+        """Return the lines with the totals."""
         peak = f"peak {quantity(self.peak_bytes, 'B')}"
         if self.kept_bytes:
             peak += (
@@ -203,7 +201,7 @@ class Cost(Tabled):
         ]
 
     def _rows(self, most: int) -> list[Row]:
-        """The lines that weigh most; the others are added up."""
+        """Return the most expensive lines; the others are added up."""
         lines = ((s, work) for s, work in self.by_line().items() if _weight(work))
         order = sorted(lines, key=lambda pair: -_weight(pair[1]))
         named = [(place_of(source), work) for source, work in order[:most]]
@@ -221,24 +219,21 @@ def cost(
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> Cost:
-    """The cost of `target`, worked out without running anything.
+    """Return the cost of `target` without running it.
 
-    A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
-    the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what
-    depends on nothing, or on parameters that stay as they are, and is not computed again in each
-    run, does not count.
+    A graph is taken as it is, with operators lowered. A kernel is taken as compiled, and so is a
+    program, as the kernel that an executor runs for `fetch_list`. Values that are not recomputed in
+    each run, because they depend on nothing or on constant parameters only, do not count.
 
-    Of a loop that goes on while something is true, without a bound, one trip counts, and so does
-    one of the loops along its stacks, which count as one row.
+    A loop without a bound counts as one step, and so does a loop along its stacks, which count as
+    one row.
 
-    Figures of what has sizes are formulas in these, unless `sizes` gives them numbers. Equations of
-    a graph that are equal at the given numbers then count once. The formulas of a
-    program, or of a kernel for all sizes, are then of the code that every size can take; that for
-    given ones may take less.
+    Figures of graphs with symbolic sizes are formulas in these, unless `sizes` gives them values.
+    Equations that are equal at the given sizes then count once. The formulas of a program, or of a
+    size-generic kernel, are for the size-generic code; a specialised kernel may cost less.
 
-    Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
-    where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
-    cost is not known.
+    Raises `ArgumentError` for anything else, for fetches without a program, and for a program
+    without fetches or updates; `MissingRuleError` for a primitive of unknown cost.
 
     >>> pg.cost(pg.trace(lambda a, b: a @ b, pg.spec((2, 3)), pg.spec((3, 4)))).flops
     48
@@ -257,7 +252,7 @@ def cost(
 def _general_kernel(
     target: Program | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
 ) -> Kernel | None:
-    """The kernel for all sizes of what has sizes; None of what has none."""
+    """Return the size-generic kernel of a target with symbolic sizes; None for others."""
     if isinstance(target, SizedKernel):
         refuse_fetches(target, fetch_list)
         return target.generic
@@ -271,7 +266,8 @@ def kernel_of(
     fetch_list: Sequence[Fetch] | None,
     sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
-    """The kernel that is meant. Raises `ArgumentError` for anything but a program or a kernel."""
+    """Return the kernel of `target`. Raises `ArgumentError` for anything but a program or a
+    kernel."""
     if isinstance(target, Kernel):
         refuse_fetches(target, fetch_list)
         return target
@@ -290,7 +286,7 @@ _K = TypeVar("_K", Kernel, Kernel | None)
 
 
 def _with_results(kernel: _K) -> _K:
-    """`kernel`, which is refused if it has nothing to give."""
+    """Return `kernel`, and raise if it has no outputs."""
     if kernel is not None and not kernel.graph.outputs:
         raise ArgumentError(
             "nothing is fetched, and the program updates nothing",
@@ -302,7 +298,7 @@ def _with_results(kernel: _K) -> _K:
 def refuse_fetches(
     target: Graph | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
 ) -> None:
-    """Raise `ArgumentError` for fetches of what has all its outputs chosen already."""
+    """Raise `ArgumentError` for fetches of a target whose outputs are fixed."""
     if fetch_list is not None:
         raise ArgumentError(
             f"fetch_list chooses the results of a program, not of {target!r:.80}",
@@ -311,7 +307,7 @@ def refuse_fetches(
 
 
 def line_of(eqn: Equation) -> Source | None:
-    """The line of the user's that an equation comes from, whatever was derived from it."""
+    """Return the user's line of an equation, also for derived equations."""
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
@@ -319,7 +315,7 @@ def line_of(eqn: Equation) -> Source | None:
 
 
 def works(graph: Graph) -> tuple[Work, ...]:
-    """The work of each equation of a graph of primitives; nothing for what no output needs."""
+    """Return the work of each equation of a graph of primitives; zero for dead ones."""
     return _works(graph, schedule(graph))
 
 
@@ -343,7 +339,7 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
 
 
 def _different_elements(plan: Schedule) -> list[int]:
-    """How many elements of each value lie at different places in memory."""
+    """Return the number of distinct elements of each value in memory."""
     count = [of_one_trip(t.size) for t in plan.types]
     for step in plan.steps:
         if step.op is full:
@@ -386,7 +382,7 @@ def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> C
 
 
 def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
-    """`parts`, of which those at `places` are not done again."""
+    """Return `parts` with zero work at `places`, which are not run again."""
     left_out = set(places)
     return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
 
@@ -399,7 +395,7 @@ def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
 
 
 def _weight(work: Work) -> int:
-    """What lines are sorted by: an operation takes about as long as moving a byte."""
+    """Sort key of lines: an operation takes about as long as moving a byte."""
     total = work.flops + work.bytes_moved
     return extent_at(total, dict.fromkeys(names_in(total), _TYPICAL))
 
