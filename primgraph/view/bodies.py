@@ -1,4 +1,4 @@
-"""What pictures show of branches and loops: their bodies, as groups that fold."""
+"""Bodies of branches and loops in pictures, as groups that fold."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import NamedTuple, TypeAlias
 
 from primgraph.ir.graph import Equation, Graph, Value
 
-# The title of a group of boxes, and their numbers from the first to behind the last.
+# The title of a group of boxes, and the range of their numbers.
 Span: TypeAlias = tuple[str, int, int]
 
 
 class Shown(NamedTuple):
-    """A body, its title, and its inputs with the operands that they begin with or always are.
+    """Body with its title, and its inputs with their initial or constant operands.
 
-    The title is empty where there is no other body. `carried` are the inputs that change from trip
-    to trip.
+    The title is empty for a single body. `carried` are the inputs that change between steps.
     """
 
     title: str
@@ -24,7 +23,7 @@ class Shown(NamedTuple):
 
 
 def shown_bodies(eqn: Equation) -> list[Shown]:
-    """The bodies of a branch or a loop, in order."""
+    """Return the bodies of a branch or a loop, in order."""
     params = eqn.kwargs
     kinds = [key for key, value in eqn.params if isinstance(value, Graph)]
     found = []
@@ -40,7 +39,7 @@ def shown_bodies(eqn: Equation) -> list[Shown]:
 
 
 def title_of(eqn: Equation) -> str:
-    """A branch or a loop in a few words: what it is of, and how often that is done."""
+    """Return the title of a branch or a loop: its op, its bodies and the number of steps."""
     params = eqn.kwargs
     loops = [v.name for k, v in eqn.params if k == "body" and isinstance(v, Graph)]
     names = " | ".join(loops or dict.fromkeys(b.name for b in eqn.bodies))

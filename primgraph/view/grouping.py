@@ -1,4 +1,4 @@
-"""What belongs together in a picture: layers of each part, lines of source, repeated patterns."""
+"""Groups of boxes in a picture: layers of each part, source lines, repeated patterns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from primgraph.view.bodies import Span
 from primgraph.view.layers import Part, is_told, layer_groups, line_label
 from primgraph.view.patterns import repeats
 
-# How many boxes a group has at most, and into how many groups the largest graphs are cut.
+# Maximum size of a group, and maximum number of groups of the largest graphs.
 MOST_MEMBERS = 150
 MOST_PIECES = 100
-# More inputs, or outputs, than this are grouped themselves.
+# Above this number, inputs or outputs are grouped separately.
 MANY = 24
 
 
@@ -23,8 +23,8 @@ MANY = 24
 class Group:
     """Boxes that can be folded into one; `kind` is "layer", "body", "line" or "pattern".
 
-    Groups of the kind "layer" nest, larger ones first, and so do those of the kind "body", which
-    are branches, loops and what is in these; those of the others do not.
+    Groups of the kinds "layer" and "body" (branches, loops and their content) nest, larger ones
+    first; those of other kinds do not.
     """
 
     id: int
@@ -40,12 +40,12 @@ def groupings_of(
     states: Mapping[int, str],
     spans: Sequence[Span],
 ) -> dict[str, tuple[Group, ...]]:
-    """The groups of each kind, each of at least two boxes.
+    """Return the groups of each kind, of at least two boxes each.
 
-    There is one entry for each box: its equation, and its part and order. `pairs` are the arrows,
-    `states` the names of inputs that are states, `spans` branches, loops and their bodies, which
-    are groups among the layers. Of the kinds that do not nest, a group takes in
-    the constants that it alone uses, and inputs and outputs where these are many.
+    `equations` and `parts` have an entry for each box: its equation, and its part and order.
+    `pairs` are the arrows, `states` the names of state inputs, `spans` branches, loops and their
+    bodies, which are grouped with the layers. A group of a kind that does not nest includes the
+    constants that only it uses, and inputs and outputs if there are many.
     """
     collector = _Collector([part for part, _ in parts], pairs)
     layers = layer_groups(equations, parts, pairs, states)
@@ -64,7 +64,7 @@ Labelled: TypeAlias = list[tuple[str, list[int]]]
 
 @final
 class _Collector:
-    """Makes groups of labelled lists of boxes."""
+    """Builder of groups from labelled lists of boxes."""
 
     def __init__(self, parts: Sequence[str], pairs: Sequence[tuple[int, int]]) -> None:
         self.parts = parts
@@ -84,7 +84,8 @@ class _Collector:
         )
 
     def _add_ends(self, groups: Labelled) -> None:
-        """Give constants, and ends where they are many, to the only group that they touch."""
+        """Assign constants, and inputs and outputs if there are many, to the only group they
+        touch."""
         owner = {box: number for number, (_, members) in enumerate(groups) for box in members}
         ends = {"constant": self.users, "input": self.users, "output": self.makers}
         for part, near in ends.items():
@@ -101,7 +102,7 @@ class _Collector:
                 groups += self._pieces(f"{part}s", rest)
 
     def _pieces(self, label: str, members: list[int]) -> Labelled:
-        """The group, or pieces of one that is large; nothing for a single box."""
+        """Split a large group into pieces; a single box gives no group."""
         if len(members) < 2:
             return []
         count = -(-len(members) // self.most)
@@ -113,7 +114,7 @@ class _Collector:
 
 
 def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Labelled:
-    """All that one line of the user computes, each part by itself."""
+    """Group the boxes that one line of the user computes, by part."""
     found: dict[Hashable, tuple[str, list[int]]] = {}
     for box, eqn in enumerate(equations):
         if eqn is None or eqn.source is None or not is_told(eqn.source):
@@ -124,7 +125,7 @@ def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Label
 
 
 def _patterns(equations: Sequence[Equation | None]) -> Labelled:
-    """Runs of equations that come again: the same ops, results of the same types."""
+    """Group repeated runs of equations: the same ops with results of the same types."""
     boxes = [box for box, eqn in enumerate(equations) if eqn is not None]
     numbers: dict[Hashable, int] = {}
     tokens = []

@@ -1,4 +1,4 @@
-"""A picture as SVG: one file that needs nothing else, readable on light and on dark ground."""
+"""Pictures as self-contained SVG, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from primgraph.view.scene import (
     scene_of,
 )
 
-# How many boxes are shown, unless told otherwise.
+# Default maximum number of boxes.
 SHOWN = 60
 _MOST_TYPES = 8
 _CORNER, _ROUND = 9.0, 7.0
 _LEGEND = 34.0
-# The colour of what takes time, vermilion of Okabe and Ito, and how much of it the hottest box has.
+# The colour for time, vermilion of Okabe and Ito, and its share in the hottest box.
 _WARM, _WARMEST = "#d55e00", 0.7
 
 PARTS = ("input", "constant", "forward", "tangent", "cotangent", "update", "output", "mixed")
 
-# Paper, ink, muted ink and arrows, and a colour for each part: forward, tangent and cotangent are
-# blue, orange and bluish green of Okabe and Ito (2008), darker where they stand on white, and
-# updates their reddish purple.
+# Paper, ink, muted ink and arrows, and a colour for each part. Forward, tangent and cotangent are
+# blue, orange and bluish green of Okabe and Ito (2008), darker on white, and updates their reddish
+# purple.
 _LIGHT = {
     "paper": "#ffffff", "ink": "#1b1f24", "muted": "#57606a", "arrow": "#8c959f",
     "input": "#57606a", "constant": "#8c959f", "forward": "#0072b2", "tangent": "#b86e00",
@@ -50,12 +50,12 @@ _TINT_ON_LIGHT, _TINT_ON_DARK = 0.09, 0.15
 
 
 def to_svg(picture: Picture, *, limit: int = SHOWN) -> str:
-    """The drawing of `picture`; groups are unfolded level by level while `limit` boxes are enough.
+    """Return the SVG of `picture`; groups are unfolded level by level up to `limit` boxes.
 
-    Parts stand side by side, and reverse mode runs upward beside what it is the derivative of.
-    Colour and outline tell the parts apart; the colours follow what the viewer prefers, light or
-    dark. Each box has a title with its equation and the user's line. Where times are known, boxes
-    tell their share of the time, and the warmer they are the greater it is.
+    Parts are side by side, and reverse mode runs upward beside the values that it differentiates.
+    Parts differ in colour and outline; colours follow the viewer's preference, light or dark. Each
+    box has a tooltip with its equation and the user's line. If times are known, boxes show their
+    fraction of the time, with warmer colours for larger ones.
     """
     root = tree_of(picture, first_kind(picture))
     unfolded = opened(root, limit)
@@ -69,7 +69,7 @@ def to_svg(picture: Picture, *, limit: int = SHOWN) -> str:
 
 @final
 class _Drawing:
-    """Collects the elements of one drawing."""
+    """Builder of the elements of one drawing."""
 
     def __init__(
         self, picture: Picture, root: Node, unfolded: Collection[Node], scene: Scene
@@ -85,7 +85,7 @@ class _Drawing:
 
     @property
     def summary(self) -> str:
-        """How many equations there are, and by what they are folded."""
+        """Number of equations, and the kind of folding."""
         count = sum(b.part not in ("input", "output") for b in self.picture.boxes)
         text = f"{count} equation{'' if count == 1 else 's'}"
         shut = [n for n in self.shown if n.children]
@@ -93,7 +93,7 @@ class _Drawing:
         return f"{text}, folded by {kind}" if kind else text
 
     def draw(self) -> None:
-        """Draw all that is shown, frames before what lies in them."""
+        """Draw all visible nodes, frames before their content."""
         waiting = [(self.root, 0.0, 0.0)]
         places: list[tuple[Node, float, float]] = []
         while waiting:
@@ -118,7 +118,7 @@ class _Drawing:
                 self.body.append(self._box(node, x, y))
 
     def _inside(self, group: Node, left: float, top: float) -> None:
-        """The arrows and ports of a group."""
+        """Draw the arrows and ports of a group."""
         inside = self.scene.insides[group]
         plan = inside.plan
         for i, (edge, route) in enumerate(zip(inside.edges, plan.routes, strict=True)):
@@ -151,7 +151,7 @@ class _Drawing:
         )
 
     def _told(self, node: Node) -> str:
-        """What the title of a box says."""
+        """Return the tooltip of a box."""
         if node.children:
             return escaped(f"{node.label}: {len(node.boxes)} boxes") + f"\n{escaped(node.note)}"
         details = self.picture.boxes[node.boxes[0]].details
@@ -160,7 +160,7 @@ class _Drawing:
 
 
 def _heading(column: Column, height: float) -> str:
-    """The name of a part above its lane, and a line of its colour."""
+    """Return the name of a part above its lane, and a line in its colour."""
     lane = column.lane
     x = (lane.left + lane.right) / 2
     text = part_title(column.part, column.order)
@@ -172,7 +172,7 @@ def _heading(column: Column, height: float) -> str:
 
 
 def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
-    """The frame of an open group, with its title."""
+    """Return the frame of an open group, with its title."""
     title = shortened(plain(node.label), max(int((width - 16) / 9), 2))
     return (
         f'<g class="{node.part} open"><rect class="border" x="{number(x)}" y="{number(y)}" '
@@ -182,7 +182,7 @@ def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
 
 
 def _port(port: Port, x: float, y: float) -> str:
-    """Where values come into a group, or leave it."""
+    """Return the port at which values enter a group, or the dot at which they leave it."""
     width, height = port.size
     shape = (
         f'<rect class="port" x="{number(x)}" y="{number(y)}" width="{number(width)}" '
@@ -194,12 +194,12 @@ def _port(port: Port, x: float, y: float) -> str:
 
 
 def _order(order: int) -> str:
-    """The sign of a derivative of that order."""
+    """Return the sign of a derivative of that order."""
     return "∂" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(order))
 
 
 def document(body: Iterable[str], width: float, height: float, title: str) -> str:
-    """An SVG file of this size with the styles of pictures, and `body` on paper."""
+    """Return an SVG file of this size with the styles of pictures and `body`."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="primgraph" role="img" '
         f'width="{number(width)}" height="{number(height)}" '
@@ -211,12 +211,12 @@ def document(body: Iterable[str], width: float, height: float, title: str) -> st
 
 
 def number(value: float) -> str:
-    """A coordinate, to a hundredth of a pixel."""
+    """Format a coordinate, to a hundredth of a pixel."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _style() -> str:
-    """The rules; every selector begins with the class, for the file may stand inside a page."""
+    """Return the style rules; every selector starts with the class, as the file may be embedded."""
     fixed = (
         ".primgraph text{text-anchor:middle}"
         f".primgraph .label{{font:600 {LABEL_SIZE:g}px system-ui,sans-serif}}"
@@ -267,18 +267,18 @@ def _colours(colours: dict[str, str], tint: float) -> str:
 
 
 def _mixed(colour: str, ground: str, share: float) -> str:
-    """So much of a colour on a ground, both as #rrggbb."""
+    """Mix a colour into a background, both as #rrggbb."""
     pairs = [(int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
 def label_text(style: str, x: float, y: float, text: str) -> str:
-    """Text of one of the styles, whose base line is at `y`."""
+    """Return text in one of the styles, with its base line at `y`."""
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
 def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
-    """The outline: round ends, cut corners, notched ends, or a plain rectangle."""
+    """Return the outline: round ends, cut corners, notched ends, or a plain rectangle."""
     a = min(_CORNER, h / 3)
     if part == "tangent":
         points = [(a, 0), (w - a, 0), (w, a), (w, h - a), (w - a, h), (a, h), (0, h - a), (0, a)]
@@ -297,7 +297,7 @@ def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'cla
 
 
 def arrow(route: Sequence[Point], labels: Sequence[str], wire: bool) -> str:
-    """A line with a tip; it ends a little before the tip does."""
+    """Return a line with an arrowhead; the line ends a little before its tip."""
     (px, py), (x, y) = route[-2:]
     dx, dy = _sign(x - px) if wire else 0.0, _sign(y - py)
     if dx:
@@ -319,7 +319,7 @@ def _sign(value: float) -> float:
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """The path that curves to the second point, runs straight to the third, and so on."""
+    """Return the path that curves to the second point, runs straight to the third, and so on."""
     steps = [f"M{number(points[0][0])} {number(points[0][1])}"]
     for i, ((px, py), (qx, qy)) in enumerate(pairwise(points)):
         half = number((py + qy) / 2)
@@ -329,7 +329,7 @@ def _curve(points: Sequence[Point]) -> str:
 
 
 def _wire(points: Sequence[Point]) -> str:
-    """The path that runs straight from point to point, with round corners."""
+    """Return the path that is straight between points, with round corners."""
     steps = [f"M{number(points[0][0])} {number(points[0][1])}"]
     for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
         before, after = abs(x - ax) + abs(y - ay), abs(bx - x) + abs(by - y)
@@ -342,7 +342,7 @@ def _wire(points: Sequence[Point]) -> str:
 
 
 def _legend(shown: Sequence[Node], summary: str, top: float) -> tuple[list[str], float]:
-    """What the outlines mean, of those that occur, and how much is shown; and its width."""
+    """Return the legend of the outlines in use with the summary, and its width."""
     x, y = 16.0, top + 4
     drawn = []
     for part in PARTS:
