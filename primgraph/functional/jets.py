@@ -1,4 +1,5 @@
-"""Derivatives of high orders: of functions along a curve, and of what has been built on a line."""
+"""Taylor mode: derivatives of high order of functions along a curve, and of built values along a
+line."""
 
 from __future__ import annotations
 
@@ -22,24 +23,23 @@ from primgraph.operators.handle import Handle
 
 @checked_late
 def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """`function` along a curve: its value, and its derivatives along that, by Taylor mode.
+    """Return `function` along a curve and its derivatives along it, by Taylor mode.
 
-    `primals` are the arguments, arrays, tensors or variables, and `series` has for each of them
-    the list of its derivatives along the curve: first, second and so on, each of the shape of the
-    argument; None for one that is zero, which then costs nothing. With `x(t)` such a curve, the
-    result is `f(x(0))` and the list of the derivatives of `f(x(t))` by t at 0, up to the highest
-    order that is given. They are derivatives, as in JAX, and not coefficients of the Taylor series,
-    which are `1/k!` of them. An argument may stand alone, without a sequence around it and its
-    series.
+    `primals` are the arguments: arrays, tensors or variables. `series` has for each of them the
+    list of its derivatives along the curve: first, second and so on, each of the shape of the
+    argument; None for a zero one, which costs nothing. For a curve `x(t)`, the result is `f(x(0))`
+    and the list of the derivatives of `f(x(t))` by t at 0, up to the highest given order. They are
+    derivatives, as in JAX; coefficients of the Taylor series are `1/k!` of them. A single argument
+    may be given without a sequence around it and its series.
 
-    For a function that returns a sequence, or another container, of arrays the second result has
-    such a list in the place of each. Work and equations grow as the square of the order at most,
-    where nested derivatives may double with each (A. Griewank and A. Walther, Evaluating
-    Derivatives, 2nd edition, 2008, chapter 13).
+    For a function that returns a container of arrays, the second result has such a list in place of
+    each. Work and equations grow at most quadratically with the order, while nested derivatives may
+    double with each (A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, 2008, chapter
+    13).
 
-    All results can be differentiated again. Raises `ArgumentError` for what is no function or no
-    array, and for a wrong number of series; `ShapeError` for a wrong shape; `NotDifferentiable` for
-    integers.
+    All results can be differentiated again. Raises `ArgumentError` for objects other than functions
+    and arrays, and for a wrong number of series; `ShapeError` for a wrong shape;
+    `NotDifferentiable` for integers.
 
     >>> pg.jet(lambda x: x**3, (2.0,), ((1.0, 0.0, 0.0),))
     (array(8.), [array(12.), array(12.), array(6.)])
@@ -66,7 +66,7 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
 
 
 def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
-    """The derivatives of each argument, as lists."""
+    """Return the derivatives of each argument, as lists."""
     given = [series] if single else series
     fits = isinstance(given, list | tuple) and all(isinstance(s, list | tuple) for s in given)
     if not fits or len(given) != count:
@@ -83,18 +83,18 @@ def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
 @checked_late
 @constant_in_no_grad
 def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
-    """`outputs`, and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
+    """Return `outputs` and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
 
     `outputs` and `inputs` are variables or tensors, or sequences of them; `direction` has arrays,
     variables or tensors of the inputs' shapes, ones by default. Element k of the list is the k-th
-    derivative of `y` at `x + t direction` by t; so for elementwise `y` it is the k-th derivative of
-    each element. There is a list of `order` + 1 entries for a single output, and a list of such
-    lists for a sequence; zeros for an output that depends on no input.
+    derivative of `y` at `x + t direction` by t; for elementwise `y` it is the k-th derivative of
+    each element. The result is a list of `order` + 1 entries for a single output, and a list of
+    such lists for a sequence; zeros for an output that depends on no input.
 
-    All are computed in one pass, by Taylor mode: their equations grow as the square of the order at
-    most. They are derivatives; coefficients of the Taylor series are `1/k!` of them.
+    All are computed in one pass, by Taylor mode; their equations grow at most quadratically with
+    the order. They are derivatives; coefficients of the Taylor series are `1/k!` of them.
 
-    Results can be differentiated again. Raises as `pg.forward_grad` does.
+    Results can be differentiated again. Raises like `pg.forward_grad`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", ())
@@ -117,23 +117,22 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
 @checked_late
 @constant_in_no_grad
 def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+    """Return the derivatives of `u` by the elements of `x`, of the multi-indices in `orders`.
 
     `u` and `x` are variables or tensors, or a function of one array and its argument. `x` has shape
-    `(d,)`, or with `is_batched` `(B, d)`, whose samples are independent, as in
-    `pg.hessian_diagonal`. `orders` is a list of tuples of d numbers: `[(2, 0), (1, 2)]` asks for
-    the second derivative by the first of two elements, and for that once by the first and twice by
-    the second. There is a result for each, of the type of `u`, in a list.
+    `(d,)`, or with `is_batched` `(B, d)`, with independent samples, as in `pg.hessian_diagonal`.
+    `orders` is a list of tuples of d numbers. `[(2, 0), (1, 2)]` requests the second derivative by
+    the first of two elements, and the derivative once by the first and twice by the second. The
+    result is a list with a derivative of the type of `u` for each.
 
-    Each is a sum, with rational weights that are found exactly, of derivatives along a few
-    directions, and these are taken by Taylor mode, all in one vectorised pass: 3 directions for
-    `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`; those of several results are shared. A. Griewank,
-    J. Utke, A. Walther, Math. Comp. 69 (2000), 1117. Where jets along one axis of jets along
-    another have fewer coefficients, as for a few derivatives of low order, these are taken. What
-    `u` does not depend on gives zeros, which cost nothing.
+    Each is a sum, with exact rational weights, of derivatives along a few directions, which Taylor
+    mode computes in one vectorised pass: 3 directions for `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`;
+    results share directions. A. Griewank, J. Utke, A. Walther, Math. Comp. 69 (2000), 1117. Nested
+    jets along the axes are used if they have fewer coefficients, as for a few derivatives of low
+    order. Derivatives by unused elements are zeros, at no cost.
 
-    Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
-    `x`, and else as `pg.hessian_diagonal`.
+    Raises `ArgumentError` for invalid orders, `ShapeError` for another shape of `x`, and the errors
+    of `pg.hessian_diagonal`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (2,))
@@ -147,15 +146,15 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
 @checked_late
 @constant_in_no_grad
 def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+    """Return the Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `pg.laplacian`. The
-    result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has shape
-    `(B,)` or `(B, 1)`, and so has the result; for `check` see `pg.hessian_diagonal`.
+    result has the type of `y`. With `is_batched`, axis 0 counts independent samples, and `y` and
+    the result have shape `(B,)` or `(B, 1)`; for `check` see `pg.hessian_diagonal`.
 
-    It is a sum of fourth derivatives along directions, by Taylor mode: 3 of them for two elements,
-    6 for three, n * n for n; what is linear in fourth derivatives is applied to their sum only.
-    Raises as `pg.laplacian` does.
+    It is a sum of fourth derivatives along directions, by Taylor mode: 3 for two elements, 6 for
+    three, n * n for n. Operations that are linear in fourth derivatives are applied to their sum
+    only. Raises like `pg.laplacian`.
 
     >>> pg.biharmonic(lambda x: pg.sum(x**4))(np.array([1.0, 2.0]))
     array(48.)

@@ -1,4 +1,4 @@
-"""Functions that are compiled for the types of their arguments, and a bounded cache of them."""
+"""Just-in-time compilation by argument types, with a bounded cache."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
 from primgraph.source import caller
 
-# How many entries are kept unless a call says otherwise.
+# Default maximum number of entries.
 _MOST = 256
-# A miss is compared with that many of the latest compilations to tell its reasons.
+# Number of latest compilations that a cache miss is compared with, to find its reasons.
 _COMPARED = 8
-# From that many compilations on there is a warning, each time that their number has doubled.
+# Number of compilations of the first warning; it repeats when the number doubles.
 _MANY = 32
 
 _HINTS = {
@@ -66,9 +66,9 @@ _HINTS = {
 
 
 class RecompilationWarning(UserWarning):
-    """Warning that `jit` compiles one function again and again, with the most frequent cause.
+    """Warning that `jit` compiles one function repeatedly, with the most frequent cause.
 
-    It comes at the 32nd compilation, and each time that their number has doubled.
+    It is issued at the 32nd compilation, and each time that the number doubles.
 
         import warnings
         import primgraph as pg
@@ -80,9 +80,9 @@ class RecompilationWarning(UserWarning):
 @final
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a function was compiled to, and why: `reasons` say what was new in the call.
+    """Compilation of a function; `reasons` says what was new in the call.
 
-    `seconds` is the time that tracing and compiling took.
+    `seconds` is the time of tracing and compiling.
     """
 
     reasons: tuple[str, ...]
@@ -96,10 +96,10 @@ class Compilation:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """A compiled function: what was traced, its kernel, and what it is to tensors.
+    """Cache entry of a compiled function: its trace, its kernel, and its steps for tensors.
 
-    `number` counts compilations. `key` and `modes` are its place among the entries; `quick` are
-    the types by which calls of arrays alone find it.
+    `number` counts compilations. `key` and `modes` are its cache key; `quick` are the type keys by
+    which calls of arrays only find it.
     """
 
     number: int
@@ -155,44 +155,43 @@ def jit(
     through: Sequence[ModuleType] = (),
     max_entries: int = _MOST,
 ) -> Any:
-    """Compile a function: trace it and turn it into NumPy code for each kind of call.
+    """Compile a function: trace it, and generate NumPy code for each call signature.
 
     It is called once for all calls with arrays of the same shapes and dtypes in the same
-    containers, with variables in their place, so that what it does besides computing is done only
-    then. Python's numbers count as arrays: a float is of the widest float dtype among the arrays
-    of the call, or else of the default one. Arguments at `static_argnums` or of `static_argnames`
-    are not traced: for each value that they have, which can be hashed, it is compiled anew.
-    Static values are equal if their classes and values are, at each leaf of tuples, frozen sets
-    and dataclasses: `(2,)` and `(2.0,)` differ, and so do `0.0` and `-0.0`. A NaN equals a NaN,
-    and objects of other classes are compared by their own equality.
-    `compilations` of the result tells what it was compiled to, and why.
+    containers, with variables in their place. Side effects happen only then. Python numbers count
+    as arrays: a float has the widest float dtype among the arrays of the call, or else the default
+    one. Arguments at `static_argnums` or in `static_argnames` are not traced: the function is
+    compiled again for each of their values, which must be hashable. Static values are equal if
+    their classes and values are, at each leaf of tuples, frozen sets and dataclasses: `(2,)` and
+    `(2.0,)` differ, and so do `0.0` and `-0.0`. A NaN equals a NaN, and objects of other classes
+    are compared by their own equality. `compilations` of the result lists the compilations with
+    their reasons.
 
-    The compiled code of the `max_entries` kinds of calls that were used last is kept; what was
-    not used for longest is evicted, and compiled again if it comes again. A function that is
-    compiled again and again raises a `RecompilationWarning` with the most frequent cause.
+    The code of the `max_entries` most recently used signatures is cached. The least recently used
+    entry is evicted, and compiled again when it is needed. A function that is compiled repeatedly
+    causes a `RecompilationWarning` with the most frequent reason.
 
     Without a function it returns a decorator: `@pg.jit(target="c")`.
 
-    For arrays and numbers it gives arrays. For tensors it gives tensors, and derivatives go
-    through it. Tensors that the function finds elsewhere, such as the parameters of a layer, are
-    those that it found when it was compiled, with the elements that they have at each call; where
-    they require gradients, it gives tensors. It is compiled anew where layers that it calls are in
-    training and were in evaluation, or the other way round; what else of Python it reads, stays.
-    On variables, and where a program is built or a function traced, it is the function itself.
-    `math` and `target` are as in `pg.compile`.
+    Arrays and numbers give arrays. Tensors give tensors, which are differentiable. Tensors that the
+    function closes over, such as the parameters of a layer, are fixed at compilation, but their
+    elements are read at each call; if they require gradients, results are tensors. A change of a
+    called layer's training mode causes a new compilation; other Python state is fixed at
+    compilation. With variables, and while a program is built or a function traced, the function
+    itself is called. `math` and `target` are as in `pg.compile`.
 
-    A function that was written for NumPy is traced as it is: a copy of it in which NumPy's names
-    mean those of `primgraph.numpy`, as in `pg.trace`, and functions of the modules in `through` are
-    followed; `rebind=False` traces the function itself.
+    A function written for NumPy needs no change: a copy of it is traced, in which NumPy's names
+    refer to `primgraph.numpy`, as in `pg.trace`; functions of the modules in `through` are traced
+    likewise. `rebind=False` traces the function itself.
 
-    `sizes` has shapes for arrays, by the names of parameters, as in `sizes={"x": ("N", 3)}`: for
-    arrays of all shapes that fit the function is then called once, and what it is compiled to finds
-    the size N; see `pg.SizedKernel`. None and -1 are sizes with names of their own. An array in a
-    container goes by what messages call it, such as `batch['x']`. For tensors, which derivatives
-    may go through, shapes are numbers.
+    `sizes` has symbolic shapes of arrays, by parameter name, as in `sizes={"x": ("N", 3)}`. The
+    function is then called once for all arrays that fit, and its kernel reads the size N at each
+    call; see `pg.SizedKernel`. None and -1 are new symbolic sizes. An array in a container is named
+    as in messages, such as `batch['x']`. For tensors, which may be differentiated, shapes are
+    numbers.
 
-    Raises `ArgumentError` for arguments and results that are no containers of arrays, with their
-    place, and for static ones that cannot be hashed; where Python asks a variable for numbers, the
+    Raises `ArgumentError` for arguments and results that are not containers of arrays, with their
+    path, and for static values that are not hashable. If Python needs the number in a variable, the
     error has the line.
 
     >>> scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
@@ -222,7 +221,7 @@ def jit(
 
 @final
 class Jit(Transformed[P, R]):
-    """A function that is compiled when it is called with arguments of another kind; see `jit`."""
+    """Function compiled once per call signature; see `jit`."""
 
     if not TYPE_CHECKING:
 
@@ -263,11 +262,11 @@ class Jit(Transformed[P, R]):
         self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
         self._math, self._target = math, target
         self._lock = make_lock()
-        # For each kind of call by the modes of the layers in it.
+        # By signature key, then by the training modes of layers.
         self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
-        # By the types of arrays that are all the arguments.
+        # By the types of the arguments if all are arrays.
         self._quick: dict[Hashable, _Entry] = {}
-        # All entries by their numbers, the most recently used one last.
+        # All entries by number, most recently used last.
         self._used: OrderedDict[int, _Entry] = OrderedDict()
         self._count = 0
         self._latest: deque[Signature] = deque(maxlen=_COMPARED)
@@ -282,17 +281,17 @@ class Jit(Transformed[P, R]):
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
-        """The compilations whose code is kept, with their reasons, in order."""
+        """Cached compilations with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
         return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
 
     def _repr_html_(self) -> str:
-        """Show the signature, the compilations with their times, and the source, folded."""
+        """Return HTML of the signature, the compilations with times, and the source, folded."""
         return shown(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
-        """Evict all entries, and forget how many compilations there were."""
+        """Evict all entries, and reset the number of compilations."""
         with self._lock:
             for memory in (self._entries, self._quick, self._used, self._latest, self._causes):
                 memory.clear()
@@ -307,8 +306,8 @@ class Jit(Transformed[P, R]):
     def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
-        It takes the arrays in the arguments in a row, and then those of tensors that the function
-        has found elsewhere; it returns a list.
+        It takes the flat list of arrays in the arguments, followed by the arrays of captured
+        tensors, and returns a list.
         """
         return self._entry(Call(self, args, kwargs)).kernel
 
@@ -343,14 +342,14 @@ class Jit(Transformed[P, R]):
         return tree.unflatten(entry.traced.structure, entry.kernel(*call.leaves))
 
     def _touch(self, entry: _Entry) -> None:
-        """Mark an entry as the most recently used one, unless another thread has evicted it."""
+        """Mark an entry as most recently used, unless another thread has evicted it."""
         try:
             self._used.move_to_end(entry.number)
         except KeyError:
             return
 
     def _entry(self, call: Call) -> _Entry:
-        """Return the entry for a call, which is compiled if there is none."""
+        """Return the entry for a call, and compile it on a cache miss."""
         key = call.signature.key
         known = [*self._entries.get(key, {}).values()]
         entry = next((e for e in known if e.traced.is_current), None)
@@ -365,7 +364,7 @@ class Jit(Transformed[P, R]):
         with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
             made = self._compiled(call, key, reasons)
         with self._lock:
-            # Another thread may have been quicker.
+            # Another thread may have compiled it first.
             entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
             if entry is made:
                 self._keep(made, call.signature)
@@ -398,14 +397,14 @@ class Jit(Transformed[P, R]):
         with rooms.watching(title, mentioned, users):
             found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
-        # Sizes are not used where tensors are.
+        # Symbolic sizes are not used for tensors.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
         captured = rooms.Captured.of(mentioned)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured)
 
     def _look_at(self, entries: Iterable[_Entry]) -> None:
-        """Warn of arrays that the function found elsewhere and that have changed since."""
+        """Warn about captured arrays that have changed since compilation."""
         for captured in {id(c.array): c for e in entries for c in e.captured}.values():
             captured.warn_of_change(generated_name(self.function))
 
@@ -430,17 +429,17 @@ class Jit(Transformed[P, R]):
                     del self._quick[types]
 
     def _differences(self, signature: Signature) -> list[Difference]:
-        """Return what is new in a call, beside the most similar one of the latest compilations."""
+        """Return what is new in a call, compared with the most similar recent compilation."""
         found: list[Difference] | None = None
         for other in [*self._latest]:
             beside = [*differences(signature, other, self.root)]
-            # One without a difference was evicted.
+            # An equal signature without differences was evicted.
             if beside and (found is None or _weight(beside) <= _weight(found)):
                 found = beside
         return found or []
 
     def _warn(self, reasons: tuple[str, ...]) -> None:
-        """Warn with the most frequent cause if the function was compiled again and again."""
+        """Warn with the most frequent reason if the function was compiled repeatedly."""
         count = self._count
         if count < _MANY or count & (count - 1):
             return
@@ -465,7 +464,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """The shapes of arrays, where None and -1 are sizes with names of their own."""
+    """Return the shapes of arrays; None and -1 become new symbolic sizes."""
     taken: set[str] = set()
     for shape in sizes.values():
         named = [n for n in shape if isinstance(n, str | Dim)] if isinstance(shape, tuple) else ()
@@ -478,7 +477,7 @@ def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
 
 
 def _modes(entry: _Entry) -> list[Difference]:
-    """Return the layers that are in another mode than they were for an entry."""
+    """Return the layers whose training mode differs from that of an entry."""
     others = [layer for layer, training in entry.traced.modes if layer.training is not training]
     words = dict.fromkeys(
         f"{type(x).__name__} is in {'training' if x.training else 'evaluation'}" for x in others
@@ -491,7 +490,7 @@ def _weight(differences: Sequence[Difference]) -> int:
 
 
 def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
-    """Tensors: computed at once, or recorded where derivatives may be asked for."""
+    """Call an entry on tensors: computed at once, or recorded if they are tracked."""
     nodes = [x.node if isinstance(x, Tensor) else given(np.array(x)) for x in leaves]
     nodes += [t.node for t in entry.traced.tensors]
     if recording.is_on.get() and any(n.tracked for n in nodes):
@@ -503,7 +502,7 @@ def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
 
 
 def _types_of(arrays: Sequence[Any]) -> Hashable:
-    """What tells arguments that are arrays alone; nothing that is known where others are."""
+    """Return the key of arguments that are all arrays; None otherwise."""
     types: list[Hashable] = [get_default_dtype()]
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -521,7 +520,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    """Return the parameters that may be given by position and by name."""
+    """Return the parameters that can be given by position and by name."""
     kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
     return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
 
@@ -529,7 +528,7 @@ def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
 def _statics(
     parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
 ) -> frozenset[Place]:
-    """Return the places of static arguments: each by position and by name, if it has both.
+    """Return the places of static arguments: by position and by name, if they have both.
 
     Raises `ArgumentError` for a name or a position that the function does not have.
     """

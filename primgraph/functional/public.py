@@ -1,4 +1,4 @@
-"""The public names of derivatives: of variables, of tensors, and of functions of either."""
+"""Public derivative functions: dispatch to variables, tensors and functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Function)
 
 
 def _as(function: Function) -> Callable[[F], F]:
-    """Let a function take what `function` takes of variables, and something else besides."""
+    """Decorate a dispatcher with the signature of `function`, which it extends."""
 
     def declare(dispatcher: F) -> F:
         text = dispatcher.__doc__
@@ -69,14 +69,14 @@ def _is_function(value: Any) -> bool:
 
 
 def _has_tensors(value: Any) -> bool:
-    """Whether these are tensors: one, or several in a list, tuple or iterator."""
+    """Return whether these are tensors: one, or several in a list, tuple or iterator."""
     if isinstance(value, list | tuple):
         return any(isinstance(item, Tensor) for item in value)
     return isinstance(value, Tensor)
 
 
 def beside(outputs: Any, inputs: Any) -> Any:
-    """`inputs`, with what stands for tensors in the program that `outputs` are variables of."""
+    """Return `inputs` with tensors replaced by their variables in the program of `outputs`."""
     if not _has_tensors(inputs):
         return inputs
     recorder = next((v.recorder for v in handles_in(outputs) if isinstance(v, Variable)), None)
@@ -88,7 +88,7 @@ def beside(outputs: Any, inputs: Any) -> Any:
 
 
 def _are_variables(value: Any) -> bool:
-    """Whether a function is called on variables, or on nothing that is an array."""
+    """Return whether a function is called on variables, or on objects that are not arrays."""
     if any(isinstance(item, Variable) for item in handles_in(value)):
         return not isinstance(value, dict)
     listed = value if isinstance(value, list | tuple) and value else [value]
@@ -153,7 +153,7 @@ def grad(
     no_grad_vars: Tensors | None = None,
     only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
-# Where nobody says that inputs may be unused, checkers of types take it that none is.
+# Without `allow_unused`, type checkers assume that no input is unused.
 @overload
 def grad(
     outputs: Variables,
@@ -193,42 +193,41 @@ def grad(
 @_as(of_variables.grad)
 @constant_in_no_grad
 def grad(*args: Any, **kwargs: Any) -> Any:
-    """The gradient of a function, of tensors, or of variables of a program.
+    """Return the gradient of a function, of tensors, or of variables of a program.
 
-    **Of a function:** `grad(function, argnums=0, has_aux=False)` is the function of the same
-    arguments that gives the gradient of `function`, of one element, by its argument at position
-    `argnums`: something like that argument, which is an array or a number, or a container of such;
-    a tuple for a tuple of positions. Containers are tuples, lists, dicts, named tuples,
-    dataclasses, and what `pg.register_container` knows. For arrays and numbers it gives arrays,
-    for tensors, or where the function finds tensors that require gradients, tensors, and for
-    variables, or where a program is built or a function traced, variables. An argument that does
-    not matter has zeros. What the function finds elsewhere is constant for this derivative, but
-    not for others: gradients of gradients may stand in each other. With `has_aux` the function
-    returns the value and something else, and this gives the gradient and that. The function is
-    called each time, so that Python may decide by what it computes; for functions that are called
-    often there is `pg.jit`.
+    **Of a function:** `grad(function, argnums=0, has_aux=False)` returns a function of the same
+    arguments. It computes the gradient of `function`, of one element, by its argument at position
+    `argnums`, in the form of that argument: an array or a number, or a container of these; a tuple
+    for a tuple of positions. Containers are tuples, lists, dicts, named tuples, dataclasses, and
+    classes registered by `pg.register_container`. Arrays and numbers give arrays. Tensors give
+    tensors, and so do captured tensors that require gradients. Variables give variables, and so
+    does any call while a program is built or a function traced. The gradient by an unused argument
+    is zeros. Captured values are constant for this derivative, but not for others: gradients of
+    gradients may be nested. With `has_aux` the function returns its value and an auxiliary object,
+    and the result is the gradient and that object. The function is called each time, so that
+    Python's control flow may depend on values; use `pg.jit` for functions that are called often.
 
     **Of tensors:** with torch's arguments and rules, as `pg.autograd.grad`, a tuple with the
     gradient of `sum_i <grad_outputs[i], outputs[i]>` by each of `inputs`.
 
     **Of variables:** the gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to
-    `inputs`. One result of the input's type for each input, alone for a single input, in a list
-    for a sequence; None for an input that no output depends on. Zeros, which cost nothing, where
-    an output depends on it and the derivative is zero everywhere, as for the third derivative of
-    `x**2`: a derivative counts as a function of all that the outputs depend on. Outputs that no
-    input reaches, beside others that are reached, contribute nothing. `grad_outputs` are arrays
-    or variables of the outputs' shapes, cast to their dtypes; one that is None, or all by
-    default, are ones (so that outputs need not be scalars).
+    `inputs`. The result is one gradient of the input's type for each input, alone for a single
+    input, in a list for a sequence; None for an input that no output depends on. If an output
+    depends on an input with zero derivative, as the third derivative of `x**2`, the result is
+    zeros, at no cost. A derivative counts as a function of everything that the outputs depend on.
+    Outputs that depend on no input contribute nothing if others do. `grad_outputs` are arrays or
+    variables of the outputs' shapes, cast to their dtypes. They are ones by default, also for an
+    entry of None, so that outputs need not be scalars.
 
-    Inputs may be intermediate values: each gets its full gradient, also beside another one that
+    Inputs may be intermediate values: each gets its full gradient, also beside another input that
     it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
-    equal variables, such as `a = x * 2` and `b = x * 2`, does not count the other.
+    equal variables, such as `a = x * 2` and `b = x * 2`, ignores the other.
 
-    Inputs may be tensors that the outputs were computed with: what stands for them there counts,
-    a parameter of the program, or in a function that is compiled an input of it.
+    Inputs may be tensors that the outputs were computed from: they stand for their parameter of the
+    program, or for their input of a function being compiled.
 
-    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
-    through them, and as inputs they count as unused.
+    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: no gradient passes
+    them, and as inputs they count as unused.
 
     - `allow_unused=False` makes an unused input an error.
     - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
@@ -281,7 +280,7 @@ def _gradient_of(
     return gradient_of(outputs, argnums, has_aux, holomorphic)
 
 
-# What messages call it.
+# The name in messages.
 _gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
 
 
@@ -308,20 +307,20 @@ def forward_grad(
 @_as(of_variables.forward_grad)
 @constant_in_no_grad
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: int = 1) -> Any:
-    """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
+    """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
-    One result of the output's type for each output, summed over all inputs; alone for a single
-    output, in a list for a sequence, of tensors in a tuple; None for an output that depends on no
-    input. `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast to their
-    dtypes, ones by default. Nothing goes through values with `stop_gradient` set.
+    The result is one tangent of the output's type for each output, summed over all inputs: alone
+    for a single output, in a list for a sequence, in a tuple for tensors; None for an output that
+    depends on no input. `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast
+    to their dtypes, ones by default. Values with `stop_gradient` set are constants.
 
-    With an `order` above one, the derivative of that order along the same direction, by Taylor mode
-    in one pass, whose equations grow as the square of the order; `pg.taylor` gives those of all
+    An `order` above one gives the derivative of that order along the same direction, by Taylor mode
+    in one pass, whose equations grow quadratically with the order. `pg.taylor` returns those of all
     orders up to one, and `pg.jet` those along a curve.
 
     Results are variables of the same program, or tensors, and can be differentiated again. Raises
-    as `grad` does, except that an output may be independent of all inputs; `OptionError` for an
-    order below one.
+    like `grad`, except that outputs may be independent of all inputs; `OptionError` for an order
+    below one.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (2,))
@@ -338,22 +337,21 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
 @checked_late
 @constant_in_no_grad
 def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
+    """Return `function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
 
-    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
-    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
-    same containers, ones by default and where it has None. The first result is what the function
-    returned. The second has one entry for each input, like that, zeros for one that the function
-    does not use: alone for a single input, in a tuple for a sequence, of variables in a list.
-    Arrays give arrays.
+    `inputs` are the arguments, or a single one: variables, tensors or arrays, or containers of them
+    as in `pg.grad`. `v` has the shapes of the function's results, in the same containers, with ones
+    by default and for None. The first result is that of the function. The second has one entry for
+    each input, in its form, zeros for an unused one: alone for a single input, in a tuple for a
+    sequence, in a list for variables. Arrays give arrays.
 
-    Arguments are told apart: an array passed twice counts as two, and what the function finds
-    elsewhere, the same arrays included, is constant for this derivative, but not for one of
-    the results. All results can be differentiated again.
+    Arguments are distinct: an array passed twice counts as two. Captured values, even the same
+    arrays, are constant for this derivative, but not for derivatives of its results. All results
+    can be differentiated again.
 
-    With `strict`, an input that does not matter, and an output that depends on no input, are a
-    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for what is no function or no
-    array, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
+    With `strict`, an unused input, and an output that depends on no input, raise
+    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for objects other than functions and
+    arrays, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape.
 
     >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     (array([1., 4.]), array([2., 4.]))
@@ -366,11 +364,11 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
+    """Return `function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
 
     `v` has the shapes of `inputs`, and their containers, ones by default. Both results have the
-    containers of what the function returns; the second is zero for an output that depends on no
-    input. For all else see `vjp`.
+    containers of the function's result; the second is zero for an output that depends on no input.
+    See `vjp` for the rest.
 
     >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array([1., 4.]), array([2., 0.]))
@@ -383,14 +381,14 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
 @checked_late
 @constant_in_no_grad
 def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, one element, and the product of its Hessian with `v`.
+    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
 
-    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of
-    `inputs`, and their containers; the product has one entry for each input, as in `vjp`, zeros
-    where it does not depend on the input.
+    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of `inputs`,
+    and their containers; the product has one entry for each input, as in `vjp`, zeros if it does
+    not depend on the input.
 
     Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
+    `NotDifferentiable` for an unused input. See `vjp` for the rest.
 
     >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
@@ -403,9 +401,9 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
 @checked_late
 @constant_in_no_grad
 def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """`function(*inputs)`, one element, and the product of `v` with its Hessian.
+    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
 
-    A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
+    A Hessian is symmetric, so this is the product of `hvp`, and computed in the same way.
 
     >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
@@ -469,18 +467,19 @@ def jacobian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
+    """Return the derivatives of `y` by `x`, of shape `y.shape + x.shape`.
 
-    `y` are variables or tensors that depend on `x`: for a sequence of outputs or inputs a tuple, of
-    tuples if both are sequences. Or `y` is a function, and `x` its argument or a sequence of its
-    arguments, variables, tensors or arrays, as in `vjp`. Evaluated in one vectorised pass, by the
-    `mode` "reverse" or "forward", by default by that which takes fewer directions.
+    `y` are variables or tensors that depend on `x`; for a sequence of outputs or inputs the result
+    is a tuple, or a tuple of tuples for both. Or `y` is a function, and `x` its argument or a
+    sequence of its arguments, variables, tensors or arrays, as in `vjp`. Derivatives without
+    dependence are zeros. One vectorised pass by the `mode` "reverse" or "forward" evaluates all; by
+    default the mode that takes fewer directions.
 
-    Without `x`, the function that gives the derivatives of the function `y`, as `pg.jacrev` and
-    `pg.jacfwd` do, with their `argnums` and `has_aux`. A Python int in the place of `x` beside a
-    function is an `ArgumentError`, as it may be meant as either.
+    Without `x`, the result is the Jacobian function of the function `y`, as by `pg.jacrev` and
+    `pg.jacfwd`, with their `argnums` and `has_aux`. A Python int in place of `x` beside a function
+    is an `ArgumentError`, as it is ambiguous.
 
-    Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
+    Raises the errors of `Jacobian` and `pg.grad`, and `OptionError` for another mode.
 
     >>> pg.jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0]))
     array([[2., 1., 0.],
@@ -499,7 +498,7 @@ def jacobian(
 def _at(
     transform: Callable[..., Derivative[..., Any]], function: Function, x: Any, *options: Any
 ) -> Any:
-    """A derivative of a function at its arguments `x`, by all of them."""
+    """Return a derivative of a function by all of its arguments `x`."""
     if type(x) is int:
         name = getattr(transform, "func", transform).__name__.removesuffix("_of")
         raise ArgumentError(
@@ -514,13 +513,13 @@ def _at(
 @checked_late
 @constant_in_no_grad
 def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
-    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+    """Return the derivatives of each sample of `y` by the same sample of `x`.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
     *x.shape[1:])`; sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or
     `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
-    arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
-    `check` is False; see `Jacobian`.
+    arrays, which give arrays. Raises `MixedSamplesError` if samples may mix, unless `check` is
+    False; see `Jacobian`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (4, 2))
@@ -580,16 +579,17 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+    """Return the second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
-    `y` is a variable or tensor that depends on `x`: for a sequence of inputs a tuple of tuples. Or
-    `y` is a function, and `x` its argument or a sequence of its arguments, as in `vjp`.
+    `y` is a variable or tensor that depends on `x`; for a sequence of inputs the result is a tuple
+    of tuples. Or `y` is a function, and `x` its argument or a sequence of its arguments, as in
+    `vjp`.
 
-    Without `x`, the function that gives the second derivatives of the function `y`, with the
-    containers of the arguments in those of the arguments; `argnums` and `has_aux` are as in
-    `pg.grad`. A Python int in the place of `x` beside a function is an `ArgumentError`.
+    Without `x`, the result is the Hessian function of the function `y`, with the containers of the
+    arguments nested in those of the arguments; `argnums` and `has_aux` are as in `pg.grad`. A
+    Python int in place of `x` beside a function is an `ArgumentError`.
 
-    Raises `NotScalarError` for more elements; for all else see `jacobian`.
+    Raises `NotScalarError` for more elements; see `jacobian` for the rest.
 
     >>> pg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
@@ -607,21 +607,20 @@ def hessian(
 @checked_late
 @constant_in_no_grad
 def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the second derivatives of `y`, one element, by each element of `x` twice.
 
-    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument,
-    an array too; without `x` this gives the function of that. The result has the type of `x`. With
-    `is_batched`, axis 0 counts independent samples, `y` has shape `(B,)` or `(B, 1)`, and each
-    sample of the result belongs to that of `y`. That samples do not mix on the way from `x` to `y`
-    is checked by the structure of the program, of tensors when one looks at the result;
-    `check=False` says that you know it.
+    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument;
+    without `x` the result is a function of it. The result has the type of `x`. With `is_batched`,
+    axis 0 counts independent samples, `y` has shape `(B,)` or `(B, 1)`, and each sample of the
+    result is for that of `y`. The structure of the program must show that samples do not mix
+    between `x` and `y`, for tensors when the result is computed; `check=False` skips this check.
 
-    The Hessian is never formed: the second derivative along each axis is taken by forward mode
-    over forward mode, all of them in one vectorised pass (of one direction for each element of a
-    sample); where the gradient is elementwise, in one pass for the whole.
+    The Hessian is never formed. Forward-over-forward mode computes the second derivative along each
+    axis, all in one vectorised pass with one direction per element of a sample; if the gradient is
+    elementwise, one direction suffices.
 
-    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
-    elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
+    several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
 
     >>> pg.hessian_diagonal(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array([ 6., 12.])
@@ -632,14 +631,14 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
 @checked_late
 @constant_in_no_grad
 def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the sum of the second derivatives of `y`, one element, by each element of `x`.
 
     `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
-    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, and `y`
+    and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`.
 
-    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
-    applied to their sum only. Raises as that does.
+    No Hessian is formed, as in `hessian_diagonal`, and operations that are linear in second
+    derivatives are applied to their sum only. Raises the same errors.
 
     >>> pg.laplacian(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array(18.)
@@ -650,18 +649,18 @@ def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = 
 @checked_late
 @constant_in_no_grad
 def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+    """Return the sum of the derivatives of each element of `y` by the element of `x` at its index.
 
     `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
-    `hessian_diagonal`; the result has none. With `is_batched`, axis 0 counts independent samples,
-    and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
+    `hessian_diagonal`; the result is a scalar. With `is_batched`, axis 0 counts independent
+    samples, and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
 
-    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
-    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
-    is only one direction.
+    One vectorised forward pass takes all directions, and only the diagonal is kept; of a final
+    matrix product only the diagonal is computed. If `y` is elementwise in `x`, one direction
+    suffices.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
-    `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
 
     >>> pg.divergence(lambda x: x**2)(np.array([1.0, 2.0]))
     array(6.)

@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians: of variables, of functions, and of functions at arrays."""
+"""Sparse Jacobians and Hessians of variables and of functions."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ def sparse_jacobian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """The elements of the Jacobian of `y` by `x` that may be other than zero, by few products.
+    """Return the sparse Jacobian of `y` by `x`, computed by few compressed products.
 
     `y` and `x` are variables, or `y` is a function and `x` its argument or a sequence of its
-    arguments: variables, tensors, or arrays, for which the function is compiled, once for each
-    kind of arguments. Without `x` this gives the function of the arguments, whose derivatives are
-    by those at `argnums`, as in `pg.grad`; for several, their columns stand side by side. The
-    matrix has a row for each element of all outputs, one output after the other, and a column for
-    each element of all inputs. What comes is a `SparseMatrix` in the `format` "csr",
-    "csc" or "coo", whose `data` can be differentiated again.
+    arguments: variables, tensors, or arrays, for which the function is compiled once per signature.
+    Without `x` the result is a function of the arguments, with derivatives by those at `argnums`,
+    as in `pg.grad`; for several, their columns are side by side. The matrix has a row for each
+    element of all outputs, one output after the other, and a column for each element of all inputs.
+    The result is a `SparseMatrix` in the `format` "csr", "csc" or "coo", whose `data` can be
+    differentiated again.
 
-    Where elements are is found from the program, as by `jacobian_sparsity`, or given as `pattern`:
-    a `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Elements outside it are not
-    computed, and spoil others; `check=True` compares it with what is found. Columns that share no
-    row have one colour, and all columns of a colour are had in one product by forward mode; or
-    rows that share no column, by reverse mode. `mode` is "forward", "reverse" or "both", by default
-    what takes fewest products; `order` that in which colours are given: "natural",
-    "largest_first", "smallest_last", or "auto", which tries them. All products are one vectorised
-    pass, and the elements are gathered from them by indices that are constants: see Curtis, Powell
-    and Reid, J. Inst. Math. Appl. 13, 1974, and `coloring`.
+    The pattern is found from the program, as by `jacobian_sparsity`, or given as `pattern`: a
+    `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Nonzero elements outside of a
+    given pattern are not computed, and falsify others; `check=True` compares it with the pattern of
+    the program. Columns without common rows have one colour, and one forward-mode product computes
+    all columns of a colour; likewise rows without common columns, by reverse mode. `mode` is
+    "forward", "reverse" or "both", by default the one with fewest products. `order` is the order of
+    colouring: "natural", "largest_first", "smallest_last", or "auto", which tries them. All
+    products are one vectorised pass, and the elements are gathered from them by constant indices:
+    see Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974, and `coloring`.
 
-    Where the program reads at indices that it is fed, all elements that these may reach count; the
-    result says so in its `note`, and how many there are.
+    If the program reads at indices that are fed, all elements that these may select count; the
+    `note` of the result says so, with their number.
 
-    A structural zero is zero, also where a dense computation would give 0 * inf = NaN.
+    A structural zero is exactly zero, even where a dense computation would give 0 * inf = NaN.
 
-    Raises `CheckError` for an element outside the pattern, with the lines of what depends on what,
-    where it is to be checked; `ShapeError` for a pattern of another shape, `OptionError` for other
-    options and for sizes that have names; else as `jacobian` does.
+    Raises `CheckError`, with `check`, for an element outside of the pattern, with the lines of the
+    dependence; `ShapeError` for a pattern of another shape, `OptionError` for other options and for
+    symbolic sizes; and the errors of `jacobian`.
 
     >>> pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(100))
     <SparseMatrix csr 99 x 100, 198 values>
@@ -80,18 +80,18 @@ def sparse_hessian(
     check: bool = False,
     argnums: int | Sequence[int] = 0,
 ) -> Any:
-    """The elements of the Hessian of `y`, one element, that may be other than zero.
+    """Return the sparse Hessian of `y`, one element, by `x`.
 
-    As in `sparse_jacobian`, but that the matrix is symmetric, so that an element is known where its
-    mirror image is. `method` says which columns may have one colour: "star", by which each element
-    or its mirror image is alone in a product; "acyclic", with fewer colours, by which elements are
-    found by substitution, one after the other, with the rounding of those before; or "columns", as
-    in a Jacobian. "auto" is "star". Both images of an element are the same number. With
-    `triangle="lower"` or "upper" only that and the diagonal are stored, as solvers want it.
+    Like `sparse_jacobian`, but the matrix is symmetric, so that an element is known if its mirror
+    element is. `method` says which columns may have one colour. With "star", each element or its
+    mirror element is alone in a product. "acyclic" needs fewer colours, and elements are found by
+    substitution, which accumulates rounding errors. "columns" is as for a Jacobian. "auto" is
+    "star". Mirror elements are the same number. With `triangle="lower"` or "upper" only that
+    triangle and the diagonal are stored, as solvers expect.
 
-    Products are by forward mode over one gradient. See `symmetric_coloring` for the sources.
+    Products are by forward mode over one gradient. See `symmetric_coloring` for references.
 
-    Raises `NotScalarError` for a `y` of more elements; else as `sparse_jacobian` does.
+    Raises `NotScalarError` for a `y` of several elements, and the errors of `sparse_jacobian`.
 
     >>> pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(100))
     <SparseMatrix csr 100 x 100, 198 values>
@@ -136,7 +136,7 @@ def _of_variables(
 
 @final
 class Sparse(Transformed[..., Any]):
-    """A sparse matrix of derivatives of a function, as a function of the same arguments."""
+    """Sparse derivative matrix of a function, as a function of the same arguments."""
 
     def __init__(
         self,

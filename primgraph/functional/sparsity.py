@@ -1,4 +1,4 @@
-"""Patterns of derivatives, of functions and of variables of a program."""
+"""Sparsity patterns of derivatives, of functions and of variables of a program."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from primgraph.sparsity.pattern import Pattern
 
 @checked_late
 def jacobian_sparsity(y: Any, x: Any) -> Pattern:
-    """Which derivatives of elements of `y` by elements of `x` may be other than zero.
+    """Return the pattern of the Jacobian of `y` by `x`: the elements that may be nonzero.
 
     `y` is a function of arrays, and `x` its argument or a list or tuple of its arguments, of which
-    only shapes and dtypes count: arrays, what `pg.spec` gives, or containers of these. Or `y` and
+    only shapes and dtypes count: arrays, results of `pg.spec`, or containers of these. Or `y` and
     `x` are variables of a program, as in `pg.jacobian`. The pattern has shape `(N, M)` for all N
-    elements of the results, one result after the other, by all M of the arguments.
+    elements of the results, one result after the other, by all M elements of the arguments.
 
-    It is found from the graph, without numbers, and never too small: an element that it lacks is
-    zero for all inputs. What is known while the program is built is used: slices, masks, indices
-    and zeros in constant factors. Indices that are fed, or computed from what is, may be any.
-    Branches count together, and so do the trips of a loop.
+    It is found from the graph, without numbers, and is conservative: an element outside of it is
+    zero for all inputs. It uses values known while the program is built: slices, masks, indices and
+    zeros in constant factors. Indices that are fed, or computed from fed values, may be any.
+    Patterns of branches are united, and so are those of the steps of a loop.
 
-    Raises `ShapeError` for extents that are not known, and where more than 2**26 elements may be
-    other than zero; `NotDifferentiable` for other dtypes than floats.
+    Raises `ShapeError` for symbolic sizes, and if more than 2**26 elements may be nonzero;
+    `NotDifferentiable` for dtypes other than floats.
 
     >>> pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(4)).nnz
     6
@@ -42,13 +42,12 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
 
 @checked_late
 def hessian_sparsity(y: Any, x: Any) -> Pattern:
-    """Which second derivatives of `y`, one element, by elements of `x` may be other than zero.
+    """Return the pattern of the Hessian of `y`, one element, by `x`.
 
-    The pattern has shape `(M, M)` and is symmetric; it is that of the Jacobian of the gradient, so
-    that what is linear or only summed lets no elements meet. `y` and `x` are as in
-    `jacobian_sparsity`, which tells the rest.
+    The pattern has shape `(M, M)` and is symmetric. It is that of the Jacobian of the gradient, so
+    that linear operations and sums add no elements. `y` and `x` are as in `jacobian_sparsity`.
 
-    Raises `NotScalarError` for more elements of `y`; for all else see `jacobian_sparsity`.
+    Raises `NotScalarError` for a `y` of several elements; see `jacobian_sparsity` for the rest.
 
     >>> pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(4)).nnz
     6
