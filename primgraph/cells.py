@@ -1,6 +1,6 @@
-"""Cells of notebooks: the shell that runs them, and what it calls the files that it makes of them.
+"""Notebook cells: the shell that runs them, and their names.
 
-IPython is never imported: where it runs, it is there.
+IPython is never imported here: if it runs, it is imported already.
 """
 
 from __future__ import annotations
@@ -9,35 +9,35 @@ import re
 import sys
 from typing import Any
 
-# The name that IPython compiles a cell under, unless a kernel of notebooks has other ones.
+# IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")
 _NUMBER = re.compile(r"\[(\d+)\]")
 _CELL = "Cell In["
 
-# Names of code that runs and is of no cell, which it never becomes; so many are remembered.
+# File names known not to be cells, and the maximum number of these.
 ordinary: set[str] = set()
 _MOST = 4096
-# The function that gives the shell, and the last shell that it gave: to ask it takes longer than
-# all else that is done to find a line.
+# The function that returns the shell, and its last result: calling it is the slowest part of
+# finding a line.
 _asked: list[Any] = [None, None]
 
 
 def shell() -> Any:
-    """The shell of IPython in which this runs; None where there is none."""
+    """Return the shell of IPython in which this runs, or None."""
     found = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return None if found is None else found()
 
 
 def notebook() -> Any:
-    """The shell, if it is that of a notebook, which shows more than text; else None."""
+    """Return the shell if it is that of a notebook, which can show HTML, else None."""
     found = shell()
     return found if getattr(found, "kernel", None) is not None else None
 
 
 def cell_of(file: str) -> str:
-    """What a cell is called whose code runs under the name `file`: `Cell In[3]`; else nothing.
+    """Return the name of the cell whose code has the file name `file`, as `Cell In[3]`, else empty.
 
-    Of a cell that was run again as it is, this is where it was run last.
+    For a cell that was run repeatedly without changes, it is the last run.
     """
     if file in ordinary:
         return ""
@@ -55,7 +55,7 @@ def cell_of(file: str) -> str:
 
 
 def _known_shell() -> Any:
-    """The shell, asked for only until there is one."""
+    """Return the shell, cached once there is one."""
     source = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if source is not _asked[0] or _asked[1] is None:
         _asked[:] = [source, shell()]
@@ -63,5 +63,5 @@ def _known_shell() -> Any:
 
 
 def is_cell(file: str) -> bool:
-    """Whether `file` is what `cell_of` calls a cell."""
+    """Return whether `file` is a cell name of `cell_of`."""
     return file.startswith(_CELL)

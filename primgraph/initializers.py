@@ -1,4 +1,4 @@
-"""What parameters hold before training: rules for random and constant arrays."""
+"""Initial values of parameters: random and constant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """Makes the first value of a parameter from its shape, its dtype and random numbers."""
+    """Function that returns the initial value of a parameter from shape, dtype and a generator."""
 
     def __call__(
         self, shape: Shape, dtype: DType, rng: np.random.Generator
@@ -36,7 +36,7 @@ class Initializer(Protocol):
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """All elements equal to `value`."""
+    """Initializer with all elements equal to `value`."""
 
     value: float = 0.0
 
@@ -49,7 +49,7 @@ class Constant:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A given array, which must have the parameter's shape."""
+    """Initializer with a given array, which must have the parameter's shape."""
 
     value: Any
 
@@ -65,7 +65,7 @@ class Assign:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Uniform numbers in [low, high)."""
+    """Initializer with uniform numbers in [low, high)."""
 
     low: float = -1.0
     high: float = 1.0
@@ -79,7 +79,7 @@ class Uniform:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """Normal numbers of that mean and standard deviation."""
+    """Initializer with normal numbers of that mean and standard deviation."""
 
     mean: float = 0.0
     std: float = 1.0
@@ -93,7 +93,8 @@ class Normal:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Xavier:
-    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal."""
+    """Initializer with variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or
+    normal."""
 
     uniform: bool = True
 
@@ -107,7 +108,8 @@ class Xavier:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Kaiming:
-    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal."""
+    """Initializer with variance `2 / fan_in`, for relu layers (He et al., 2015), uniform or
+    normal."""
 
     uniform: bool = True
 
@@ -120,9 +122,9 @@ class Kaiming:
 def first_array(
     initializer: Initializer, shape: Shape, dtype: DType, rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """What `initializer` gives, in that dtype.
+    """Return the array of `initializer` in that dtype.
 
-    Raises `ArgumentError` if it gives another shape or another kind of dtype.
+    Raises `ArgumentError` if it returns another shape or kind of dtype.
     """
     array = np.asarray(applied(initializer, shape, dtype, rng))
     if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -131,7 +133,7 @@ def first_array(
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """How many inputs and outputs each element of a weight of that shape connects.
+    """Return the numbers of inputs and outputs that each element of a weight connects.
 
     The last two axes are inputs and outputs; axes before them count as repetitions of both.
     """

@@ -108,25 +108,25 @@ def grad(
     - `allow_unused=False` makes an unused input an error.
     - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
       independent of all inputs, which is an error otherwise.
-    - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
-    - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
-      and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
-      for ones, for each of the N.
+    - `strict_scalar=True` requires a seed for each output that has not exactly one element.
+    - `is_grads_batched=True` takes seeds with a leading batch axis of one size N for all, and
+      returns results of shape `(N, *x.shape)`, all N in one vectorised pass. None stands for ones,
+      for each of the N.
     - `holomorphic=True` says that complex outputs are holomorphic in complex inputs, and gives
       their complex derivative.
-    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
-      nothing: a program keeps all that was recorded, its derivatives can be differentiated, and
-      no other variable gets a gradient.
+    - `retain_graph`, `create_graph` and `only_inputs` are accepted as for tensors, without effect:
+      a program keeps its equations, its derivatives can be differentiated, and no other variable
+      gets a gradient.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`; complex outputs
-    take a seed each, or `holomorphic`.
+    need a seed each, or `holomorphic`.
 
     Results are variables of the same program and can be differentiated again.
 
     Raises `NotDifferentiable` if an input or output is neither float nor complex, if no output
-    depends on any input, or an input is unused and must not be; `ArgumentError` for arguments
-    that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError,
-    for `materialize_grads` with `allow_unused=False`.
+    depends on any input, or for an unused input with `allow_unused=False`; `ArgumentError` for
+    arguments that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a
+    ValueError, for `materialize_grads` with `allow_unused=False`.
     """
     request = Request.of("grad", outputs, inputs, no_grad_vars)
     with located(request.origin):

@@ -63,26 +63,24 @@ class Jacobian(DerivativeMatrix):
     - `flat=False` gives, for one input and one output, the shape `y.shape + x.shape`, or
       `(B, *y, *x)` with samples of these shapes.
     - `blocks=True` gives a nested tuple: `J[i][j]` is the block of output i and input j.
-    - `check=False` says that you know that samples do not mix, where the structure of the
-      program does not tell (or that what mixes does not matter to you); `check_independent`
-      tells on given arrays.
-    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs. Without it
-      only one of both may be complex: of real outputs by complex inputs each row is a gradient, of
-      complex outputs by real inputs each column a derivative.
-    - `sparse=True` evaluates all elements that may be other than zero at once, by few products, and
-      takes from them what is indexed; see `sparse_jacobian`, also for `pattern`.
+    - `check=False` skips the check that samples do not mix, if the structure of the program is not
+      conclusive or mixing does not matter; `check_independent` tests it on given arrays.
+    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs. Without it,
+      only outputs or only inputs may be complex: each row is a gradient of a real output by complex
+      inputs, or each column a derivative of complex outputs by a real input.
+    - `sparse=True` evaluates all possibly nonzero elements at once, by few compressed products, and
+      indexes these; see `sparse_jacobian`, also for `pattern`.
 
-    Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
-    and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
-    what an index may be. What it gives is a variable of the program, which can be differentiated
-    again.
+    Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer and
+    not cached, all in one vectorised pass; `passes` counts them. See `Block` for valid indices. The
+    result is a variable of the program, which can be differentiated again.
 
-    For tensors as `inputs`, the function is called on tensors, or tensors that depend on them are
-    given in its place; what an index gives are tensors, and what is evaluated is kept as well.
+    For tensors as `inputs`, the function is called on tensors, or replaced by tensors that depend
+    on them. Results are tensors, and evaluated rows and columns are cached, too.
 
-    Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
-    dtypes than floats, `ShapeError` for outputs without the samples of the inputs,
-    `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
+    Raises `ArgumentError` for objects other than functions and variables, `NotDifferentiable` for
+    dtypes other than floats, `ShapeError` for outputs without the samples of the inputs,
+    `MixedSamplesError` if samples may mix, with the equation and the line where they do.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", (3,))

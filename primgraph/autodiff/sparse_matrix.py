@@ -51,13 +51,13 @@ class SparseMatrix:
         m = pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(3))
         print(m @ np.array([1.0, 2.0, 3.0]))  # [2. 4. 2.]
 
-    Where SciPy is installed, a matrix of numbers is a sparse array of SciPy: its functions, such as
-    `scipy.sparse.linalg.spsolve(m, b)`, take it, `scipy.sparse.issparse(m)` is true, and it has
-    the methods of `scipy.sparse.csr_array`, such as `m.diagonal()`. Sums, indexing and products
-    with other sparse arrays give arrays of SciPy. Not so a matrix that stores one triangle, since
-    SciPy would take the other one for zeros: `m.to_scipy()` is that triangle.
+    If SciPy is installed, a matrix of numbers is a SciPy sparse array: SciPy functions accept it,
+    such as `scipy.sparse.linalg.spsolve(m, b)`, `scipy.sparse.issparse(m)` is true, and it has the
+    methods of `scipy.sparse.csr_array`, such as `m.diagonal()`. Sums, indexing and products with
+    other sparse arrays return SciPy arrays. A matrix that stores one triangle is an exception, as
+    SciPy would treat the other one as zeros: `m.to_scipy()` returns that triangle.
 
-    It counts as a container of one array: functions that are traced, compiled or differentiated
+    It is a container (pytree) of one array: functions that are traced, compiled or differentiated
     may take and return it.
 
     >>> matrix = pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(3))

@@ -69,13 +69,13 @@ def fixed_point(
         x, (converged, trips) = pg.fixed_point(np.cos, 1.0, full_output=True)
 
     Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
-    orders, and do not depend on the way to it: of `x = f(x, a)` the tangent solves
+    orders, and do not depend on the iteration: of `x = f(x, a)` the tangent solves
     `dx = df/dx dx + df/da da`, and in reverse mode `y = transpose(df/dx) y + ct` is solved, by the
     same iteration with the same options (S. Bai, J. Z. Kolter, V. Koltun, Deep equilibrium models,
     2019). By `x0` they are zero.
 
-    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` gives something
-    else than it takes, and for options that are out of range.
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the path, if `f` returns other types
+    than it takes, and for options that are out of range.
 
     >>> print(f"{pg.fixed_point(pg.cos, 1.0):.6f}")
     0.739085
@@ -117,12 +117,12 @@ def root(
         x, (converged, trips) = pg.root(lambda x: x * x - 2.0, 1.0, full_output=True)
 
     Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
-    orders, and do not depend on the way to it: of `f(x, a) = 0` the tangent solves
+    orders, and do not depend on the iteration: of `f(x, a) = 0` the tangent solves
     `df/dx dx + df/da da = 0`, and in reverse mode `transpose(df/dx) y + ct = 0` is solved. By `x0`
     they are zero.
 
-    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` or `step` gives
-    something else than it takes, and for options that are out of range.
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the path, if `f` or `step` returns
+    other types than it takes, and for options that are out of range.
 
     >>> print(f"{pg.root(lambda x: x * x - 2.0, 1.0):.6f}")
     1.414214

@@ -184,22 +184,21 @@ def objective(
         total = pg.distributed.objective(f, {"w": np.zeros(20)}, (x, y), client)
         found = scipy.optimize.minimize(total.fun_and_jac, total.x0, jac=True)
 
-    A function is called as `f(params, data)`, or `f(params, *data)` where the data are a tuple,
-    with some rows of the data, and gives a loss for each of them, or their sum. Means are over all
-    rows of all chunks, and what is added without a sample, such as a penalty of the parameters, is
-    added once. A program has a `loss`, a variable or its name, of this kind; its data are a dict
-    by the names of inputs, of which those with a named first extent are chunked; `params` are
-    arrays by name, or None for the values that parameters have.
+    A function is called as `f(params, data)`, or `f(params, *data)` for a tuple of data, with a
+    block of rows, and returns a loss for each of them, or their sum. Means are over all rows of all
+    chunks, and terms without samples, such as a penalty on the parameters, are added once. A
+    program has such a `loss`, a variable or its name. Its data are a dict by the names of inputs;
+    those with a symbolic leading size are chunked. `params` are arrays by name, or None for the
+    current parameters.
 
     `data` are as in `pg.distributed.chunks`. Tasks run on `client`, by default on dask's default
-    one, or else in threads of this process, which `client="threads"` asks for; results are the
-    same, to the last bit, wherever and in whatever order they run, on machines of one kind. With
-    `debug="nan"` each equation is looked at, and the first NaN or infinity is an error that names
-    chunk, file and equation.
+    client, or else in threads of this process, as with `client="threads"`. Results are bitwise
+    equal for any workers and order, on machines of one type. With `debug="nan"` each equation is
+    checked, and the first NaN or infinity raises an error that names chunk, file and equation.
 
-    Raises `MixedSamplesError`, with the line, for what is no sum over samples; `ShapeError` for
-    chunks that do not fit, `ArgumentError` for a closed client and for arguments of other kinds,
-    `OptionError` where dask is not installed.
+    Raises `MixedSamplesError`, with the line, if it is not a sum over samples; `ShapeError` for
+    chunks that do not fit, `ArgumentError` for a closed client and for arguments of other types,
+    `OptionError` if dask is not installed.
     """
     if debug not in (None, "nan"):
         raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
@@ -243,8 +242,8 @@ def value_and_grad(
 
         value, gradients = pg.distributed.value_and_grad(f, client=client)(params, x, y)
 
-    Options, data and errors are those of `pg.distributed.objective`, which serves many evaluations
-    on the same data.
+    Options, data and errors are those of `pg.distributed.objective`, which is faster for many
+    evaluations on the same data.
     """
     if others:
         raise ArgumentError(

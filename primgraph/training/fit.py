@@ -1,4 +1,4 @@
-"""Training: runs of a program, or steps eagerly, over batches and epochs."""
+"""Training loops: runs of a program, or eager steps, over batches and epochs."""
 
 from __future__ import annotations
 
@@ -40,34 +40,33 @@ def fit(
 ) -> list[float]:
     """Run `program`, with all its updates, once for each feed in each of `epochs` epochs.
 
-    `feeds` is a collection of feeds, or a function of the epoch, from 0, that gives one.
-    Returns the mean of `loss`, which has one element, over the runs of each epoch.
-    `callback(epoch, loss)` sees that mean, and ends training by returning True.
+    `feeds` is a collection of feeds, or a function of the epoch, from 0, that returns one. Returns
+    the mean of `loss`, which has one element, over the runs of each epoch. `callback(epoch, loss)`
+    receives that mean, and ends training by returning True.
 
-    As one goes, `fit(function, optimizer, feeds, epochs)` calls `function` with the arrays of each
-    feed, by name, as tensors, and lets `optimizer` take a step along the gradients of the loss that
-    it gives.
+    In eager mode, `fit(function, optimizer, feeds, epochs)` calls `function` with the arrays of
+    each feed, by name, as tensors, and `optimizer` takes a step along the gradients of the loss
+    that it returns.
 
         pg.fit(lambda x, labels: loss(network(x), labels), adam, batches, epochs=10)
 
-    `progress` tells how far it has come: in a notebook by a table that renews itself, on a
-    terminal by a bar, for which rich has to be installed. By default these are shown where they
-    can be, and nothing where the output is a file.
-    `executor` is a new one unless given, for a `target` as `pg.compile` takes it: "numpy", "c" or
-    "auto". What is called eagerly takes what the environment variable PRIMGRAPH_TARGET says.
+    `progress` shows the progress: in a notebook by an updated table, on a terminal by a bar, which
+    needs rich. By default these are shown where possible, and nothing if the output is a file.
+    `executor` is by default a new one, for a `target` as in `pg.compile`: "numpy", "c" or "auto".
+    Eager steps use the environment variable PRIMGRAPH_TARGET.
 
-    With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
-    inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by
-    default all: workers compute what they add to the gradients, which are put together in a fixed
-    order, and the updates are made once. With `shuffle`, an integer, chunks come in an order drawn
-    from it in each epoch. A `checkpoint` is a file, written after each epoch and `every` so many
-    steps, from which a call goes on where it is there, to the same bits. What a program does to
-    samples beside their sums, such as normalising by all of a batch, is refused with its line.
+    With a dask `client`, `feeds` are the samples, a dict of chunked arrays by the names of inputs,
+    as for `pg.distributed.chunks`. A step uses `chunks_per_step` chunks, by default all. Workers
+    compute their contributions to the gradients, which are summed in a fixed order, and the updates
+    are made once. With `shuffle`, a seed, chunks come in a random order in each epoch. A
+    `checkpoint` is a file, written after each epoch and after each `every` steps; a repeated call
+    resumes from it with bitwise equal results. Operations on whole batches other than sums over
+    samples, such as batch normalisation, raise an error with their line.
 
-    Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
-    parameters; `ShapeError` for a loss of more than one element, `CompileError` for a target that
-    does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
-    a function, and for an epoch without feeds.
+    Raises `BuildError` for a program without updates, and for an optimizer without parameters;
+    `ShapeError` for a loss of more than one element, `CompileError` for an unknown target,
+    `ArgumentError` for arguments of other types, for a target beside an executor or a function, and
+    for an epoch without feeds.
 
     >>> with pg.Program() as program:
     ...     x, y = pg.data("x", (4, 1)), pg.data("y", (4, 1))
@@ -130,7 +129,8 @@ def _require_feeds(feeds: Any) -> None:
 def _run_of(
     program: Program | Callable[..., Tensor], loss: Any, executor: Executor | None, target: Any
 ) -> tuple[Callable[[Feed], float], str]:
-    """What takes a step with a feed and gives the loss of before; and the name of what is run."""
+    """Return a function that takes a step with a feed and returns the loss before it, and its
+    name."""
     if isinstance(program, Program):
         runner = Executor(target=target) if executor is None else executor
         return _runner(program, loss, runner), program.name
@@ -139,7 +139,7 @@ def _run_of(
 
 
 def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
-    """The mean of the losses of an epoch, of a step with each of its feeds."""
+    """Return the mean of the losses of an epoch, with one step for each feed."""
     batches = applied(feeds, epoch) if callable(feeds) else feeds
     losses = [run(batch) for batch in batches]
     if not losses:
@@ -151,7 +151,7 @@ def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
 
 
 def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:
-    """What runs a program with a feed, and gives the loss."""
+    """Return a function that runs a program with a feed, and returns the loss."""
     if isinstance(loss, Optimizer):
         raise ArgumentError(
             "fit of a program takes its loss, and not the optimizer",
@@ -171,7 +171,7 @@ def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], f
 def _stepper(
     function: Callable[..., Tensor], optimizer: Any, executor: Executor | None
 ) -> Callable[[Feed], float]:
-    """What takes a step with a feed, and gives the loss of before."""
+    """Return a function that takes an eager step with a feed, and returns the loss before it."""
     if not isinstance(optimizer, Optimizer):
         raise ArgumentError(
             f"fit of a function takes an optimizer, not {type(optimizer).__name__}",
@@ -195,7 +195,7 @@ def _stepper(
 
 
 def _as_tensor(array: Any) -> Tensor:
-    """`array` as a tensor; itself, if it is one."""
+    """Convert `array` to a tensor; return a tensor as it is."""
     return array if isinstance(array, Tensor) else tensor(array)
 
 
@@ -206,13 +206,12 @@ def minibatches(
     rng: np.random.Generator | None = None,
     drop_last: bool | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
+    """Yield feeds of `size` samples each, in the order of the arrays or in a random one from `rng`.
 
-    Of tensors they are tensors, which are constants. Samples lie along the first axis of all
-    `arrays`. A last batch of fewer samples fits where programs give the extent a name, as in
-    `pg.data("x", ("N", 3))`. So where there would be one, `drop_last` has to say what is to become
-    of it: True leaves its samples out, False gives it as it is. Raises `ArgumentError` where that
-    is not said, for arrays of different lengths and for a size that is not positive.
+    Tensors give constant tensors. Samples lie along the first axis of all `arrays`. A smaller last
+    batch needs a symbolic size in a program, as in `pg.data("x", ("N", 3))`. So if there is one,
+    `drop_last` must be given: True drops its samples, False yields it. Raises `ArgumentError` if
+    that is missing, for arrays of different lengths and for a size that is not positive.
 
     >>> [batch["x"].shape for batch in pg.minibatches({"x": np.ones((5, 2))}, 2, drop_last=False)]
     [(2, 2), (2, 2), (1, 2)]

@@ -147,16 +147,15 @@ def spy(
 
         pg.spy(pg.sparse_jacobian(f, x), coloring=True).save("jacobian.svg")
 
-    Of a Jacobian, whose rows are all outputs and columns all inputs, it is where elements may
-    differ from zero for some inputs, as its graph tells; see `pg.jacobian_sparsity`. With `feed`,
-    which has an array for each input that it needs, by name, it is evaluated there; parameters
-    have the values of their program. An element is shown if any sample of a batch has it. With
-    `coloring`, elements that one derivative product gives have one colour: the colours of a
-    `pg.SparseMatrix`, else those of `pg.coloring`, or those that are given.
+    For a Jacobian, with all outputs as rows and all inputs as columns, these are the elements that
+    may be nonzero for some inputs, found from its graph; see `pg.jacobian_sparsity`. With `feed`,
+    which has an array for each input by name, it is evaluated there; parameters have their values
+    in the program. An element is shown if it is nonzero in any sample of a batch. With `coloring`,
+    elements computed by one derivative product have one colour: the colours of a `pg.SparseMatrix`,
+    else those of `pg.coloring`, or the given ones.
 
-    Raises `ShapeError` for an array of other than two axes and for extents that are not known,
-    `ArgumentError` for a variable, which has no elements yet, `FeedError` for a feed that does not
-    fit.
+    Raises `ShapeError` for an array that is not 2-d and for symbolic sizes, `ArgumentError` for a
+    variable, which has no elements yet, `FeedError` for a feed that does not fit.
     """
     if isinstance(matrix, Variable):
         raise ArgumentError(
