@@ -60,7 +60,7 @@ def nonzero(x: Any, /) -> Any:
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Where elements belong in a sorted vector."""
+    """Return the positions at which elements would be inserted into a sorted vector."""
     return ops.searchsorted(x1, x2, side, sorter)
 
 

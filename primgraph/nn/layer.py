@@ -90,7 +90,7 @@ class Layer:
         self.training = True
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; every class of its own defines it."""
+        """Compute the layer; every subclass defines it."""
         raise MissingMethodError(
             f"{type(self).__name__} does not define forward",
             hint=near_matches("forward", set(dir(self)) - set(dir(Layer))),
@@ -143,7 +143,7 @@ class Layer:
             _world.set(before)
 
     def _scope(self, program: Program | None) -> AbstractContextManager[None]:
-        """Where lines are marked as those of this layer, whose path begins as its parameters do."""
+        """Mark recorded lines with the path of this layer, the prefix of its parameters' names."""
         call, own = outermost(), type(self).__name__.lower()
         if call is not None:
             return calling(f"{call.path}.{call.names.get(id(self), own)}")
@@ -503,7 +503,7 @@ class Layer:
             parameter.enter(program, f"{prefix}.{name}")
 
     def _read(self, parameter: Parameter) -> Tensor | Variable:
-        """What stands for it here."""
+        """Return the tensor or variable that stands for a parameter in the current call."""
         world = _world.get()
         if world is _EAGERLY:
             return parameter.tensor
@@ -568,7 +568,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 def as_parameter(name: str, given: Any) -> Parameter:
-    """What is registered for `given`, a parameter of a layer or of a program."""
+    """Return the registered parameter of `given`, a parameter of a layer or of a program."""
     found = given if isinstance(given, Parameter) else parameter_of(given)
     if found is None:
         raise ArgumentError(f"parameter {name!r} is made by create_parameter, not {given!r:.80}")

@@ -26,7 +26,7 @@ class _Arrays(type):
 
 @final
 class ndarray(metaclass=_Arrays):
-    """What `isinstance` takes for an array; called, it makes one of NumPy's."""
+    """Array class for `isinstance` checks; calling it creates a NumPy array."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return np.ndarray(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What optimizers have in common."""
+"""Base class of optimizers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from primgraph.source import UPDATE, caller, marked
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What one call of `minimize` has added to a program: states that begin so, and updates.
+    """States and updates that one call of `minimize` added to a program.
 
     `stepped` has the states of an optimizer that takes steps eagerly, too.
     """
@@ -77,7 +77,7 @@ class Step:
 
 @checked_methods(late=True)
 class Optimizer(ABC):
-    """What optimizers share: gradients, clipping, decay, the schedule, the step count.
+    """Base class of optimizers: gradients, clipping, decay, the schedule, the step count.
 
     In a program `minimize(loss)` lets every run take a step. As one goes the optimizer is made with
     the `parameters` that it is to change, tensors that require a gradient:
@@ -246,7 +246,7 @@ class Optimizer(ABC):
     def _lowered(
         self, loss: Tensor, parameters: Iterable[Any] | None, held: Collection[Any] | None
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """What `minimize` does eagerly."""
+        """Run `minimize` eagerly."""
         if parameters is not None or held is not None:
             raise ArgumentError(
                 "which parameters are changed is said when the optimizer is made, for tensors",
@@ -388,7 +388,7 @@ class Optimizer(ABC):
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
     ) -> Variable:
-        """What a step subtracts from `parameter`, in its dtype.
+        """Compute the amount that a step subtracts from `parameter`, in its dtype.
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """

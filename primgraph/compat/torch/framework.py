@@ -27,7 +27,7 @@ _default_dtype: list[DType] = [FLOAT32]
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Where tensors are: the processor's memory."""
+    """Device of tensors: the CPU."""
 
     type: str = "cpu"
 
