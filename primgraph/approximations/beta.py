@@ -1,4 +1,4 @@
-"""Quotients of gamma functions, in the same manner as the gamma function."""
+"""Quotients of gamma functions, in NumPy alone; see `gamma`."""
 
 from __future__ import annotations
 

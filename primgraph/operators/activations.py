@@ -1,4 +1,4 @@
-"""Activation functions, each defined by what it is made of."""
+"""Activation functions, composed of other operators."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
     "softplus",
 ]
 
-# Beyond this the sigmoid in the approximate gelu is 0 or 1 in every dtype, and its slope 0.
+# Beyond this, the sigmoid in the approximate gelu is 0 or 1 in every dtype, with derivative 0.
 _GELU_FLAT = 22.0
 
 
 @operator("x")
 def relu(x: ArrayLike) -> Variable:
-    """`x` where it is positive, 0 elsewhere, element by element; NaN stays NaN.
+    """Return `x` where it is positive, 0 elsewhere, elementwise; NaN stays NaN.
 
     The derivative is 0 at 0, and NaN at NaN. Integers stay integers, booleans become int64.
 
@@ -41,7 +41,7 @@ def relu(x: ArrayLike) -> Variable:
 
 @operator("x")
 def silu(x: ArrayLike) -> Variable:
-    """`x * sigmoid(x)`, element by element, also called swish.
+    """Return `x * sigmoid(x)`, elementwise, also called swish.
 
     Integers and booleans become floats as NumPy makes them. After S. Elfwing, E. Uchibe and K.
     Doya, Sigmoid-weighted linear units, 2018.
@@ -55,7 +55,7 @@ def silu(x: ArrayLike) -> Variable:
 
 @operator("x")
 def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
-    """`x` times the normal distribution function of `x`.
+    """Return `x` times the standard normal distribution function of `x`.
 
     The exact form is `x / 2 * erfc(-x / sqrt(2))`; the approximate one is
     `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))` (Hendrycks and Gimpel, Gaussian
@@ -74,7 +74,7 @@ def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
 
 @operator("x")
 def softplus(x: ArrayLike) -> Variable:
-    """`log(1 + exp(x))`, element by element, without overflow; its derivative is `sigmoid(x)`.
+    """Return `log(1 + exp(x))`, elementwise, without overflow; its derivative is `sigmoid(x)`.
 
     Exact where `exp(x)` is small beside 1. Integers and booleans become floats as NumPy makes
     them. After C. Dugas et al., Incorporating second-order functional knowledge, 2001.
@@ -88,7 +88,7 @@ def softplus(x: ArrayLike) -> Variable:
 
 @operator("x")
 def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
-    """`exp(x) / sum(exp(x))` over `axis`, without overflow.
+    """Return `exp(x) / sum(exp(x))` over `axis`, without overflow.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
 
@@ -104,7 +104,7 @@ def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
 
 @operator("x")
 def log_softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
-    """Logarithm of `softmax`, exact where that is close to zero or one.
+    """Return the logarithm of `softmax`, accurate where that is close to zero or one.
 
     Raises `ShapeError` for axes that `x` lacks or that are named twice.
 

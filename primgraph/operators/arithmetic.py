@@ -1,4 +1,4 @@
-"""Arithmetic, element by element: sums, products, powers, extremes, rounding."""
+"""Elementwise arithmetic: sums, products, powers, extrema, rounding."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ mod = remainder
 
 @public
 def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1` to the power `x2`, element by element; 0 to the power 0 is 1.
+    """Return `x1` to the power `x2`, elementwise; 0 to the power 0 is 1.
 
     A whole Python number as exponent has its own rule of differentiation, which is right at
     negative and zero `x1`. The number 0.5 as exponent is the square root, as for `**` of NumPy's
@@ -179,7 +179,7 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 def _whole_number(x: Any) -> int | None:
-    """`x` as an integer if it is a Python number with an integer value."""
+    """Return `x` as an integer if it is a Python number with an integer value."""
     if type(x) is int:
         return x
     return int(x) if type(x) is float and x.is_integer() else None
@@ -224,15 +224,15 @@ def _modulus(z: Variable) -> Variable:
 
 
 def _unit(z: Variable) -> Variable:
-    """`z / abs(z)`, and 0 for 0; without over- or underflow of the absolute value.
+    """Return `z / abs(z)`, and 0 for 0, without over- or underflow of the absolute value.
 
-    Of an infinite part it is the unit in its direction, of two NaN, as in NumPy.
+    For an infinite part it is the unit in its direction, for two NaN, as in NumPy.
     """
     x, y = emit(parts.real, z), emit(parts.imag, z)
     half = int(np.finfo(z.dtype).maxexp) // 2
     infinite = logical_or(isinf(x), isinf(y))
     x, y = (where(infinite, where(isinf(v), emit(p.sign, v), 0.0), v) for v in (x, y))
-    # A power of two, by which nothing is rounded.
+    # A power of two, so that scaling is exact.
     larger = emit(p.maximum, emit(p.abs_, x), emit(p.abs_, y))
     scale = where(larger > 2.0**half, 2.0**-half, where(larger < 2.0**-half, 2.0**half, 1.0))
     scale = converted(scale, x.dtype)
@@ -246,7 +246,7 @@ def _unit(z: Variable) -> Variable:
 
 
 def _reciprocal_of_complex(z: Variable) -> Variable:
-    """`1 / z` by the quotient of both parts (R. L. Smith, Algorithm 116, 1962), as NumPy has it."""
+    """Return `1 / z` by Smith's method (R. L. Smith, Algorithm 116, 1962), like NumPy."""
     x, y = emit(parts.real, z), emit(parts.imag, z)
     wide = emit(p.abs_, y) <= emit(p.abs_, x)
     big, small = where(wide, x, y), where(wide, y, x)
@@ -288,7 +288,7 @@ ceil = _unary(
 
 @public
 def round(x: ArrayLike, decimals: int = 0) -> Variable:
-    """`x` rounded to `decimals` places, halves to even, as `np.round` does.
+    """Round `x` to `decimals` places, halves to even, like `np.round`.
 
     Where the power of ten itself overflows and NumPy has NaN, numbers are rounded all the same:
     to `x` for many decimals, to 0 for tens beyond the largest number. Integers stay as they are.
@@ -326,7 +326,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
 
 @public
 def square(x: ArrayLike) -> Variable:
-    """`x * x`, element by element, in the dtype that `np.square` gives.
+    """Return `x * x`, elementwise, in the dtype of `np.square`.
 
     >>> pg.square([1.0, -3.0])
     tensor([1., 9.])
@@ -337,9 +337,9 @@ def square(x: ArrayLike) -> Variable:
 
 @public
 def reciprocal(x: ArrayLike) -> Variable:
-    """`1 / x`; of integers and booleans the integer part of it, which is 0 but for 1 and -1.
+    """Return `1 / x`; for integers and booleans its integer part, which is 0 except for 1 and -1.
 
-    What it is for the integer 0 depends on the machine, as in NumPy.
+    The result for the integer 0 depends on the machine, as in NumPy.
 
     >>> pg.reciprocal([2.0, 4.0])
     tensor([0.5 , 0.25])
@@ -354,7 +354,8 @@ def reciprocal(x: ArrayLike) -> Variable:
 
 @public
 def add_n(inputs: Any) -> Variable:
-    """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty.
+    """Return the sum of all arrays in a list, broadcast and promoted; `ArgumentError` if it is
+    empty.
 
     >>> pg.add_n([np.ones(2), np.ones(2), np.ones(2)])
     tensor([3., 3.])
@@ -366,7 +367,7 @@ def add_n(inputs: Any) -> Variable:
 
 @operator("x", "min", "max")
 def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
-    """What `clip` is made of."""
+    """Decomposition of `clip`."""
     bounds = [b for b in (min, max) if b is not None]
     dtype = ufunc_dtypes(np.maximum, x, bounds[0])[-1] if bounds else type_of(x).dtype
     if len(bounds) == 2:
@@ -388,7 +389,7 @@ def clip(
     a_min: ArrayLike | None = None,
     a_max: ArrayLike | None = None,
 ) -> Variable:
-    """`x` limited to the interval from `min` to `max`; either may be None.
+    """Limit `x` to the interval from `min` to `max`; either may be None.
 
     The derivative with respect to `x` is 1 inside and at the bounds, 0 outside, and NaN at NaN,
     which stays NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named
@@ -402,7 +403,7 @@ def clip(
 
 
 def _outside(beyond: Variable, bound: ArrayLike) -> Variable:
-    """Where the bound is to be taken: beyond it, and where it is NaN."""
+    """Return where the bound applies: where `x` is beyond it, and where the bound is NaN."""
     if type(bound) in SCALARS and bound == bound:
         return beyond
     return logical_or(beyond, not_equal(bound, bound))
@@ -415,7 +416,7 @@ def scale(
     bias: ArrayLike = 0.0,
     bias_after_scale: bool = True,
 ) -> Variable:
-    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False.
+    """Return `scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False.
 
     >>> pg.scale([1.0, 2.0], 3.0, 1.0)
     tensor([4., 7.])

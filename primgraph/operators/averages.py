@@ -1,4 +1,4 @@
-"""Statistics made of means: weighted averages, covariances, ranges, and all of what is not NaN."""
+"""Weighted averages, covariances, ranges, and statistics without NaN."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 
 @public
 def ptp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The largest element over `axis`, or of all, less the smallest.
+    """Return the maximum minus the minimum over `axis`, or of all elements.
 
     Raises `ShapeError` for axes that `x` lacks and for no elements.
 
@@ -67,10 +67,10 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis`, or of all, in which elements count by `weights`.
+    """Return the mean over `axis`, or of all elements, weighted by `weights`.
 
-    These have the shape of `x`, or of the axes as they are given. With `returned` the sum of the
-    weights is the second of two results. Raises `ShapeError` for weights that do not fit.
+    The weights have the shape of `x`, or of the axes in the given order. With `returned`, the sum
+    of the weights is the second of two results. Raises `ShapeError` for weights of another shape.
 
     >>> pg.average([1.0, 4.0], weights=[3.0, 1.0])
     tensor(1.75)
@@ -93,7 +93,7 @@ def average(
 
 
 def _aligned(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
-    """The weights of each element, from those of `axes`, in this order."""
+    """Broadcast the weights of `axes`, in this order, to the elements."""
     if weights.shape == x.shape:
         return weights
     extents = tuple(x.shape[a] for a in axes)
@@ -117,11 +117,12 @@ def cov(
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
 ) -> Variable:
-    """The covariances of the rows of a matrix, or of its columns if not `rowvar`.
+    """Return the covariance matrix of the rows of a matrix, or of its columns if not `rowvar`.
 
-    A vector counts as one row; the rows of `y` come behind those of `x`. Sums of products are
+    A vector counts as one row; the rows of `y` are appended to those of `x`. Sums of products are
     divided by `n - ddof`, where `ddof` is 1 or, with `bias`, 0. Observations count `fweights`
-    times, and by `aweights`. The result is float64. Raises `ShapeError` for more than two axes.
+    times, weighted by `aweights`. The result is float64. Raises `ShapeError` for more than two
+    axes.
 
     >>> pg.cov([[1.0, 3.0], [2.0, 6.0]])
     tensor([[2., 4.],
@@ -157,7 +158,7 @@ def _positive(divisor: float) -> float:
 
 
 def _variables(x: ArrayLike, rowvar: bool) -> Variable:
-    """The observations as floats, a row for each variable."""
+    """Return the observations as floats, with a row for each variable."""
     value = lift(x)
     value = converted(value, COMPLEX128 if value.type.is_complex else FLOAT64)
     if value.ndim > 2:
@@ -181,7 +182,7 @@ def _weights(
 
 @public
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Variable:
-    """The coefficients of correlation of the rows of a matrix, or of its columns; see `cov`.
+    """Return the correlation coefficients of the rows of a matrix, or of its columns; see `cov`.
 
     >>> pg.corrcoef([[1.0, 3.0], [2.0, 6.0]]).numpy().round(4)
     array([[1., 1.],
@@ -204,13 +205,13 @@ def _filled(x: Variable, number: float) -> Variable:
 
 
 def _with_nan(found: Variable, x: Variable, axis: Axes, keepdims: bool) -> Variable:
-    """`found`, with NaN where all elements are NaN."""
+    """Return `found`, with NaN where all elements are NaN."""
     return where(all(isnan(x), axis, keepdims), math.nan, found)
 
 
 @public
 def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The largest element that is not NaN over `axis`, or of all; NaN where all are.
+    """Return the maximum without NaN over `axis`, or of all elements; NaN if all are NaN.
 
     >>> pg.nanmax([1.0, np.nan])
     tensor(1.)
@@ -223,7 +224,7 @@ def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The smallest element that is not NaN over `axis`, or of all; NaN where all are.
+    """Return the minimum without NaN over `axis`, or of all elements; NaN if all are NaN.
 
     >>> pg.nanmin([1.0, np.nan])
     tensor(1.)
@@ -236,7 +237,7 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 @public
 def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first largest element that is not NaN; 0 where all are.
+    """Return the index of the first maximum without NaN; 0 if all are NaN.
 
     >>> pg.nanargmax([1.0, np.nan, 3.0])
     tensor(2, dtype=int64)
@@ -248,7 +249,7 @@ def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 @public
 def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
-    """Index of the first smallest element that is not NaN; 0 where all are.
+    """Return the index of the first minimum without NaN; 0 if all are NaN.
 
     >>> pg.nanargmin([1.0, np.nan, 3.0])
     tensor(0, dtype=int64)
@@ -259,13 +260,13 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _counted(x: Variable, axis: Axes, keepdims: bool) -> Variable:
-    """How many elements are no NaN, in the dtype of `x` or of its parts."""
+    """Return the number of elements that are not NaN, in the dtype of `x` or of its parts."""
     return sum(converted(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
 
 
 @public
 def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The mean of the elements that are not NaN over `axis`, or of all; NaN where all are.
+    """Return the mean without NaN over `axis`, or of all elements; NaN if all are NaN.
 
     float16 is summed in float32; integers give float64.
 
@@ -281,7 +282,8 @@ def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable
 def _deviations(
     name: str, x: ArrayLike, axis: Axes, keepdims: bool, ddof: float
 ) -> tuple[Variable, Variable, Variable]:
-    """Distances from the mean, 0 for NaN; the divisor of their squares; and the array."""
+    """Return deviations from the mean, with 0 for NaN; the divisor of their squares; and the
+    array."""
     value = lift(x)
     elements = wide(value)
     axes = axes_of(name, value, axis)
@@ -293,9 +295,9 @@ def _deviations(
 
 @public
 def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """The variance of the elements that are not NaN, with divisor `n - ddof`; see `var`.
+    """Return the variance without NaN, with divisor `n - ddof`; see `var`.
 
-    NaN where no more than `ddof` are left.
+    It is NaN if at most `ddof` elements remain.
 
     >>> pg.nanvar([1.0, np.nan, 3.0])
     tensor(1.)
@@ -306,7 +308,7 @@ def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: flo
 
 @public
 def nanstd(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """The standard deviation of the elements that are not NaN; see `nanvar` and `std`.
+    """Return the standard deviation without NaN; see `nanvar` and `std`.
 
     >>> pg.nanstd([1.0, np.nan, 3.0])
     tensor(1.)

@@ -1,7 +1,7 @@
-"""Special functions that SciPy computes when a program runs: Bessel's, integrals, Lambert's.
+"""Special functions computed by SciPy at run time: Bessel functions, integrals, Lambert's W.
 
-They are named as in scipy.special. SciPy has to be installed where kernels with them run, saved
-ones too. Integers count as float64.
+They are named as in scipy.special. Kernels with them need SciPy installed, also as saved files.
+Integers count as float64.
 """
 
 from __future__ import annotations
@@ -106,24 +106,24 @@ yv = _of_order("yv", "The Bessel function of the second kind, of order `v`.")
 
 @of_namespace
 def expn(n: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `exp(-x * t) / t**n` from 1 on, for whole numbers `n` from 0 on.
+    """Return the integral of `exp(-x * t) / t**n` over t from 1 to infinity, for integers `n >= 0`.
 
-    Computed by SciPy. Derivatives by `n` are refused with `NotDifferentiable`.
+    Computed by SciPy. Derivatives by `n` raise `NotDifferentiable`.
     """
     return _emit("expn", n, x)
 
 
 @of_namespace
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike) -> Variable:
-    """Gauss's hypergeometric function.
+    """Return Gauss's hypergeometric function.
 
-    Computed by SciPy. Derivatives by `a`, `b` and `c` are refused with `NotDifferentiable`.
+    Computed by SciPy. Derivatives by `a`, `b` and `c` raise `NotDifferentiable`.
     """
     return _emit("hyp2f1", a, b, c, z)
 
 
 class SiciResult(NamedTuple):
-    """The sine and the cosine integral."""
+    """Sine and cosine integral."""
 
     si: Variable
     ci: Variable
@@ -131,7 +131,7 @@ class SiciResult(NamedTuple):
 
 @of_namespace
 def sici(x: ArrayLike) -> SiciResult:
-    """The integral of `sin(t) / t` from 0 to `x`, and that of `cos(t) / t` from infinity.
+    """Return the integral of `sin(t) / t` from 0 to `x`, and that of `cos(t) / t` from infinity.
 
     Computed by SciPy.
     """
@@ -140,7 +140,7 @@ def sici(x: ArrayLike) -> SiciResult:
 
 @of_namespace
 def lambertw(z: ArrayLike, k: int = 0) -> Variable:
-    """The real `w` with `w * exp(w) = z`: not below -1 for `k` 0, and not above for `k` -1.
+    """Return the real `w` with `w * exp(w) = z`: at least -1 for `k` 0, at most -1 for `k` -1.
 
     Computed by SciPy; NaN where `w` is complex. Raises `ArgumentError` for other branches.
     """
@@ -152,9 +152,9 @@ def lambertw(z: ArrayLike, k: int = 0) -> Variable:
 
 @of_namespace
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
-    """Hurwitz's zeta function, the sum of `(k + q)**-x` over `k` from 0 on; Riemann's for `q` 1.
+    """Return Hurwitz's zeta function, the sum of `(k + q)**-x` over `k >= 0`; Riemann's for `q` 1.
 
-    Computed by SciPy. Derivatives by `x` are refused with `NotDifferentiable`.
+    Computed by SciPy. Derivatives by `x` raise `NotDifferentiable`.
 
     >>> print(f"{pg.special.zeta(2.0, 1.0):.4f}")
     1.6449

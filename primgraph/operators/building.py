@@ -1,4 +1,4 @@
-"""Matrices and grids built from what they are made of: diagonals, powers, indices."""
+"""Matrices and grids: diagonals, powers, indices."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 @public
 def diag(x: ArrayLike, k: int = 0) -> Variable:
-    """The diagonal `k` of a matrix, or a square matrix of zeros with a vector as that diagonal.
+    """Return diagonal `k` of a matrix, or a square matrix with a vector as that diagonal.
 
     Positive `k` lie to the right. Raises `ShapeError` for other than one or two axes.
 
@@ -74,7 +74,7 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
 
 
 def _moved(matrix: Variable, number: int) -> Variable:
-    """A matrix of unknown extent in a frame of zeros that has its diagonal at `number`."""
+    """Pad a matrix of symbolic size with zeros so that its diagonal moves to `number`."""
     extent = matrix.shape[0] + (number if number >= 0 else -number)
     rows = slice(0, matrix.shape[0]) if number > 0 else slice(-number, extent)
     columns = slice(number, extent) if number > 0 else slice(0, matrix.shape[0])
@@ -83,7 +83,7 @@ def _moved(matrix: Variable, number: int) -> Variable:
 
 @public
 def diagflat(x: ArrayLike, k: int = 0) -> Variable:
-    """A square matrix of zeros with the elements of `x`, in row-major order, on a diagonal.
+    """Return a square matrix with the flattened `x` on a diagonal, zeros elsewhere.
 
     >>> pg.diagflat([1.0, 2.0])
     tensor([[1., 0.],
@@ -97,7 +97,7 @@ def diagflat(x: ArrayLike, k: int = 0) -> Variable:
 def trace(
     x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None
 ) -> Variable:
-    """The sum of a diagonal of two axes; `offset` counts to the right.
+    """Return the sum of a diagonal of two axes; a positive `offset` is to the right.
 
     Raises `ShapeError` for less than two axes, or one named twice.
     """
@@ -106,7 +106,7 @@ def trace(
 
 @public
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable:
-    """Ones at and below the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
+    """Return ones at and below the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
 
     `M` is `N` and the dtype the default one unless given.
 
@@ -125,7 +125,7 @@ def _places(matrix: npt.NDArray[Any]) -> tuple[Variable, ...]:
 
 @public
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
-    """The rows and columns of what `tril` keeps of a matrix of shape `(n, m)`, as constants.
+    """Return the row and column indices that `tril` keeps in shape `(n, m)`, as constants.
 
     >>> pg.tril_indices(2)
     (tensor([0, 1, 1], dtype=int64), tensor([0, 0, 1], dtype=int64))
@@ -135,7 +135,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ..
 
 @public
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ...]:
-    """The rows and columns of what `triu` keeps of a matrix of shape `(n, m)`, as constants.
+    """Return the row and column indices that `triu` keeps in shape `(n, m)`, as constants.
 
     >>> pg.triu_indices(2)
     (tensor([0, 0, 1], dtype=int64), tensor([0, 1, 1], dtype=int64))
@@ -145,7 +145,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Variable, ..
 
 @public
 def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
-    """The rows and columns of what `tril` keeps of the matrix `x`, as constants.
+    """Return the row and column indices that `tril` keeps in the matrix `x`, as constants.
 
     >>> pg.tril_indices_from(np.ones((2, 2)))
     (tensor([0, 1, 1], dtype=int64), tensor([0, 0, 1], dtype=int64))
@@ -156,7 +156,7 @@ def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
 
 @public
 def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[Variable, ...]:
-    """The rows and columns of what `triu` keeps of the matrix `x`, as constants.
+    """Return the row and column indices that `triu` keeps in the matrix `x`, as constants.
 
     >>> pg.triu_indices_from(np.ones((2, 2)))
     (tensor([0, 0, 1], dtype=int64), tensor([0, 1, 1], dtype=int64))
@@ -179,7 +179,7 @@ def _matrix_shape(name: str, x: ArrayLike) -> tuple[int, int]:
 
 @public
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Variable:
-    """The matrix whose columns are powers of a vector, the highest first unless `increasing`.
+    """Return the matrix whose columns are powers of a vector, highest first unless `increasing`.
 
     There are as many as rows unless `N` is given. Raises `ShapeError` for other than one axis.
 
@@ -202,9 +202,10 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Vari
 
 @public
 def indices(dimensions: Any, dtype: Any = np.int64, sparse: bool = False) -> Any:
-    """For each axis of an array of these extents, the index along it at each place.
+    """Return the indices of all elements of an array of that shape, for each axis.
 
-    They lie along a new first axis; with `sparse` they are a tuple of arrays that broadcast.
+    They are stacked along a new first axis; with `sparse` they are a tuple of arrays that
+    broadcast.
 
     >>> pg.indices((2, 2)).shape
     (2, 2, 2)
@@ -226,10 +227,10 @@ def meshgrid(
     sparse: bool = False,
     copy: bool = True,
 ) -> tuple[Variable, ...]:
-    """Coordinates of the points of a grid: for each vector an array in which it lies along an axis.
+    """Return coordinate arrays of a grid: each vector is repeated along the other axes.
 
     With "xy" the first vector lies along the second axis, and the second along the first. With
-    `sparse` the other axes have extent one. `copy` means nothing, as values never change.
+    `sparse` the other axes have size one. `copy` has no effect, as values are immutable.
 
     >>> [a.shape for a in pg.meshgrid([1.0, 2.0], [3.0, 4.0, 5.0])]
     [(3, 2), (3, 2)]
@@ -257,7 +258,7 @@ def meshgrid(
 
 @public
 def kron(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Kronecker's product: `x2`, times each element of `x1`, in the place of that element.
+    """Return Kronecker's product: each element of `x1` replaced by that element times `x2`.
 
     >>> pg.kron([1.0, 2.0], [1.0, 1.0])
     tensor([1., 1., 2., 2.])

@@ -1,4 +1,4 @@
-"""Elements chosen by conditions and by numbers, and whether they are among others."""
+"""Selection of elements by conditions and by indices, and set membership."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 def select(
     condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
 ) -> Variable:
-    """From the first condition that is true, the element of the choice beside it, else `default`.
+    """Return the element of the choice for the first true condition, else `default`.
 
     All are broadcast. Raises `ArgumentError` for lists of different lengths or of none.
 
@@ -80,10 +80,10 @@ def _require_bool(name: str, condition: ArrayLike) -> Variable:
 
 @public
 def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> Variable:
-    """For each integer of `x`, the element in the place of `choices` that it names.
+    """Return, for each integer of `x`, the element of the choice of that index.
 
-    All are broadcast. Integers that name no choice count as the nearest that does or, with mode
-    "wrap", are counted in a circle. Raises `DTypeError` for other than integers.
+    All are broadcast. Integers out of range are clipped or, with mode "wrap", taken modulo the
+    number of choices. Raises `DTypeError` unless `x` has integers.
 
     >>> pg.choose([1, 0], [[1.0, 2.0], [3.0, 4.0]])
     tensor([3., 2.])
@@ -111,11 +111,11 @@ def compress(
     condition: Any, x: ArrayLike, axis: int | None = None, *, size: int | None = None,
     fill_value: Any = 0,
 ) -> Variable:  # fmt: skip
-    """The parts of `x` along `axis`, or elements of the flattened array, at the true conditions.
+    """Return the parts of `x` along `axis`, or of the flattened array, at the true conditions.
 
-    With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` without it
-    for a condition that is a variable, as it would decide the shape, `ShapeError` for one that has
-    more elements than there are parts.
+    With `size`, the first ones, padded with `fill_value`. Without it, raises `ArgumentError` for a
+    condition that is a variable, as it would decide the shape. Raises `ShapeError` for a condition
+    with more elements than parts.
 
     >>> pg.compress([True, False, True], [1.0, 2.0, 3.0])
     tensor([1., 3.])
@@ -127,7 +127,7 @@ def compress(
 def extract(
     condition: Any, x: ArrayLike, *, size: int | None = None, fill_value: Any = 0
 ) -> Variable:
-    """The elements of `x` at the true conditions, in row-major order; see `compress`.
+    """Return the elements of `x` at the true conditions, in row-major order; see `compress`.
 
     >>> pg.extract([True, False, True], [1.0, 2.0, 3.0])
     tensor([1., 3.])
@@ -180,9 +180,10 @@ def isin(
     *,
     kind: str | None = None,
 ) -> Variable:
-    """Whether each element is among others, each of which it is compared with; or whether not.
+    """Return whether each element is in `test_elements`, by comparison with each; or not, if
+    `invert`.
 
-    `assume_unique` and `kind` mean nothing here.
+    `assume_unique` and `kind` have no effect.
 
     >>> pg.isin([1, 2, 3], [2, 3])
     tensor([False,  True,  True], dtype=bool)

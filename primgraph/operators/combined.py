@@ -1,4 +1,4 @@
-"""Functions of scipy.special that are composed of others: binomials, powers, losses."""
+"""Functions of scipy.special composed of others: binomials, powers, losses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
 
 @of_namespace
 def gammasgn(x: ArrayLike) -> Variable:
-    """The sign of the gamma function, as a float; NaN at its poles below zero.
+    """Return the sign of the gamma function, as a float; NaN at its poles below zero.
 
     >>> print(f"{pg.special.gammasgn(-0.5):.4f}")
     -1.0000
@@ -59,9 +59,10 @@ def gammasgn(x: ArrayLike) -> Variable:
 
 @of_namespace
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
-    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for whole `m` from 0 on.
+    """Return `gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for integers `m >=
+    0`.
 
-    0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
+    It is 0 at a pole of the denominator only. Where poles cancel, its derivative by `m` is NaN.
 
     >>> print(f"{pg.special.poch(3.0, 2.0):.4f}")
     12.0000
@@ -70,16 +71,16 @@ def poch(z: ArrayLike, m: ArrayLike) -> Variable:
 
 
 def _sine(x: Variable) -> Variable:
-    """`sin(pi * x)`, which is 0 at whole numbers."""
+    """Return `sin(pi * x)`, exactly 0 at integers."""
     whole = round_(x)
     return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
 
 
 @of_namespace
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
-    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
+    """Return `gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
 
-    0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
+    It is 0 for integers `k` outside 0 to `n`, and NaN for negative integers `n`.
 
     >>> print(f"{pg.special.binom(5.0, 2.0):.4f}")
     10.0000
@@ -88,7 +89,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
     whole = where(undefined, math.nan * whole, whole)
     rest = whole - part
-    # Where a gamma function of the denominator has poles, by DLMF 5.5.3: those of sines.
+    # Poles of a gamma function in the denominator: the reflection formula, DLMF 5.5.3, with sines.
     below, above = less(part, -0.5), less(rest, -0.5)
     outside = logical_or(below, above)
     turned = where(below, part, rest)
@@ -99,7 +100,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def comb(N: ArrayLike, k: ArrayLike) -> Variable:
-    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0.
+    """Return the number of combinations of `k` of `N`: `binom` of integers, else 0.
 
     >>> print(f"{pg.special.comb(5, 2):.4f}")
     10.0000
@@ -111,7 +112,7 @@ def comb(N: ArrayLike, k: ArrayLike) -> Variable:
 
 @of_namespace
 def factorial(n: ArrayLike) -> Variable:
-    """`gamma(n + 1)`, and 0 below zero.
+    """Return `gamma(n + 1)`, and 0 below zero.
 
     >>> print(f"{pg.special.factorial(5):.4f}")
     120.0000
@@ -125,7 +126,7 @@ def _is_near(t: Variable) -> Variable:
 
 
 def _series(t: Variable) -> Variable:
-    """`(exp(t) - 1) / t` near 0."""
+    """Return `(exp(t) - 1) / t` near 0, by its series."""
     total: Any = 1.0
     for k in range(9, 1, -1):
         total = 1.0 + t / k * total
@@ -134,7 +135,7 @@ def _series(t: Variable) -> Variable:
 
 @of_namespace
 def exprel(x: ArrayLike) -> Variable:
-    """`(exp(x) - 1) / x`, and 1 at 0.
+    """Return `(exp(x) - 1) / x`, and 1 at 0.
 
     >>> print(f"{pg.special.exprel(1.0):.4f}")
     1.7183
@@ -147,9 +148,9 @@ def exprel(x: ArrayLike) -> Variable:
 def _powers(
     logarithm: Callable[[Variable], Variable], x: Variable, zero: float, exponent: Variable
 ) -> Variable:
-    """`(exp(logarithm(x) * exponent) - 1) / exponent`, the logarithm where the exponent is 0.
+    """Return `(exp(logarithm(x) * exponent) - 1) / exponent`, or the logarithm for exponent 0.
 
-    At `x = zero` the logarithm is -inf; there the derivatives of a positive exponent are those of
+    At `x = zero` the logarithm is -inf; there the derivatives for a positive exponent are those of
     the power itself.
     """
     edge = logical_and(equal(x, zero), greater(exponent, 0.0))
@@ -165,7 +166,7 @@ def _powers(
 
 @of_namespace
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
+    """Return `(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
 
     >>> print(f"{pg.special.boxcox(4.0, 0.5):.4f}")
     2.0000
@@ -176,7 +177,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
 
 @of_namespace
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
-    """`boxcox(1 + x, lmbda)`, exact near 0.
+    """Return `boxcox(1 + x, lmbda)`, accurate near 0.
 
     >>> print(f"{pg.special.boxcox1p(3.0, 0.5):.4f}")
     2.0000
@@ -187,7 +188,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
 
 @of_namespace
 def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero.
+    """Return `r*r / 2` up to `delta`, and its tangent line beyond; inf for a negative `delta`.
 
     >>> print(f"{pg.special.huber(1.0, 3.0):.4f}")
     2.5000
@@ -201,7 +202,7 @@ def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
 
 @of_namespace
 def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
-    """`delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
+    """Return `delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
 
     >>> print(f"{pg.special.pseudo_huber(1.0, 3.0):.4f}")
     2.1623

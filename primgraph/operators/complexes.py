@@ -1,4 +1,4 @@
-"""Complex numbers: parts, conjugates and angles, as in NumPy's chapter on them."""
+"""Complex numbers: parts, conjugates and angles, as in NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @public
 def real(val: ArrayLike) -> Variable:
-    """The real parts of complex numbers; other numbers as they are.
+    """Return the real parts of complex numbers; other numbers as they are.
 
     >>> pg.real(1.0 + 2.0j)
     tensor(1.)
@@ -43,7 +43,7 @@ def real(val: ArrayLike) -> Variable:
 
 @public
 def imag(val: ArrayLike) -> Variable:
-    """The imaginary parts of complex numbers; zeros, of their dtype, for other numbers.
+    """Return the imaginary parts of complex numbers; zeros, of their dtype, for other numbers.
 
     >>> pg.imag(1.0 + 2.0j)
     tensor(2.)
@@ -54,10 +54,10 @@ def imag(val: ArrayLike) -> Variable:
 
 @public
 def conj(x: ArrayLike) -> Variable:
-    """The conjugates `x - iy` of complex numbers `x + iy`; other numbers as they are.
+    """Return the conjugates `x - iy` of complex numbers `x + iy`; other numbers as they are.
 
-    No complex function has a derivative that is conjugation: it is linear in real and imaginary
-    part each. Raises `DTypeError` for booleans.
+    Conjugation is not holomorphic: it is linear in real and imaginary part separately. Raises
+    `DTypeError` for booleans.
 
     >>> pg.conj(1.0 + 2.0j)
     tensor(1.-2.j, dtype=complex128)
@@ -68,7 +68,7 @@ def conj(x: ArrayLike) -> Variable:
 
 @public
 def conjugate(x: ArrayLike) -> Variable:
-    """The same as `conj`.
+    """Return the conjugates, like `conj`.
 
     >>> pg.conjugate(1.0 + 2.0j)
     tensor(1.-2.j, dtype=complex128)
@@ -78,11 +78,11 @@ def conjugate(x: ArrayLike) -> Variable:
 
 @public
 def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
-    """`real + i imag`, put together of both parts, which are broadcast: as `1j * imag` is not,
-    infinities and signs of zeros stay where they are.
+    """Return `real + i imag`, from both parts, which are broadcast. Unlike `1j * imag` it keeps
+    infinities and signs of zeros.
 
-    Floats of 32 bits and less make complex64, all else complex128. Raises `DTypeError` for parts
-    that are complex themselves, `ShapeError` where shapes do not broadcast.
+    Floats of 32 bits and less give complex64, others complex128. Raises `DTypeError` for complex
+    parts, `ShapeError` if shapes do not broadcast.
 
     >>> pg.complex(1.0, 2.0)
     tensor(1.+2.j, dtype=complex128)
@@ -96,10 +96,10 @@ def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
 
 @public
 def angle(z: ArrayLike, deg: bool = False) -> Variable:
-    """The angle of complex numbers, from -pi to pi, or in degrees; of real ones 0 or pi.
+    """Return the angle of complex numbers, from -pi to pi, or in degrees; 0 or pi for real numbers.
 
-    It jumps at the negative real axis, which counts to the positive angles unless the imaginary
-    part is -0.0. At 0 there is no derivative: it is NaN.
+    It jumps at the negative real axis, where it is pi unless the imaginary part is -0.0. At 0 the
+    derivative is NaN.
 
     >>> print(f"{pg.angle(1.0j):.4f}")
     1.5708
@@ -115,7 +115,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Variable:
 
 @public
 def isreal(x: ArrayLike) -> Variable:
-    """Whether imaginary parts are zero; true for all that is not complex.
+    """Return whether imaginary parts are zero; true for all real numbers.
 
     >>> pg.isreal([1.0 + 0.0j, 1.0j])
     tensor([ True, False], dtype=bool)
@@ -128,7 +128,7 @@ def isreal(x: ArrayLike) -> Variable:
 
 @public
 def iscomplex(x: ArrayLike) -> Variable:
-    """Whether imaginary parts differ from zero.
+    """Return whether imaginary parts differ from zero.
 
     >>> pg.iscomplex([1.0 + 0.0j, 1.0j])
     tensor([False,  True], dtype=bool)

@@ -1,4 +1,4 @@
-"""Arrays made from nothing, and conversions of what is there."""
+"""Array creation and dtype conversion."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ __all__ = [
 
 
 def dtype_or_default(dtype: Any) -> DType:
-    """The dtype that `dtype` names; the default dtype for None."""
+    """Return the dtype for `dtype`; the default dtype for None."""
     return get_default_dtype() if dtype is None else as_dtype(dtype)
 
 
 @public
 def assign(x: ArrayLike) -> Variable:
-    """`x` itself, as a variable; arrays and numbers become constants of the program.
+    """Return `x` as a variable; arrays and numbers become constants of the program.
 
-    Nothing is copied, as values never change. Python floats take the default dtype. Raises
-    `ArgumentError` for what is no array.
+    Nothing is copied, as values are immutable. Python floats take the default dtype. Raises
+    `ArgumentError` for objects that are not arrays.
 
     >>> pg.assign([1.0, 2.0])
     tensor([1., 2.])
@@ -74,10 +74,10 @@ def assign(x: ArrayLike) -> Variable:
 
 @public
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """An array of that shape with all elements equal to `fill_value`, which may be a handle.
+    """Return an array of that shape with all elements equal to `fill_value`, which may be a handle.
 
-    Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative
-    extent and `DTypeError` for a number that the dtype cannot hold.
+    Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative size and
+    `DTypeError` for a number that the dtype cannot represent.
 
     >>> pg.full((2,), 3.0)
     tensor([3., 3.])
@@ -94,9 +94,9 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def zeros(shape: Any, dtype: Any = None) -> Variable:
-    """An array of zeros of that shape, in the default dtype unless `dtype` is given.
+    """Return an array of zeros of that shape, in the default dtype unless `dtype` is given.
 
-    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative size.
 
     >>> pg.zeros((2, 2))
     tensor([[0., 0.],
@@ -107,9 +107,9 @@ def zeros(shape: Any, dtype: Any = None) -> Variable:
 
 @public
 def ones(shape: Any, dtype: Any = None) -> Variable:
-    """An array of ones of that shape, in the default dtype unless `dtype` is given.
+    """Return an array of ones of that shape, in the default dtype unless `dtype` is given.
 
-    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative size.
 
     >>> pg.ones((2, 2))
     tensor([[1., 1.],
@@ -120,7 +120,7 @@ def ones(shape: Any, dtype: Any = None) -> Variable:
 
 @public
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variable:
-    """An array of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return a filled array of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.full_like([1.0, 2.0], 3.0)
     tensor([3., 3.])
@@ -131,7 +131,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variabl
 
 @public
 def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return zeros of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.zeros_like([1.0, 2.0])
     tensor([0., 0.])
@@ -141,7 +141,7 @@ def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def size(x: ArrayLike, axis: int | None = None) -> Variable:
-    """Number of elements of `x`, or its extent along `axis`: a 0-d int64 constant.
+    """Return the number of elements of `x`, or its size along `axis`: a 0-d int64 constant.
 
     Raises `ShapeError` for an axis that `x` lacks.
 
@@ -155,7 +155,7 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
-    """Ones of the shape of `x`, and of its dtype unless `dtype` is given.
+    """Return ones of the shape of `x`, and of its dtype unless `dtype` is given.
 
     >>> pg.ones_like([1.0, 2.0])
     tensor([1., 1.])
@@ -165,7 +165,7 @@ def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
-    """An array in which each element is its own index along `axis`.
+    """Return an array in which each element is its own index along `axis`.
 
     Raises `ShapeError` for an axis that the shape lacks and `DTypeError` for booleans.
 
@@ -180,11 +180,11 @@ def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
 
 @public
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Variable:
-    """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
+    """Return numbers from `start` (0 without `stop`) up to but excluding `stop`, `step` apart.
 
-    All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
-    sizes and integers, which make an extent that is known when arrays are fed: as of a slice it is
-    assumed not to be negative, where it depends on one size. Anything else raises `ArgumentError`.
+    All three are Python or NumPy numbers, as the shape is fixed when the program is built, or
+    integers and symbolic sizes. A symbolic length that depends on one size is assumed not to be
+    negative, as for a slice. Anything else raises `ArgumentError`.
 
     >>> pg.arange(2, 10, 3)
     tensor([2, 5, 8], dtype=int64)
@@ -208,7 +208,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
 
 
 def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
-    """`arange` of sizes and integers."""
+    """Compute `arange` for symbolic sizes and integers."""
     if not all(map(is_extent, (start, stop, step))) or type(step) is not int or step == 0:
         raise ArgumentError(
             f"arange of sizes takes sizes and integers, and a step that is a number, not "
@@ -216,7 +216,8 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
         )
     count = (stop - start + step + (-1 if step > 0 else 1)) // step
     if len(names_in(count)) != 1:
-        # Of one size it is assumed that there are as many, as of a slice; of two nothing is.
+        # With one size the count is assumed not to be negative, as for a slice; with two nothing is
+        # assumed.
         count = larger(count, 0)
     wanted = INT64 if dtype is None else as_dtype(dtype)
     found = emit(constants.iota, shape=(count,), axis=0, dtype=wanted)
@@ -237,11 +238,11 @@ def _require_numbers(name: str, *numbers: Any) -> None:
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, dtype: Any = None
 ) -> Variable:
-    """`num` numbers from `start` to `stop`, evenly spaced; without `endpoint`, `stop` is left out.
+    """Return `num` evenly spaced numbers from `start` to `stop`, excluded unless `endpoint`.
 
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
-    along a new first axis. An integer `dtype` rounds them down. `num` may be a size. Raises
-    `ArgumentError` for one that is no whole number.
+    along a new first axis. An integer `dtype` rounds down. `num` may be a symbolic size. Raises
+    `ArgumentError` if it is not an integer.
 
     >>> pg.linspace(0.0, 1.0, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -269,7 +270,7 @@ def _count(name: str, num: Any) -> int:
 
 
 def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Variable:
-    """`count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
+    """Return `count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
     shape = (count, *start.shape)
     number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)
     gaps, whole = count - int(endpoint), stop - start
@@ -286,9 +287,9 @@ def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Vari
 
 
 def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
-    """What each element lies behind the first."""
+    """Return the offset of each element from the first."""
     step = whole / gaps
-    # Steps that underflow are taken from the whole, all of them if one does.
+    # If a step underflows, all offsets are computed from the total range.
     lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
     lost = broadcasted(lost if step.ndim else equal(step, 0.0), number.shape)
     return where(lost, number / gaps * whole, number * step)
@@ -296,7 +297,7 @@ def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
 
 @public
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable:
-    """Ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
+    """Return ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
 
     `M` is `N` and the dtype the default one unless given; positive `k` lie to the right.
 
@@ -311,10 +312,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
 
 @public
 def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
-    """A new last axis of extent `depth`, with a one at the index and zeros elsewhere.
+    """Return a new last axis of size `depth`, with a one at the index and zeros elsewhere.
 
-    An index outside `0 <= index < depth` gives zeros only. The result has the default dtype
-    unless `dtype` is given. Raises `DTypeError` for indices that are no integers.
+    An index outside `0 <= index < depth` gives zeros only. The result has the default dtype unless
+    `dtype` is given. Raises `DTypeError` for indices that are not integers.
 
     >>> pg.one_hot([0, 2], 3)
     tensor([[1., 0., 0.],
@@ -332,10 +333,10 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
 
 @public
 def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
-    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
+    """Convert to another dtype, rounded or truncated like NumPy's `astype`.
 
-    Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
-    `copy` is taken as NumPy has it and means nothing, as values never change.
+    Between floats the derivative is 1; from or to integers and booleans it is zero. `copy` exists
+    for compatibility with NumPy and has no effect, as values are immutable.
 
     >>> pg.cast([1.7, -1.7], "int64")
     tensor([ 1, -1], dtype=int64)
@@ -348,9 +349,10 @@ cast = functions["cast"] = astype
 
 @public
 def stop_gradient(x: ArrayLike) -> Variable:
-    """`x` itself, as a constant for differentiation: no derivative goes through it.
+    """Return `x` as a constant for differentiation: no derivative passes it.
 
-    What else is computed from `x` is not affected; setting `x.stop_gradient` holds it everywhere.
+    Other results computed from `x` are not affected; setting `x.stop_gradient` makes it constant
+    everywhere.
 
     >>> pg.grad(lambda x: x * pg.stop_gradient(x))(3.0)
     array(3.)

@@ -1,4 +1,4 @@
-"""Sums, products and differences along axes, of neighbours and of windows."""
+"""Sums, products and differences along axes, and convolutions of vectors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def _numbers(x: Variable, number: int) -> Variable:
-    """`x` with a number for NaN."""
+    """Replace NaN in `x` by a number."""
     return where(isnan(x), number, x) if x.type.is_inexact else x
 
 
@@ -55,7 +55,7 @@ def _numbers(x: Variable, number: int) -> Variable:
 def nansum(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Sum over `axis`, or of all, in which NaN counts as 0; see `sum`.
+    """Return the sum over `axis`, or of all elements, with NaN as 0; see `sum`.
 
     >>> pg.nansum([1.0, np.nan])
     tensor(1.)
@@ -67,7 +67,7 @@ def nansum(
 def nanprod(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Product over `axis`, or of all, in which NaN counts as 1; see `prod`.
+    """Return the product over `axis`, or of all elements, with NaN as 1; see `prod`.
 
     >>> pg.nanprod([2.0, np.nan, 3.0])
     tensor(6.)
@@ -77,7 +77,7 @@ def nanprod(
 
 @public
 def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running sum along `axis`, or over the flattened array, in which NaN counts as 0.
+    """Return the cumulative sum along `axis`, or over the flattened array, with NaN as 0.
 
     >>> pg.nancumsum([1.0, np.nan, 3.0])
     tensor([1., 1., 4.])
@@ -86,7 +86,7 @@ def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Va
 
 
 def _less_before(x: Variable, axis: int) -> Variable:
-    """Each element but the first, less the one before it; of booleans, whether they differ."""
+    """Return the differences of neighbours; for booleans, whether they differ."""
     count = x.shape[axis] - 1
     left, right = sliced(x, axis, 0, count), sliced(x, axis, 1, count)
     return not_equal(left, right) if x.dtype == BOOL else subtract(right, left)
@@ -100,10 +100,11 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Variable:
-    """The differences of neighbours along `axis`, `n` times over; of booleans, whether they differ.
+    """Return the differences of neighbours along `axis`, `n` times; for booleans, whether they
+    differ.
 
-    Numbers or arrays may come before and behind. Raises `ShapeError` for an axis that `x` lacks,
-    and `ArgumentError` for a negative `n`.
+    `prepend` and `append` are numbers or arrays before and after. Raises `ShapeError` for an axis
+    that `x` lacks, and `ArgumentError` for a negative `n`.
     """
     value, times = lift(x), require_integer("diff", n)
     if times < 0:
@@ -127,7 +128,7 @@ def diff(
 def ediff1d(
     x: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Variable:
-    """The differences of neighbours in the flattened array, with others before and behind.
+    """Return the differences of neighbours in the flattened array, with elements before and after.
 
     >>> pg.ediff1d([1.0, 3.0, 6.0])
     tensor([2., 3.])
@@ -143,11 +144,12 @@ def ediff1d(
 
 @public
 def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int = 1) -> Any:
-    """Slopes by central differences, of second order inside and of `edge_order` at the ends.
+    """Return derivatives by central differences, of second order inside and of `edge_order` at the
+    ends.
 
-    Behind `x` come no distances, which are 1 then, one for all axes, or for each axis a distance
-    or the coordinates. The result is one array for one axis, and a tuple for several. Formulas are
-    those of `np.gradient`. Raises `ShapeError` for axes with fewer than `edge_order + 1` elements.
+    `varargs` are distances: none for 1, one for all axes, or for each axis a distance or the
+    coordinates. The result is one array for one axis, and a tuple for several. Formulas are those
+    of `np.gradient`. Raises `ShapeError` for axes with fewer than `edge_order + 1` elements.
 
     >>> pg.gradient([1.0, 2.0, 4.0])
     tensor([1. , 1.5, 2. ])
@@ -187,7 +189,7 @@ def _slopes(x: Variable, axis: int, step: Variable, order: int) -> Variable:
 
 
 def _along(x: Variable, axis: int, ndim: int) -> Variable:
-    """A vector along an axis of `ndim`."""
+    """Reshape a vector to lie along an axis of `ndim`."""
     return reshaped(x, tuple(x.size if i == axis else 1 for i in range(ndim)))
 
 
@@ -206,7 +208,7 @@ def _inner_slopes(x: Variable, axis: int, apart: Variable) -> Variable:
 
 
 def _end_slope(x: Variable, axis: int, apart: Variable, order: int, last: bool) -> Variable:
-    """The slope at one end: one-sided differences of the elements there."""
+    """Return the derivative at one end, by one-sided differences."""
     count = x.shape[axis]
     places = range(count - 1, count - order - 2, -1) if last else range(order + 1)
     ends = [sliced(x, axis, i, 1) for i in places]
@@ -227,7 +229,8 @@ def _end_slope(x: Variable, axis: int, apart: Variable, order: int, last: bool) 
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Variable:
-    """The integral along `axis` by the trapezoidal rule, at coordinates `x` or `dx` apart.
+    """Return the integral along `axis` by the trapezoidal rule, at coordinates `x` or with spacing
+    `dx`.
 
     Raises `ShapeError` for coordinates that do not fit.
 
@@ -251,7 +254,7 @@ def trapezoid(
 
 
 def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
-    """Two vectors of one dtype, none empty."""
+    """Return two nonempty vectors of one dtype."""
     dtype = result_dtype(x1, x2)
     x, y = lift(x1, dtype), lift(x2, dtype)
     for value in (x, y):
@@ -261,7 +264,7 @@ def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variabl
 
 
 def _cut(found: Variable, mode: Any, longer: int, shorter: int) -> Variable:
-    """The part of all sums of products that a mode means."""
+    """Return the part of the full convolution for a mode."""
     name = {0: "valid", 1: "same", 2: "full"}.get(mode, mode) if type(mode) is int else mode
     if name == "full":
         return found
@@ -277,10 +280,10 @@ Mode = Literal["full", "same", "valid"]
 
 @public
 def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
-    """Sums of products of a vector with another that runs backwards along it.
+    """Return the convolution of two vectors.
 
-    `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid"
-    for those where the vectors overlap wholly. Raises `ShapeError` for empty vectors.
+    `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid" for
+    those where the vectors overlap completely. Raises `ShapeError` for empty vectors.
 
     >>> pg.convolve([1.0, 2.0], [1.0, 1.0])
     tensor([1., 3., 2.])
@@ -292,7 +295,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
 
 
 def _all_sums(x: Variable, y: Variable) -> Variable:
-    """The convolution of vectors of which the second is no longer than the first."""
+    """Return the full convolution of vectors, of which the second is not longer than the first."""
     more = y.size - 1
     frame = zeros((more,), x.dtype)
     padded = concatenate([frame, x, frame], 0) if more else x
@@ -302,9 +305,9 @@ def _all_sums(x: Variable, y: Variable) -> Variable:
 
 @public
 def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
-    """Sums of products of a vector with another that moves along it; modes are as of `convolve`.
+    """Return the cross-correlation of two vectors; modes are those of `convolve`.
 
-    The other is conjugated where it is complex.
+    The second vector is conjugated if it is complex.
 
     >>> pg.correlate([1.0, 2.0, 3.0], [1.0, 1.0])
     tensor([3., 5.])
@@ -325,11 +328,11 @@ def interp(
     right: ArrayLike | None = None,
     period: float | None = None,
 ) -> Variable:
-    """The piecewise linear function through the points `(xp, fp)`, at `x`.
+    """Return the piecewise linear function through the points `(xp, fp)`, at `x`.
 
-    `xp` rises; outside of it the function is `left` and `right`, which are the first and the last
-    of `fp` unless given. At a point of `xp` it has the slope of the piece to the right, outside
-    the slope 0. Raises `ShapeError` for points that are no vectors of one length.
+    `xp` is increasing; outside of it the function is `left` and `right`, by default the first and
+    the last of `fp`. At a point of `xp` its derivative is that of the segment to the right, outside
+    it is 0. Raises `ShapeError` unless the points are vectors of one length.
 
     >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
     tensor(15.)
@@ -357,7 +360,7 @@ def interp(
 
 
 def _reached(at: Variable, points: Variable) -> Variable:
-    """For each element which of the points it has reached, along a new last axis."""
+    """Return, along a new last axis, which of the points each element has reached."""
     return converted(reshaped(at, (*at.shape, 1)) >= points, INT64)
 
 
@@ -365,9 +368,10 @@ def _reached(at: Variable, points: Variable) -> Variable:
 def unwrap(
     x: ArrayLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> Variable:
-    """Angles along `axis`, moved by whole periods so that neighbours differ by half of one at most.
+    """Shift angles along `axis` by whole periods so that neighbours differ by at most half a
+    period.
 
-    Jumps of no more than `discont` stay. The derivative is 1, as the periods are constants.
+    Jumps of at most `discont` stay. The derivative is 1, as the periods are constants.
 
     >>> pg.unwrap([0.0, 2.0 * np.pi])
     tensor([0., 0.])

@@ -1,4 +1,4 @@
-"""Elementary functions, element by element: roots, exponentials, circular functions, erf."""
+"""Elementwise elementary functions: roots, exponentials, circular functions, erf."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ sigmoid = _function("sigmoid", p.sigmoid, "`1 / (1 + exp(-x))`, without overflow
 
 @public
 def exp2(x: ArrayLike) -> Variable:
-    """2 to the power x, element by element; integers and booleans become floats.
+    """Return 2 to the power x, elementwise; integers and booleans become floats.
 
     Its derivative is `log(2) * exp2(x)`.
 
@@ -110,7 +110,7 @@ def exp2(x: ArrayLike) -> Variable:
 
 @public
 def log2(x: ArrayLike) -> Variable:
-    """Logarithm to base 2, as a quotient of logarithms: exact up to the last place or two.
+    """Return the logarithm to base 2, as a quotient of logarithms: to the last place or two.
 
     >>> pg.log2(8.0)
     tensor(3.)
@@ -120,7 +120,7 @@ def log2(x: ArrayLike) -> Variable:
 
 @public
 def log10(x: ArrayLike) -> Variable:
-    """Logarithm to base 10, as a quotient of logarithms: exact up to the last place or two.
+    """Return the logarithm to base 10, as a quotient of logarithms: to the last place or two.
 
     >>> pg.log10(100.0)
     tensor(2.)

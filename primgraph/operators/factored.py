@@ -1,6 +1,6 @@
-"""Factors and functions of matrices as scipy.linalg has them: LU, exponentials, bands, blocks.
+"""Matrix factors and functions as in scipy.linalg: LU, exponentials, bands, blocks.
 
-All are of float64, float32, complex128 and complex64; integers count as float64. Results of real
+All support float64, float32, complex128 and complex64; integers count as float64. Results for real
 matrices are real.
 """
 
@@ -67,13 +67,13 @@ def _eig(a: ArrayLike) -> tuple[Variable, ...]:
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues, and eigenvectors of length 1 as columns.
+    """Return eigenvalues, and eigenvectors of length 1 as columns.
 
-    They are in NumPy's order. The dtype of results does not depend on numbers: those of real
-    matrices are real, and one with complex eigenvalues is a `LinAlgError` of the run;
-    `eig(a.astype("complex128"))` has all of them. Slopes are those of eigenvalues that differ;
-    vectors of equal ones do not turn towards each other, and complex vectors do not turn by
-    numbers of length 1. Raises `ShapeError` for matrices that are not square.
+    They are in NumPy's order. The dtype of the results is static: those of real matrices are real,
+    and complex eigenvalues are a `LinAlgError` of the run; `eig(a.astype("complex128"))` returns
+    all of them. Derivatives assume distinct eigenvalues: eigenvectors of equal ones are not rotated
+    into each other, and complex eigenvectors have no change of phase. Raises `ShapeError` for
+    matrices that are not square.
 
     >>> pg.linalg.eig([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     tensor([2., 3.])
@@ -83,7 +83,7 @@ def eig(a: ArrayLike) -> EigResult:
 
 @of_namespace
 def eigvals(a: ArrayLike) -> Variable:
-    """The eigenvalues of matrices, real ones of real matrices; see `eig`.
+    """Return the eigenvalues of matrices, real ones for real matrices; see `eig`.
 
     >>> pg.linalg.eigvals([[2.0, 0.0], [0.0, 3.0]])
     tensor([2., 3.])
@@ -93,9 +93,9 @@ def eigvals(a: ArrayLike) -> Variable:
 
 @of_namespace
 def expm(a: ArrayLike) -> Variable:
-    """The exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
+    """Return the exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
 
-    Its derivative is that of blocks (Mathias, 1996), at every order. Raises `ShapeError` for
+    Its derivative uses block matrices (Mathias, 1996), at every order. Raises `ShapeError` for
     matrices that are not square.
 
     >>> pg.linalg.expm(np.zeros((2, 2)))
@@ -107,10 +107,10 @@ def expm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def sqrtm(a: ArrayLike) -> Variable:
-    """The principal square root of each matrix of a stack: that with eigenvalues of positive parts.
+    """Return the principal square root of each matrix, whose eigenvalues have positive real parts.
 
-    A matrix with eigenvalues on the negative axis, or with 0 among them, has no such root: a
-    `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
+    A matrix with an eigenvalue that is 0 or on the negative axis has none: a `LinAlgError` of the
+    run. Raises `ShapeError` for matrices that are not square.
 
     >>> pg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().round(6)
     array([[2., 0.],
@@ -121,7 +121,7 @@ def sqrtm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def logm(a: ArrayLike) -> Variable:
-    """The principal logarithm of each matrix of a stack, of those that have a principal root.
+    """Return the principal logarithm of each matrix that has a principal square root.
 
     Raises `ShapeError` for matrices that are not square; see `sqrtm`.
 
@@ -137,11 +137,11 @@ def logm(a: ArrayLike) -> Variable:
 
 @of_namespace
 def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[Variable, ...]:
-    """`p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
+    """Return `p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
 
     With `permute_l` these are `p @ l` and `u`; with `p_indices` the first is the order of the rows
-    of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for what has
-    less than two axes.
+    of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for less
+    than two axes.
 
     >>> [a.shape for a in pg.linalg.lu([[2.0, 1.0], [1.0, 3.0]])]
     [(2, 2), (2, 2), (2, 2)]
@@ -165,9 +165,10 @@ def _equal_to_columns(order: Variable) -> Variable:
 
 @of_namespace
 def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
-    """Both triangles of `lu` in one matrix, without the ones, and the order of rows.
+    """Return both triangles of `lu` in one matrix, without the unit diagonal, and the order of
+    rows.
 
-    It is for `lu_solve`. The order lists rows of `a`, and not exchanges, as SciPy does. Raises
+    It is for `lu_solve`. The order lists rows of `a`, and not exchanges as in SciPy. Raises
     `ShapeError` for matrices that are not square.
 
     >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
@@ -181,10 +182,10 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
 
 @of_namespace
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
-    """`x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
+    """Solve `a @ x = b`, or `a.T @ x = b` if `trans`, with the result of `lu_factor(a)`.
 
-    With `trans` 2 it is the adjoint in the place of `a.T`. Raises `ShapeError` where shapes do not
-    fit.
+    With `trans` 2 it is the adjoint instead of `a.T`. Raises `ShapeError` for shapes that do not
+    match.
 
     >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
     >>> pg.linalg.lu_solve(factor, [2.0, 4.0])
@@ -214,7 +215,7 @@ def _cho_factor(a: ArrayLike, lower: bool) -> Variable:
 
 
 def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
-    """The Cholesky factor for `cho_solve`: the upper triangle, or the lower one, and which it is.
+    """Return the Cholesky factor for `cho_solve`: the upper triangle, or the lower one, and which.
 
     The other triangle is zero. Raises `ShapeError` for matrices that are not square; one that is
     not positive definite is a `LinAlgError` of the run.
@@ -227,9 +228,9 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
 
 @of_namespace
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
-    """`x` with `a @ x = b`, by what `cho_factor` gives of `a`.
+    """Solve `a @ x = b` with the result of `cho_factor(a)`.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> factor = pg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> pg.linalg.cho_solve(factor, [4.0, 2.0])
@@ -240,15 +241,15 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     return solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
 
 
-# Matrices of a certain form.
+# Structured matrices.
 
 
 @of_namespace
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
-    """The matrix with the first column `c`, the first row `r`, and equal elements along diagonals.
+    """Return the matrix with first column `c`, first row `r`, and equal elements along diagonals.
 
-    The first element of `r`, which is the conjugate of `c` unless given, does not count. Raises
-    `ShapeError` for other than vectors.
+    The first element of `r`, by default the conjugate of `c`, is ignored. Raises `ShapeError`
+    unless both are vectors.
 
     >>> pg.linalg.toeplitz([1.0, 2.0], [1.0, 3.0])
     tensor([[1., 3.],
@@ -266,9 +267,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
 
 @of_namespace
 def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
-    """`x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)` of a pair, by elimination.
+    """Solve `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)` for a pair, by elimination.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.linalg.solve_toeplitz([2.0, 0.0], [2.0, 4.0])
     tensor([1., 2.])
@@ -279,11 +280,11 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
 
 @of_namespace
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Variable:
-    """`x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, the uppermost first.
+    """Solve `a @ x = b`, for a matrix with diagonals in the rows of `ab`, the uppermost first.
 
-    `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is
-    `a[i, j]`. The matrix is solved as one of all elements, in cubic time. Raises `ShapeError` where
-    `ab` has not as many rows as there are diagonals.
+    `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is `a[i,
+    j]`. The matrix is solved as a dense one, in cubic time. Raises `ShapeError` unless `ab` has as
+    many rows as there are diagonals.
 
     >>> pg.linalg.solve_banded((0, 0), [[2.0, 4.0]], [2.0, 4.0])
     tensor([1., 1.])
@@ -304,7 +305,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Varia
 
 @of_namespace
 def block_diag(*arrays: ArrayLike) -> Variable:
-    """The matrix with these matrices along its diagonal; vectors count as rows.
+    """Return the matrix with these matrices along its diagonal; vectors count as rows.
 
     Raises `ShapeError` for more than two axes, `ArgumentError` if there are none.
 
@@ -330,10 +331,10 @@ def block_diag(*arrays: ArrayLike) -> Variable:
 
 @of_namespace
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
-    """`x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
+    """Solve `a @ x + x @ b = q`, as one dense system of all elements of `x`.
 
-    It takes as long as elimination for as many unknowns. Raises `ShapeError` where shapes do not
-    fit; equations without one solution are a `LinAlgError` of the run.
+    The cost is that of elimination with as many unknowns. Raises `ShapeError` for shapes that do
+    not match; equations without a unique solution are a `LinAlgError` of the run.
 
     >>> pg.linalg.solve_sylvester([[1.0]], [[1.0]], [[4.0]]).numpy().round(6)
     array([[2.]])
@@ -348,7 +349,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
         raise ShapeError(
             f"solve_sylvester takes matrices that fit, not {left.type}, {right.type}, {side.type}"
         )
-    # Elements in row-major order: of `a @ x`, and of `x @ b`.
+    # Matrices, for elements in row-major order, of the maps to `a @ x` and to `x @ b`.
     ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
     rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
     columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(turned(right), (1, n, 1, n))

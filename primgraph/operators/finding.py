@@ -1,7 +1,7 @@
-"""Where elements are, and which there are: positions of conditions, elements once each, and sets.
+"""nonzero, unique and set operations: positions and distinct elements.
 
-Where elements are known, of numbers, arrays and tensors, there are as many results as NumPy gives.
-Of variables there are `size`, as in JAX: what is beyond is left out, what lacks is filled.
+With known elements, of numbers, arrays and tensors, there are as many results as in NumPy. With
+variables there are `size` results, as in JAX: further ones are dropped, missing ones are filled.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _require_size(name: str, size: Any) -> int:
 
 @on_handles
 def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
-    """The first `size` positions of the flattened array that are true, and how many there are."""
+    """Return the first `size` true positions of the flattened array, and their total number."""
     value = lift(mask)
     counted = cumsum(converted(reshaped(not_equal(value, 0), (value.size,)), INT64))
     found = emit(
@@ -86,10 +86,10 @@ def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
 
 @public_by_elements
 def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """The positions in the flattened array of what is not zero, in ascending order, as int64.
+    """Return the positions of nonzero elements in the flattened array, ascending, as int64.
 
-    With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` for a
-    variable without it.
+    With `size`, the first ones, padded with `fill_value`. Raises `ArgumentError` for a variable
+    without it.
 
     >>> pg.flatnonzero([0.0, 5.0, 2.0])
     tensor([1, 2], dtype=int64)
@@ -108,9 +108,9 @@ def _flat_of_size(x: ArrayLike, size: int, fill_value: Any) -> Variable:
 
 @public_by_elements
 def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> tuple[Variable, ...]:
-    """The positions along each axis of what is not zero, in row-major order; see `flatnonzero`.
+    """Return the positions of nonzero elements along each axis, row-major; see `flatnonzero`.
 
-    `fill_value` is one for all axes, or has one each. Raises `ArgumentError` for no axes.
+    `fill_value` is one number for all axes, or one each. Raises `ArgumentError` for a 0-d array.
 
     >>> pg.nonzero([0.0, 5.0, 2.0])
     (tensor([1, 2], dtype=int64),)
@@ -147,7 +147,7 @@ def _nonzero_of_size(x: ArrayLike, size: int, fill_value: Any) -> tuple[Variable
 
 @public_by_elements
 def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """The positions of what is not zero, a row each; see `nonzero`.
+    """Return the positions of nonzero elements, one per row; see `nonzero`.
 
     >>> pg.argwhere([0.0, 5.0, 2.0])
     tensor([[1],
@@ -161,10 +161,10 @@ def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> V
 
 @public_by_elements
 def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
-    """Vectors along an axis each, by which `x[ix_(rows, columns)]` takes a grid of elements.
+    """Return vectors along one axis each, so that `x[ix_(rows, columns)]` selects a grid.
 
-    One of booleans stands for the positions that are true, which have to be known. Raises
-    `ShapeError` for other than vectors.
+    Booleans, which must be known, stand for their true positions. Raises `ShapeError` unless all
+    are vectors.
 
     >>> [a.shape for a in pg.ix_([0, 1], [2, 3, 4])]
     [(2, 1), (1, 3)]
@@ -185,15 +185,15 @@ def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
 
 
 def lift_list(given: Any) -> Any:
-    """A list with handles in it as an array, anything else as it is."""
+    """Convert a list with handles in it to an array; return other objects as they are."""
     return constant(given) if isinstance(given, list | tuple) else given
 
 
 @public_by_elements
 def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Variable:
-    """`x` without the zeros at the front and at the back along each axis, or along `axis`.
+    """Remove zeros at the front and at the back of `x` along each axis, or along `axis`.
 
-    `trim` says which: "f", "b" or "fb". The elements have to be known. Raises `ArgumentError` for
+    `trim` says where: "f", "b" or "fb". The elements must be known. Raises `ArgumentError` for
     another `trim`.
 
     >>> pg.trim_zeros([0.0, 1.0, 0.0])
@@ -218,11 +218,11 @@ def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None 
     return result
 
 
-# Elements once each.
+# Distinct elements.
 
 
 class UniqueAll(NamedTuple):
-    """Elements once each, where each is first, which of them each element is, and how often."""
+    """Distinct elements, their first positions, the inverse indices, and counts."""
 
     values: Variable
     indices: Variable
@@ -231,14 +231,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Elements once each, and how often each is there."""
+    """Distinct elements, and counts."""
 
     values: Variable
     counts: Variable
 
 
 class UniqueInverse(NamedTuple):
-    """Elements once each, and which of them each element is."""
+    """Distinct elements, and inverse indices."""
 
     values: Variable
     inverse_indices: Variable
@@ -257,13 +257,13 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements of `x` once each, in ascending order; along `axis`, the parts.
+    """Return the distinct elements of `x`, ascending; along `axis`, the distinct parts.
 
-    With them, if wanted, come the positions where each is first, which of them each element is,
-    and how often each is there. All NaNs count as one if `equal_nan`. With `size` they are the
-    first ones; `fill_value`, or the first of them, stands where there are less, with the position
-    of the first one and the count 0. The slope is that of the element at its first position.
-    Raises `ArgumentError` for a variable without `size`, and for one with an axis.
+    Options add the first positions, the inverse indices, and counts. All NaNs are equal if
+    `equal_nan`. With `size`, the result has the first ones, padded with `fill_value` or the first
+    element, with the position of the first element and the count 0. The derivative is that of the
+    element at its first position. Raises `ArgumentError` for a variable without `size`, or with an
+    axis.
 
     >>> pg.unique([3, 1, 3])
     tensor([1, 3], dtype=int64)
@@ -288,7 +288,7 @@ def _unique_of_known(x: Any, axis: int | None, equal_nan: bool) -> tuple[Variabl
 
 
 def _is_first(ordered: Variable, equal_nan: bool) -> Variable:
-    """Whether each of the sorted elements is another than the one before it."""
+    """Return whether each sorted element differs from the one before it."""
     count = ordered.shape[0]
     if type(count) is int and count == 0:
         return not_equal(ordered, ordered)
@@ -328,7 +328,7 @@ def _filled(x: Variable, places: Variable, is_there: Variable, fill_value: Any) 
 
 @public_by_elements
 def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Variable:
-    """The elements once each, every NaN by itself; see `unique`.
+    """Return the distinct elements, with every NaN distinct; see `unique`.
 
     >>> pg.unique_values([3, 1, 3])
     tensor([1, 3], dtype=int64)
@@ -339,7 +339,7 @@ def unique_values(x: ArrayLike, *, size: int | None = None, fill_value: Any = No
 
 @public_by_elements
 def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The elements once each and how often each is there, every NaN by itself; see `unique`.
+    """Return the distinct elements and counts, with every NaN distinct; see `unique`.
 
     >>> pg.unique_counts([3, 1, 3]).counts
     tensor([1, 2], dtype=int64)
@@ -352,7 +352,7 @@ def unique_counts(x: ArrayLike, *, size: int | None = None, fill_value: Any = No
 def unique_inverse(
     x: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverse:
-    """The elements once each and which of them each element is; see `unique_values`.
+    """Return the distinct elements and inverse indices; see `unique_values`.
 
     >>> pg.unique_inverse([3, 1, 3]).inverse_indices
     tensor([1, 0, 1], dtype=int64)
@@ -363,7 +363,7 @@ def unique_inverse(
 
 @public_by_elements
 def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The elements once each with all that `unique` tells of them, every NaN by itself.
+    """Return the distinct elements with all results of `unique`, with every NaN distinct.
 
     >>> pg.unique_all([3, 1, 3]).counts
     tensor([1, 2], dtype=int64)
@@ -377,14 +377,14 @@ def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None)
 
 @on_handles
 def _together(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The elements of both."""
+    """Return the elements of both arrays, concatenated."""
     dtype = result_dtype(x1, x2)
     return concatenate([ravel(converted(lift(x), dtype)) for x in (x1, x2)])
 
 
 @on_handles
 def _chosen(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable, Variable]:
-    """Elements in ascending order, and which of these are in the set."""
+    """Return sorted elements, and a mask of those in the set."""
     if which == "setdiff1d":
         value = lift(x1)
         ordered = emit(sorting.sort, reshaped(value, (value.size,)), axis=0)
@@ -425,7 +425,7 @@ def _set(which: str, x1: ArrayLike, x2: ArrayLike, size: int | None, fill_value:
     return found
 
 
-# Which elements, of the first or of both arrays, belong to a set.
+# Membership of elements, of the first or of both arrays, in a set.
 _BELONGS: dict[str, Callable[..., Any]] = {
     "intersect1d": np.logical_and,
     "setdiff1d": lambda _, second: ~second,
@@ -437,7 +437,7 @@ _BELONGS: dict[str, Callable[..., Any]] = {
 def union1d(
     x1: ArrayLike, x2: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Variable:
-    """The elements of either array once each, in ascending order; see `unique`.
+    """Return the distinct elements of either array, ascending; see `unique`.
 
     >>> pg.union1d([1, 2], [2, 3])
     tensor([1, 2, 3], dtype=int64)
@@ -464,10 +464,10 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements that both arrays have once each, in ascending order; see `unique`.
+    """Return the distinct elements in both arrays, ascending; see `unique`.
 
-    With `return_indices` come the positions where each is first in either array, of elements that
-    are known. `assume_unique` means nothing here.
+    `return_indices` adds the first positions in both arrays, for known elements. `assume_unique`
+    has no effect.
 
     >>> pg.intersect1d([1, 2, 3], [2, 3, 4])
     tensor([2, 3], dtype=int64)
@@ -489,9 +489,10 @@ def setdiff1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Variable:
-    """The elements of the first array that the second lacks once each, in ascending order.
+    """Return the distinct elements of the first array that are not in the second, ascending.
 
-    If `assume_unique` those of the first one stay as they are; see `unique`.
+    With `assume_unique`, elements of the first array keep their order and repetitions; see
+    `unique`.
 
     >>> pg.setdiff1d([1, 2, 3], [2])
     tensor([1, 3], dtype=int64)
@@ -512,9 +513,9 @@ def setxor1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Variable:
-    """The elements that one array alone has once each, in ascending order; see `unique`.
+    """Return the distinct elements in exactly one array, ascending; see `unique`.
 
-    NaN is among them once if either array has one.
+    A NaN in either array gives one NaN.
 
     >>> pg.setxor1d([1, 2], [2, 3])
     tensor([1, 3], dtype=int64)

@@ -1,4 +1,4 @@
-"""Operators with arguments that are fixed when a program is built, though arrays may give them."""
+"""Operators with static arguments, fixed when a program is built, which may be given as arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def require_fixed(name: str, value: Any) -> None:
-    """Raise `ArgumentError` where a variable is given for what is fixed."""
+    """Raise `ArgumentError` for a variable as a static argument."""
     found = handles((value,))
     if found:
         static = next((h for v in found if isinstance(v, Variable) and (h := v._static_hint())), "")
@@ -30,10 +30,10 @@ def require_fixed(name: str, value: Any) -> None:
 
 
 def public_with_fixed(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function on handles into a public operator whose arguments `names` are constants.
+    """Make a function on handles a public operator with static arguments `names`.
 
-    Arrays among these are given on as lists: beside tensors an array counts as data, which may be
-    another one the next time, and what is fixed may not.
+    Arrays among these are converted to lists: beside tensors an array counts as data, which may
+    change between calls.
     """
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
