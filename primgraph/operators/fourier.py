@@ -1,4 +1,4 @@
-"""Fourier transforms, as numpy.fft has them."""
+"""Fourier transforms, as in numpy.fft."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _norm(name: str, norm: Any) -> str:
 
 
 def _whole(x: ArrayLike) -> Variable:
-    """Numbers as complex ones: floats of 32 bits and less in complex64, all else in complex128."""
+    """Convert to complex: floats of 32 bits and less to complex64, others to complex128."""
     value = lift(x)
     if value.type.is_complex:
         return value
@@ -84,7 +84,7 @@ def _real(name: str, x: ArrayLike) -> Variable:
 
 
 def _fitted(name: str, x: Variable, axis: int, n: Any) -> Variable:
-    """`x` with `n` elements along an axis, cut or followed by zeros; None leaves it."""
+    """Cut `x` to `n` elements along an axis, or pad it with zeros; None leaves it."""
     if n is None:
         return x
     count, extent = require_integer("n", n), x.shape[axis]
@@ -110,12 +110,12 @@ def _along(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: bool
 
 @of_namespace
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
+    """Return the discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
 
-    With `n` the array is cut, or followed by zeros, to so many elements. `norm` is "backward",
-    without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is
-    complex64 for floats of 32 bits and less and for complex64, else complex128. Its derivative is
-    the transform of the tangent. Raises `ShapeError` where there are no elements.
+    With `n`, the array is cut, or padded with zeros, to that many elements. `norm` is "backward",
+    without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is complex64
+    for floats of 32 bits and less and for complex64, else complex128. Its derivative is the
+    transform of the tangent. Raises `ShapeError` for an empty axis.
 
     >>> pg.fft.fft([1.0, 1.0]).numpy()
     array([2.+0.j, 0.+0.j])
@@ -125,7 +125,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
 
 @of_namespace
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `fft`, with the factor `1/n` for `norm` "backward"; see there.
+    """Return the inverse of `fft`, with the factor `1/n` for `norm` "backward".
 
     >>> pg.fft.ifft([2.0, 0.0]).numpy().real
     array([1., 1.])
@@ -134,7 +134,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 
 def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list[int]]:
-    """The extents that are asked for, and the axes, counted from the front."""
+    """Return the requested sizes, and the axes, counted from the front."""
     if axes is None:
         count = x.ndim if s is None else len(s)
         axes = range(-count, 0)
@@ -146,7 +146,7 @@ def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list
 
 
 def _over(name: str, x: Variable, places: Sequence[int], inverse: bool, norm: str) -> Variable:
-    """The transforms over all of these axes; one that is named twice is transformed twice."""
+    """Transform over all of these axes; a repeated axis is transformed repeatedly."""
     if not places:
         return x
     for place in sorted({a for a in places if places.count(a) > 1}):
@@ -165,10 +165,10 @@ def _several(name: str, a: ArrayLike, s: Any, axes: Any, norm: Norm, inverse: bo
 
 @of_namespace
 def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The transforms over several axes, all by default, or the last ones if `s` says how many.
+    """Return the transform over several axes, by default all, or the last `len(s)`.
 
-    `s` are the numbers of elements along them, to which the array is cut or lengthened. For all
-    else see `fft`.
+    `s` are the numbers of elements along them, to which the array is cut or padded. See `fft` for
+    the rest.
 
     >>> pg.fft.fftn(np.ones((2, 2))).numpy().real
     array([[4., 0.],
@@ -179,7 +179,7 @@ def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None
 
 @of_namespace
 def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `fftn`.
+    """Return the inverse of `fftn`.
 
     >>> pg.fft.ifftn(np.ones((2, 2))).numpy().real
     array([[1., 0.],
@@ -190,7 +190,7 @@ def ifftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
 
 @of_namespace
 def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`fftn` over the last two axes.
+    """Compute `fftn` over the last two axes.
 
     >>> pg.fft.fft2(np.ones((2, 2))).numpy().real
     array([[4., 0.],
@@ -201,7 +201,7 @@ def fft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = 
 
 @of_namespace
 def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `fft2`.
+    """Return the inverse of `fft2`.
 
     >>> pg.fft.ifft2(np.ones((2, 2))).numpy().real
     array([[1., 0.],
@@ -212,9 +212,9 @@ def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
 
 @of_namespace
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The frequencies from 0 to `n // 2` of real numbers along `axis`; the others are conjugates.
+    """Return the frequencies 0 to `n // 2` of real numbers along `axis`; the others are conjugates.
 
-    For all else see `fft`. Raises `ArgumentError` for complex numbers.
+    See `fft` for the rest. Raises `ArgumentError` for complex numbers.
 
     >>> pg.fft.rfft([1.0, 1.0, 1.0, 1.0]).numpy().real
     array([4., 0., 0.])
@@ -226,7 +226,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 
 def _to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Variable:
-    """Real numbers from half of the frequencies, `2 (m - 1)` of them unless `n` is given."""
+    """Return real numbers from half of the frequencies, `2 (m - 1)` unless `n` is given."""
     extent = value.shape[place]
     count = 2 * (extent - 1) if n is None else require_integer("n", n)
     if type(count) is int and count < 1:
@@ -236,16 +236,16 @@ def _to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Varia
 
 
 def _narrow(found: Variable, a: ArrayLike) -> Variable:
-    """As NumPy has it, halves of halves."""
+    """Convert float16 input's result to half precision, like NumPy."""
     return converted(found, FLOAT16) if lift(a).dtype == FLOAT16 else found
 
 
 @of_namespace
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
+    """Return the inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
 
-    An odd number has to be told. Imaginary parts of the first frequency, and for even `n` of the
-    last, do not count.
+    An odd `n` must be given. Imaginary parts of the first frequency, and for even `n` of the last,
+    are ignored.
 
     >>> pg.fft.irfft([4.0, 0.0, 0.0])
     tensor([1., 1., 1., 1.])
@@ -257,7 +257,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
 
 @of_namespace
 def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """`rfft` along the last of the axes, then `fft` along the others; see `fftn`.
+    """Compute `rfft` along the last of the axes, then `fft` along the others; see `fftn`.
 
     >>> pg.fft.rfftn(np.ones((2, 4))).shape
     (2, 3)
@@ -274,7 +274,7 @@ def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
 
 @of_namespace
 def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
-    """The inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last; see there.
+    """Return the inverse of `rfftn`: `ifft` along the axes, and `irfft` along the last.
 
     >>> pg.fft.irfftn(np.ones((2, 3))).shape
     (2, 4)
@@ -291,7 +291,7 @@ def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = No
 
 @of_namespace
 def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """`rfftn` over the last two axes.
+    """Compute `rfftn` over the last two axes.
 
     >>> pg.fft.rfft2(np.ones((2, 4))).shape
     (2, 3)
@@ -301,7 +301,7 @@ def rfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
 
 @of_namespace
 def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm = None) -> Variable:
-    """The inverse of `rfft2`.
+    """Return the inverse of `rfft2`.
 
     >>> pg.fft.irfft2(np.ones((2, 3))).shape
     (2, 4)
@@ -311,9 +311,9 @@ def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm 
 
 @of_namespace
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The transform of a signal of which the second half is the first, conjugated: it is real.
+    """Return the real transform of a signal whose second half is the conjugate of the first.
 
-    `a` has the first `n // 2 + 1` numbers; `n` is `2 (m - 1)` of `m` unless given.
+    `a` has the first `n // 2 + 1` numbers; `n` is by default `2 (m - 1)` of `m`.
 
     >>> pg.fft.hfft([1.0, 0.0, 0.0]).shape
     (4,)
@@ -326,7 +326,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 @of_namespace
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
-    """The inverse of `hfft`: the first `n // 2 + 1` numbers.
+    """Return the inverse of `hfft`: the first `n // 2 + 1` numbers.
 
     >>> pg.fft.ihfft(np.ones(4)).shape
     (3,)
@@ -358,7 +358,7 @@ def _rolled(name: str, x: ArrayLike, axes: Any, sign: int) -> Variable:
 
 @of_namespace
 def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The frequency 0 in the middle of the axes, all by default.
+    """Move the frequency 0 to the middle of the axes, by default all.
 
     >>> pg.fft.fftshift([0.0, 1.0, 2.0, 3.0])
     tensor([2., 3., 0., 1.])
@@ -368,7 +368,7 @@ def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
 
 @of_namespace
 def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
-    """The inverse of `fftshift`.
+    """Return the inverse of `fftshift`.
 
     >>> pg.fft.ifftshift([2.0, 3.0, 0.0, 1.0])
     tensor([0., 1., 2., 3.])
@@ -378,9 +378,10 @@ def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
 
 @of_namespace
 def fftfreq(n: int, d: float = 1.0) -> Variable:
-    """The frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -2, -1 over `n d`.
+    """Return the frequencies of `fft`, of `n` elements with spacing `d`: 0, 1, ..., -2, -1 over `n
+    d`.
 
-    `n` may be a size that is known when arrays are fed.
+    `n` may be a symbolic size.
 
     >>> pg.fft.fftfreq(4)
     tensor([ 0.  ,  0.25, -0.5 , -0.25])
@@ -395,7 +396,7 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
 
 @of_namespace
 def rfftfreq(n: int, d: float = 1.0) -> Variable:
-    """The frequencies of `rfft`, of `n` elements at distances `d`.
+    """Return the frequencies of `rfft`, of `n` elements with spacing `d`.
 
     >>> pg.fft.rfftfreq(4)
     tensor([0.  , 0.25, 0.5 ])

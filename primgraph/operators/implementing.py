@@ -1,4 +1,4 @@
-"""Functions of NumPy's that somebody else lets mean something on handles."""
+"""Registration of implementations of NumPy functions on handles."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 from primgraph.errors import ArgumentError
 
-# What was given for functions of NumPy's, which counts before the table of names.
+# Registered implementations of NumPy functions, which precede the table of names.
 implemented: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def implements(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function of NumPy's mean the decorated one, where it meets variables or tensors.
+    """Register the decorated function as a NumPy function's implementation on variables and
+    tensors.
 
-    That takes the same arguments, and is made of functions that are there. Of a ufunc it is what
-    calls of it mean. Raises `ArgumentError` for what is no function.
+    It takes the same arguments, and is composed of existing functions. For a ufunc it implements
+    calls. Raises `ArgumentError` if `original` is not a function.
     """
     if not callable(original):
         raise ArgumentError(f"implements takes a function of NumPy's, not {original!r:.60}")

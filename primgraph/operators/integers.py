@@ -1,4 +1,4 @@
-"""Divisors, bits and numbered places of integers, through which no derivative goes."""
+"""Divisors, bits and flat indices of integers, without derivatives."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
 
 @public
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The greatest common divisor of integers; that of 0 and another is the other one's size.
+    """Return the greatest common divisor of integers; with 0 it is the other's absolute value.
 
     Raises `DTypeError` for other than integers.
 
@@ -55,7 +55,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The least common multiple of integers, 0 if one of them is; see `gcd`.
+    """Return the least common multiple of integers, 0 if one of them is 0; see `gcd`.
 
     >>> pg.lcm(4, 6)
     tensor(12, dtype=int64)
@@ -68,9 +68,9 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def bitwise_count(x: ArrayLike) -> Variable:
-    """How many bits of the magnitude of each integer are set, as uint8.
+    """Return the number of set bits of each integer's absolute value, as uint8.
 
-    Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for other than integers.
+    Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for dtypes other than integers.
 
     >>> pg.bitwise_count([7, 8])
     tensor([3, 1], dtype=uint8)
@@ -90,17 +90,17 @@ def bitwise_count(x: ArrayLike) -> Variable:
 
 
 def sum_of_bits(width: int, step: int) -> int:
-    """The number of which every second group of `step` bits is set."""
+    """Return the number in which every second group of `step` bits is set."""
     block = (1 << step) - 1
     return sum(block << place for place in range(0, width, 2 * step))
 
 
 @public
 def unravel_index(x: ArrayLike, shape: Any, order: str = "C") -> tuple[Variable, ...]:
-    """The place along each axis of an array of `shape` of elements that are numbered through.
+    """Convert flat indices to indices along each axis of an array of `shape`.
 
-    `order` is "C", with the last axis first, or "F". Raises `DTypeError` for other than integers,
-    `ArgumentError` for numbers that are known and lie beyond.
+    `order` is "C", with the last axis fastest, or "F". Raises `DTypeError` for dtypes other than
+    integers, `ArgumentError` for known indices out of range.
 
     >>> pg.unravel_index(6, (3, 4))
     (tensor(1, dtype=int64), tensor(2, dtype=int64))
@@ -128,11 +128,11 @@ def _require_order(name: str, order: str) -> None:
 def ravel_multi_index(
     multi_index: Sequence[ArrayLike], dims: Any, mode: Any = "raise", order: str = "C"
 ) -> Variable:
-    """The numbers of elements of an array with extents `dims`, from their places along each axis.
+    """Convert indices along each axis of an array of shape `dims` to flat indices.
 
-    With `mode` "clip" places beyond are the last ones, with "wrap" they go round; any other place
-    is taken to be one. Raises `ArgumentError` for another mode or order, and where there are not as
-    many places as extents.
+    With `mode` "clip", indices out of range are clipped, with "wrap" taken modulo the size;
+    otherwise they are assumed to be valid. Raises `ArgumentError` for another mode or order, and
+    unless there are as many indices as axes.
 
     >>> pg.ravel_multi_index((1, 2), (3, 4))
     tensor(6, dtype=int64)

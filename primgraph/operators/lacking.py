@@ -1,4 +1,4 @@
-"""Order statistics and running products of what is not NaN."""
+"""nanmedian, nanquantile, nancumprod."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 @public
 def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running product along `axis`, or over the flattened array, in which NaN counts as 1.
+    """Return the cumulative product along `axis`, or over the flattened array, with NaN as 1.
 
     >>> pg.nancumprod([1.0, np.nan, 3.0])
     tensor([1., 1., 3.])
@@ -45,14 +45,14 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     return cumprod(value, axis, dtype=dtype)
 
 
-# Where quantiles are among sorted elements, of which `n` are no NaN.
+# Positions of quantiles among sorted elements, of which `n` are not NaN.
 
 
 def _place(n: Variable, q: float, method: str) -> Variable:
-    """The place of a quantile: between two elements, where it is broken.
+    """Return the position of a quantile; a fraction lies between two elements.
 
     The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
-    1996, and what NumPy has besides.
+    1996, and NumPy's further methods.
     """
     if method in PARAMETERS:
         alpha, beta = PARAMETERS[method]
@@ -71,14 +71,14 @@ def _place(n: Variable, q: float, method: str) -> Variable:
         return ceil(counted)
     if method == "averaged_inverted_cdf":
         return where(equal(counted, below), below + 0.5, below + 1.0)
-    # The closest one, of which two are as close the one with an even number, counted from one.
+    # The closest element; of two equally close ones that with an even number, counted from one.
     half = counted - 0.5
     stays = equal(half, floor(half)) & equal(remainder(floor(half), 2.0), 1.0)
     return where(stays, half, floor(half) + 1.0)
 
 
 def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
-    """A quantile of each line of sorted elements, the last of which may be NaN."""
+    """Return a quantile of each row of sorted elements, the last of which may be NaN."""
     last = where(greater(n, 0), n - 1.0, 0.0)
     place = clip(_place(n, q, method), 0.0, last)
     below = floor(place)
@@ -87,7 +87,7 @@ def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
     part = converted(place - below, ordered.dtype)
     low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
     gap = where(equal(part, 0), 0, high - low)
-    # From the nearer of the two, as in NumPy.
+    # Interpolate from the nearer element, like NumPy.
     near = high - gap * (1 - part)
     return where(greater_equal(part, 0.5), near, low + gap * part)
 
@@ -130,7 +130,7 @@ def _nan_quantile(
 def nanquantile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q` of what is not NaN over `axis`, or of all; NaN where all are.
+    """Return the quantiles `q` without NaN over `axis`, or of all elements; NaN if all are NaN.
 
     Axes of `q`, numbers from 0 to 1, come first; `method` is one of NumPy's. Raises `ShapeError`
     for no elements, `ArgumentError` for another method. See `quantile`.
@@ -145,7 +145,7 @@ def nanquantile(
 def nanpercentile(
     x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Variable:
-    """The quantiles `q / 100` of what is not NaN; see `nanquantile`.
+    """Return the quantiles `q / 100` without NaN; see `nanquantile`.
 
     >>> pg.nanpercentile([1.0, np.nan, 3.0], 50.0)
     tensor(2.)
@@ -156,7 +156,7 @@ def nanpercentile(
 
 @public
 def nanmedian(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """The median of what is not NaN over `axis`, or of all; see `nanquantile`.
+    """Return the median without NaN over `axis`, or of all elements; see `nanquantile`.
 
     >>> pg.nanmedian([1.0, np.nan, 3.0])
     tensor(2.)

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of matrices, by NumPy's rules of shape."""
+"""Products of vectors, matrices and stacks of matrices, with NumPy's shape rules."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = [
 
 
 def product(x: Variable, y: Variable) -> Variable:
-    """Matrix products of two stacks of equal dtype and equal leading extents.
+    """Return the matrix products of two stacks of equal dtype and equal leading axes.
 
-    Products of booleans tell whether any pair is true on both sides.
+    Products of booleans are logical: whether any pair is true in both.
     """
     if x.dtype == BOOL:
         return not_equal(product(converted(x, INT64), converted(y, INT64)), 0)
@@ -49,11 +49,11 @@ def product(x: Variable, y: Variable) -> Variable:
 
 @public
 def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Matrix product; leading axes are stacks of matrices and are broadcast.
+    """Return the matrix product; leading axes are stacks of matrices and are broadcast.
 
-    A vector on the left counts as one row, on the right as one column, and that axis is not in
-    the result. Raises `ShapeError` for 0-d operands, for inner sizes that differ, and for
-    stacks that do not broadcast.
+    A vector on the left counts as one row, on the right as one column, and that axis is not in the
+    result. Raises `ShapeError` for 0-d operands, for different inner sizes, and for stacks that do
+    not broadcast.
 
     >>> pg.matmul([[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]])
@@ -96,10 +96,10 @@ def _check_matmul(x: Variable, y: Variable) -> None:
 def tensordot(
     x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[int | Sequence[int]] = 2
 ) -> Variable:
-    """Sum of products over pairs of axes; the remaining axes follow one another.
+    """Return sums of products over pairs of axes; the remaining axes follow one another.
 
     `axes` is a number of axes, the last of `x1` and the first of `x2`, or a pair of axes or of
-    sequences of axes. Raises `ShapeError` if extents of a pair differ.
+    sequences of axes. Raises `ShapeError` if sizes of a pair differ.
 
     >>> pg.tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1)
     tensor([[11.]])
@@ -142,8 +142,8 @@ def _paired_axes(
 
 @public
 def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Product of vectors or matrices; of arrays, over the last axis of `x1` and the second last
-    of `x2`. With a 0-d operand it is the product element by element.
+    """Return the product of vectors or matrices; for arrays, over the last axis of `x1` and the
+    second last of `x2`; with a 0-d operand the elementwise product.
 
     Raises `ShapeError` if the inner sizes differ.
 
@@ -164,7 +164,8 @@ def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Sum of products over the last axes of both. Raises `ShapeError` if their extents differ.
+    """Return sums of products over the last axes of both. Raises `ShapeError` if their sizes
+    differ.
 
     >>> pg.inner([1.0, 2.0], [3.0, 4.0])
     tensor(11.)
@@ -177,7 +178,7 @@ def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Products of each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
+    """Return all products of an element of `x1` and one of `x2`, of shape `(x1.size, x2.size)`.
 
     Both are flattened first, and promoted as in `multiply`.
 
@@ -191,13 +192,13 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """Sum of the diagonal of two axes; see `diagonal`. It serves `np.trace` of a variable."""
+    """Return the sum of a diagonal of two axes, for `np.trace` of a variable; see `diagonal`."""
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 
 @operator("x", "weight", "bias")
 def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Variable:
-    """`x @ weight + bias`, with `weight` of shape (inputs, outputs).
+    """Return `x @ weight + bias`, with `weight` of shape (inputs, outputs).
 
     Raises `ShapeError` if the inner sizes differ or the bias does not broadcast.
 

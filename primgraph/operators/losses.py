@@ -1,4 +1,4 @@
-"""Losses, each defined by what it is made of."""
+"""Losses, composed of other operators."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _combined(name: str, losses: Variable, reduction: str) -> Variable:
 def cross_entropy(
     logits: ArrayLike, labels: ArrayLike, axis: int = -1, reduction: str = "mean"
 ) -> Variable:
-    """`-log_softmax(logits)` at the label, or weighted by the labels; the mean over samples.
+    """Return `-log_softmax(logits)` at the label, or weighted by label probabilities.
 
     Integer labels have the shape of `logits` without `axis` and are positions along it; float
     labels have the shape of `logits` and are probabilities. `reduction` is mean, sum or none.
@@ -84,7 +84,7 @@ def cross_entropy(
 
 @operator("x", "target")
 def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """Squared difference of two arrays, which are broadcast; the mean over all elements.
+    """Return the squared difference of two arrays, which are broadcast; by default its mean.
 
     `reduction` is mean, sum or none.
 
@@ -96,7 +96,7 @@ def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variab
 
 @operator("x", "target")
 def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """Absolute difference of two arrays, which are broadcast; the mean over all elements.
+    """Return the absolute difference of two arrays, which are broadcast; by default its mean.
 
     `reduction` is mean, sum or none. The derivative is 0 where the arrays are equal.
 
@@ -110,7 +110,8 @@ def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variabl
 def huber_loss(
     x: ArrayLike, target: ArrayLike, delta: float = 1.0, reduction: str = "mean"
 ) -> Variable:
-    """`d**2 / 2` where `d = abs(x - target)` is at most `delta`, else `delta * (d - delta / 2)`.
+    """Return `d**2 / 2` where `d = abs(x - target)` is at most `delta`, else `delta * (d - delta /
+    2)`.
 
     The arrays are broadcast; `reduction` is mean, sum or none. After P. J. Huber, Robust
     estimation of a location parameter, 1964. Raises `ArgumentError` unless `delta` is positive.
@@ -123,7 +124,7 @@ def huber_loss(
         raise ArgumentError(f"huber_loss needs a positive delta, not {delta}")
     apart = subtract(x, target)
     distance = abs(apart)
-    # The square of the distance has no second derivative at 0, where the slope of `abs` is 0.
+    # The square of the distance would have no second derivative at 0, where `abs` has derivative 0.
     squared = square(distance if apart.type.is_complex else apart)
     losses = where(less_equal(distance, limit), 0.5 * squared, limit * (distance - 0.5 * limit))
     return _combined("huber_loss", losses, reduction)
@@ -131,12 +132,12 @@ def huber_loss(
 
 @operator("x", "target")
 def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
-    """`-target * log(x) - (1 - target) * log(1 - x)` of probabilities; the mean over elements.
+    """Return `-target * log(x) - (1 - target) * log(1 - x)` of probabilities; by default its mean.
 
-    `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain and
-    right prediction costs 0, a certain and wrong one infinity; from logits,
-    `binary_cross_entropy_with_logits` has neither. `reduction` is mean, sum or none. Raises
-    `ShapeError` for a target that does not broadcast to the shape of `x`.
+    `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain correct
+    prediction has loss 0, a certain wrong one infinity; `binary_cross_entropy_with_logits` avoids
+    both. `reduction` is mean, sum or none. Raises `ShapeError` for a target that does not broadcast
+    to the shape of `x`.
 
     >>> print(f"{pg.binary_cross_entropy([0.5], [1.0]):.4f}")
     0.6931
@@ -145,7 +146,7 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
     wanted = _target("binary_cross_entropy", chance, target)
     hit = _weighted(wanted, log(chance), equal(chance, 0))
     miss = _weighted(1.0 - wanted, log1p(-chance), equal(chance, 1))
-    # A difference, as the negative of zero would show as -0.0.
+    # A difference from 0.0, as a negated zero would print as -0.0.
     return _combined("binary_cross_entropy", 0.0 - (hit + miss), reduction)
 
 
@@ -153,9 +154,9 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
 def binary_cross_entropy_with_logits(
     x: ArrayLike, target: ArrayLike, reduction: str = "mean"
 ) -> Variable:
-    """`binary_cross_entropy` of `sigmoid(x)`, exact to rounding however large `x` is.
+    """Return `binary_cross_entropy` of `sigmoid(x)`, accurate to rounding for all `x`.
 
-    It is `target * softplus(-x) + (1 - target) * softplus(x)`, where nothing cancels. `target`,
+    It is `target * softplus(-x) + (1 - target) * softplus(x)`, without cancellation. `target`,
     `reduction` and errors are those of `binary_cross_entropy`.
 
     >>> print(f"{pg.binary_cross_entropy_with_logits([0.0], [1.0]):.4f}")
@@ -168,7 +169,7 @@ def binary_cross_entropy_with_logits(
 
 
 def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
-    """`target` in the shape of `x`, and in its dtype too if it is of labels or one number."""
+    """Broadcast `target` to the shape of `x`; labels and single numbers also take its dtype."""
     value = lift(target, x.dtype if type(target) in SCALARS else None)
     if not broadcasts_to(value.shape, x.shape):
         raise ShapeError(f"{name} of {x.type} cannot use a target of {value.type}")
@@ -178,5 +179,5 @@ def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
 
 
 def _weighted(weight: Variable, logs: Variable, infinite: Variable) -> Variable:
-    """`weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
+    """Return `weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
     return where(logical_and(infinite, equal(weight, 0)), 0, weight * logs)

@@ -1,4 +1,4 @@
-"""Arrays joined, split, turned and lengthened along axes: NumPy's chapter on manipulation."""
+"""Array manipulation as in NumPy: joining, splitting, rotating and resizing along axes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def _items(name: str, arrays: Any) -> list[Variable]:
-    """The arrays that are to be joined, one by one."""
+    """Return the arrays to be joined, one by one."""
     if isinstance(arrays, Variable):
         return list(arrays) if arrays.ndim else _refuse(name, arrays)
     several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
@@ -87,7 +87,7 @@ def _each(shaped: Any, arrays: Sequence[ArrayLike]) -> Any:
 
 @public
 def atleast_1d(*arrays: ArrayLike) -> Any:
-    """The array with at least one axis; of several arrays a tuple.
+    """Return the array with at least one axis; a tuple for several arrays.
 
     >>> pg.atleast_1d(1.0)
     tensor([1.])
@@ -97,7 +97,7 @@ def atleast_1d(*arrays: ArrayLike) -> Any:
 
 @public
 def atleast_2d(*arrays: ArrayLike) -> Any:
-    """The array with at least two axes, new ones in front; of several arrays a tuple.
+    """Return the array with at least two axes, new ones in front; a tuple for several arrays.
 
     >>> pg.atleast_2d([1.0, 2.0])
     tensor([[1., 2.]])
@@ -107,9 +107,9 @@ def atleast_2d(*arrays: ArrayLike) -> Any:
 
 @public
 def atleast_3d(*arrays: ArrayLike) -> Any:
-    """The array with at least three axes; of several arrays a tuple.
+    """Return the array with at least three axes; a tuple for several arrays.
 
-    A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of extent one.
+    A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of size one.
 
     >>> pg.atleast_3d([1.0, 2.0]).shape
     (1, 2, 1)
@@ -119,9 +119,9 @@ def atleast_3d(*arrays: ArrayLike) -> Any:
 
 @public
 def hstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one after the other along the second axis, vectors along their only one.
+    """Concatenate arrays along the second axis, vectors along their only one.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.hstack([[1.0, 2.0], [3.0]])
     tensor([1., 2., 3.])
@@ -132,9 +132,9 @@ def hstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def vstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one below the other along the first axis; vectors are rows.
+    """Concatenate arrays along the first axis; vectors are rows.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.vstack([[1.0, 2.0], [3.0, 4.0]])
     tensor([[1., 2.],
@@ -145,9 +145,9 @@ def vstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def dstack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Arrays one behind the other along the third axis, which vectors and matrices get.
+    """Concatenate arrays along the third axis, which is added to vectors and matrices.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.dstack([[1.0, 2.0], [3.0, 4.0]]).shape
     (1, 2, 2)
@@ -157,7 +157,7 @@ def dstack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
-    """Vectors as the columns of a matrix, matrices beside them as they are.
+    """Concatenate columns: vectors are single columns, matrices stay as they are.
 
     Raises `ShapeError` if numbers of rows differ and `ArgumentError` for an empty list.
 
@@ -171,10 +171,10 @@ def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
 
 @public
 def block(arrays: Any) -> Variable:
-    """An array put together from nested lists of blocks; innermost lists lie along the last axis.
+    """Assemble an array from nested lists of blocks; innermost lists lie along the last axis.
 
-    Raises `ArgumentError` for lists that are nested to different depths or empty, and `ShapeError`
-    for blocks that do not fit.
+    Raises `ArgumentError` for lists of different nesting depths or empty lists, and `ShapeError`
+    for blocks that do not match.
 
     >>> pg.block([[np.eye(1), np.zeros((1, 1))]])
     tensor([[1., 0.]])
@@ -185,7 +185,7 @@ def block(arrays: Any) -> Variable:
 
 
 def _depth(arrays: Any) -> int:
-    """How deep the lists are nested."""
+    """Return the nesting depth of the lists."""
     if not isinstance(arrays, list):
         if isinstance(arrays, tuple):
             raise ArgumentError(f"block takes lists, not tuples such as {arrays!r:.60}")
@@ -209,7 +209,7 @@ def _joined(arrays: Any, depth: int, ndim: int) -> Variable:
 
 @public
 def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
-    """The arrays, each repeated to the shape that all of them broadcast to.
+    """Broadcast all arrays to their common shape.
 
     Raises `ShapeError` if there is none.
 
@@ -222,9 +222,9 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
 
 @public
 def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable:
-    """`x` with `values` behind it along `axis`; without one, all elements of both in a row.
+    """Append `values` to `x` along `axis`; without one, concatenate both flattened arrays.
 
-    Raises `ShapeError` if other extents differ.
+    Raises `ShapeError` if other sizes differ.
 
     >>> pg.append([1.0, 2.0], 3.0)
     tensor([1., 2., 3.])
@@ -234,10 +234,10 @@ def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable
 
 @public_with_fixed("obj")
 def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
-    """`x` without the parts `obj` along `axis`, or without these elements of the flattened array.
+    """Delete the parts `obj` of `x` along `axis`, or elements of the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant. Raises `BoundsError`
-    for an index that there is not.
+    for an index out of bounds.
 
     >>> pg.delete([1.0, 2.0, 3.0], 1)
     tensor([1., 3.])
@@ -250,10 +250,10 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
 
 @public_with_fixed("obj")
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Variable:
-    """`x` with `values` before the places `obj` along `axis`, or in the flattened array.
+    """Insert `values` into `x` before the positions `obj` along `axis`, or in the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant; `values` are
-    broadcast. The dtype is that of `x`. Raises `BoundsError` for a place that there is not.
+    broadcast. The dtype is that of `x`. Raises `BoundsError` for a position out of bounds.
 
     >>> pg.insert([1.0, 3.0], 1, 2.0)
     tensor([1., 2., 3.])
@@ -281,7 +281,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
-    """The array and the axis, of the flattened array if there is none."""
+    """Return the array and the axis; the flattened array if there is no axis."""
     value = lift(x)
     if axis is None:
         return reshaped(value, (value.size,)), 0
@@ -289,7 +289,7 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
 
 
 def _taken(x: Variable, places: Any, axis: int) -> Variable:
-    """The parts of `x` at constant places along an axis: consecutive ones as slices."""
+    """Take parts of `x` at constant positions along an axis, as a slice if they are consecutive."""
     steps = np.diff(places)
     if places.size and (steps == 1).all():
         return sliced(x, axis, int(places[0]), int(places.size))
@@ -299,7 +299,7 @@ def _taken(x: Variable, places: Any, axis: int) -> Variable:
 
 @public
 def fliplr(x: ArrayLike) -> Variable:
-    """`x` with the order along its second axis turned round; `ShapeError` for less than two.
+    """Reverse `x` along its second axis; `ShapeError` for less than two axes.
 
     >>> pg.fliplr([[1.0, 2.0]])
     tensor([[2., 1.]])
@@ -309,7 +309,7 @@ def fliplr(x: ArrayLike) -> Variable:
 
 @public
 def flipud(x: ArrayLike) -> Variable:
-    """`x` with the order along its first axis turned round; `ShapeError` for a 0-d array.
+    """Reverse `x` along its first axis; `ShapeError` for a 0-d array.
 
     >>> pg.flipud([[1.0], [2.0]])
     tensor([[2.],
@@ -327,7 +327,7 @@ def _with_axes(name: str, x: ArrayLike, count: int) -> Variable:
 
 @public
 def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
-    """`x` turned `k` times by a quarter, from the first of two axes towards the second.
+    """Rotate `x` by `k` times 90 degrees, from the first of two axes towards the second.
 
     Raises `ShapeError` for axes that `x` lacks and `ArgumentError` for other than two.
 
@@ -353,7 +353,7 @@ def rot90(x: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Variable:
 
 @public
 def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
-    """`x` with `axis` moved to before the place `start`; `moveaxis` says the same more simply.
+    """Move `axis` of `x` before the position `start`; `moveaxis` is simpler.
 
     >>> pg.rollaxis(np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -370,7 +370,7 @@ def rollaxis(x: ArrayLike, axis: int, start: int = 0) -> Variable:
 
 @public
 def unstack(x: ArrayLike, *, axis: int = 0) -> tuple[Variable, ...]:
-    """The parts of `x` along `axis`, which they lack, as a tuple.
+    """Split `x` into a tuple of parts along `axis`, without that axis.
 
     Raises `ShapeError` for an axis that `x` lacks.
 
@@ -386,9 +386,9 @@ def unstack(x: ArrayLike, *, axis: int = 0) -> tuple[Variable, ...]:
 def array_split(
     x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> list[Variable]:
-    """Consecutive parts of `x` along `axis`; of a number of parts the first are longer by one.
+    """Split `x` along `axis`; if it cannot be split evenly, the first parts are longer by one.
 
-    A sequence gives the indices at which to cut. Raises `ShapeError` for an axis that `x` lacks.
+    A sequence gives the indices at which to split. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.array_split([1.0, 2.0, 3.0], 2)
     [tensor([1., 2.]), tensor([3.])]
@@ -411,7 +411,7 @@ def _split_along(name: str, x: ArrayLike, places: Any, axis: int, least: int) ->
 
 @public_with_fixed("indices_or_sections")
 def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the second axis; of a vector its only.
+    """Split `x` evenly, or at indices, along the second axis; a vector along its only one.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -423,7 +423,7 @@ def hsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public_with_fixed("indices_or_sections")
 def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the first axis of at least two.
+    """Split `x` evenly, or at indices, along the first axis of at least two.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -435,7 +435,7 @@ def vsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public_with_fixed("indices_or_sections")
 def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Variable]:
-    """Equal parts of `x`, or those between indices, along the third axis.
+    """Split `x` evenly, or at indices, along the third axis.
 
     Raises `ShapeError` if the parts would not be equal.
 
@@ -447,9 +447,10 @@ def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 
 @public
 def resize(x: ArrayLike, new_shape: Any) -> Variable:
-    """The elements of `x` in row-major order, repeated as often as it takes, in another shape.
+    """Return the elements of `x` in row-major order, repeated as often as necessary, in another
+    shape.
 
-    Zeros if `x` has none. Raises `ShapeError` for a negative extent.
+    Zeros if `x` is empty. Raises `ShapeError` for a negative size.
 
     >>> pg.resize([1.0, 2.0], (3,))
     tensor([1., 2., 1.])

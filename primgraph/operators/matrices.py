@@ -33,16 +33,16 @@ __all__ = [
 
 @public
 def assume(x: ArrayLike, *facts: str) -> Variable:
-    """`x`, of whose square matrices you declare something, in the last two axes.
+    """Declare properties of the square matrices in the last two axes of `x`.
 
-    `facts` are "symmetric", "positive_definite" (symmetric with it), "lower_triangular",
-    "upper_triangular" and "diagonal". What is computed of `x` goes by them: a positive definite
-    matrix has one Cholesky factor for systems, inverses, determinants and all their derivatives.
-    Nothing looks whether they hold, other than in debug mode (`pg.transforms.debug()`), where a run
-    in which they do not raises `RunError`. What follows from the way in which a matrix is computed
-    need not be declared: triangles of `cholesky`, `qr` and `tril`, transposes,
-    `a @ a.T + c * eye(n)`. Raises `ShapeError` for what is not square, `DTypeError` for other
-    dtypes than floats, `ArgumentError` for other facts.
+    `facts` are "symmetric", "positive_definite" (which implies symmetric), "lower_triangular",
+    "upper_triangular" and "diagonal". Computations with `x` use them: a positive definite matrix
+    needs one Cholesky factor for systems, inverses, determinants and all their derivatives. They
+    are not checked, except in debug mode (`pg.transforms.debug()`), where a violation raises
+    `RunError`. Properties that follow from the computation of a matrix need not be declared:
+    triangles of `cholesky`, `qr` and `tril`, transposes, `a @ a.T + c * eye(n)`. Raises
+    `ShapeError` for matrices that are not square, `DTypeError` for dtypes other than floats,
+    `ArgumentError` for other facts.
 
     >>> a = pg.assume(2.0 * pg.eye(2), "positive_definite")
     >>> pg.linalg.solve(a, np.ones(2))
@@ -53,7 +53,7 @@ def assume(x: ArrayLike, *facts: str) -> Variable:
 
 @public
 def matrix_transpose(x: ArrayLike) -> Variable:
-    """Each matrix of a stack transposed. Raises `ShapeError` for less than two axes.
+    """Transpose each matrix of a stack. Raises `ShapeError` for less than two axes.
 
     >>> pg.matrix_transpose([[1.0, 2.0]])
     tensor([[1.],
@@ -67,11 +67,11 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 
 @public
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
-    """Sums of products along `axis`; the other axes are broadcast.
+    """Return sums of products along `axis`; the other axes are broadcast.
 
-    Complex numbers of `x1` are conjugated, as NumPy conjugates them.
+    Complex `x1` is conjugated, as in NumPy.
 
-    Raises `ShapeError` for operands without axes, and where extents differ along it.
+    Raises `ShapeError` for 0-d operands, and if sizes along `axis` differ.
 
     >>> pg.vecdot([1.0, 2.0], [3.0, 4.0])
     tensor(11.)
@@ -88,9 +88,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
 
 @public
 def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The product of each matrix with a vector; stacks are broadcast.
+    """Return the product of each matrix with a vector; stacks are broadcast.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.matvec([[1.0, 2.0]], [3.0, 4.0])
     tensor([11.])
@@ -104,11 +104,11 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The product of a vector with each matrix; stacks are broadcast.
+    """Return the product of a vector with each matrix; stacks are broadcast.
 
-    Complex numbers of the vector are conjugated, as NumPy conjugates them.
+    A complex vector is conjugated, as in NumPy.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.vecmat([1.0, 2.0], [[3.0], [4.0]])
     tensor([11.])
@@ -134,11 +134,11 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Variable:
-    """Vector products of vectors of three components, or of two, which lie in the plane.
+    """Return cross products of vectors of three components, or of two, which lie in the plane.
 
-    `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` stands for all
-    three. Of two vectors in the plane the result is the third component alone. Other axes are
-    broadcast. Raises `ShapeError` where there are neither two nor three components.
+    `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` replaces all
+    three. For two vectors in the plane the result is the third component only. Other axes are
+    broadcast. Raises `ShapeError` unless there are two or three components.
 
     >>> pg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     tensor([0., 0., 1.])
@@ -169,7 +169,7 @@ def cross(
 
 @of_namespace
 def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The diagonal of each matrix of a stack; `offset` counts to the right.
+    """Return the diagonal of each matrix of a stack; a positive `offset` is to the right.
 
     Raises `ShapeError` for less than two axes.
     """
@@ -178,7 +178,7 @@ def diagonal(x: ArrayLike, *, offset: int = 0) -> Variable:
 
 @of_namespace
 def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
-    """The sum of the diagonal of each matrix of a stack; see `diagonal`.
+    """Return the trace of each matrix of a stack; see `diagonal`.
 
     >>> pg.linalg.trace([[1.0, 2.0], [3.0, 4.0]])
     tensor(5.)
@@ -188,9 +188,9 @@ def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
 
 @of_namespace
 def matrix_power(a: ArrayLike, n: int) -> Variable:
-    """The product of `n` equal matrices; of the inverse, for a negative `n`.
+    """Return the `n`-th power of a matrix; of its inverse for a negative `n`.
 
-    Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is no integer.
+    Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is not an integer.
 
     >>> pg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3)
     tensor([[1., 3.],
@@ -216,10 +216,10 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
 
 @of_namespace
 def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
-    """The product of two or more matrices, in the order that takes the fewest operations.
+    """Return the product of two or more matrices, in the order with the fewest operations.
 
-    The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less
-    than two, `ShapeError` where extents do not fit.
+    The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less than
+    two, `ShapeError` if sizes do not match.
 
     >>> pg.linalg.multi_dot([[[1.0, 2.0]], [[3.0], [4.0]], [[5.0]]])
     tensor([[55.]])
@@ -241,7 +241,7 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
 
 
 def _multiplied(values: list[Variable]) -> Variable:
-    """The product in the cheapest order; Cormen et al., Introduction to algorithms, 14.2."""
+    """Return the product in the cheapest order; Cormen et al., Introduction to algorithms, 14.2."""
     extents = [values[0].shape[0], *(v.shape[1] for v in values)]
     if any(type(n) is Dim for n in extents):
         result = values[0]

@@ -46,7 +46,7 @@ def _coefficients(name: str, p: ArrayLike) -> Variable:
 
 @public
 def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
-    """The value at `x` of the polynomial with coefficients `p`, the highest power first.
+    """Return the value at `x` of the polynomial with coefficients `p`, the highest power first.
 
     Computed by Horner's rule. Raises `ShapeError` for coefficients that are no vector.
 
@@ -62,7 +62,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
 
 
 def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
-    """Both vectors of coefficients, in the length of the longer one."""
+    """Pad both vectors of coefficients to the length of the longer one."""
     both = [_coefficients(name, p) for p in (p1, p2)]
     size = max(v.size for v in both)
     return [
@@ -72,7 +72,7 @@ def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
 
 @public
 def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the sum of two polynomials.
+    """Return the coefficients of the sum of two polynomials.
 
     >>> pg.polyadd([1.0, 2.0], [3.0])
     tensor([1., 5.])
@@ -82,7 +82,7 @@ def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
 @public
 def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
-    """The coefficients of the difference of two polynomials.
+    """Return the coefficients of the difference of two polynomials.
 
     >>> pg.polysub([1.0, 2.0], [3.0])
     tensor([ 1., -1.])
@@ -95,8 +95,7 @@ def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
 def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
     """Return the coefficients of the product of two polynomials.
 
-    Leading coefficients that are 0 stay, where NumPy leaves them out: shapes do not depend on
-    numbers here.
+    Leading zeros are kept, which NumPy drops: shapes do not depend on values here.
 
     >>> pg.polymul([1.0, 1.0], [1.0, -1.0])
     tensor([ 1.,  0., -1.])
@@ -106,7 +105,7 @@ def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
 
 @public
 def polyder(p: ArrayLike, m: int = 1) -> Variable:
-    """The coefficients of the derivative of order `m` of a polynomial.
+    """Return the coefficients of the derivative of order `m` of a polynomial.
 
     >>> pg.polyder([1.0, 2.0, 3.0])
     tensor([2., 2.])
@@ -124,9 +123,9 @@ def polyder(p: ArrayLike, m: int = 1) -> Variable:
 
 @public
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
-    """The coefficients of the integral of a polynomial, `m` times over, with constants `k`.
+    """Return the coefficients of the `m`-fold integral of a polynomial, with constants `k`.
 
-    These are 0 unless given, one for all or one for each time.
+    These are 0 by default, one for all or one for each integration.
 
     >>> pg.polyint([2.0, 2.0])
     tensor([1., 2., 0.])
@@ -149,8 +148,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
 
 @public
 def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Variable, Variable]:
-    """Quotient and remainder of two polynomials; the remainder has as many coefficients as `u`
-    that stay, its leading zeros included, unlike NumPy's, as shapes are fixed.
+    """Return quotient and remainder of two polynomials; unlike NumPy's, the remainder keeps leading
+    zeros, as shapes are static.
 
     Raises `ShapeError` for a divisor without coefficients.
 
@@ -184,12 +183,12 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The coefficients of the polynomial of degree `deg` that fits best, the highest power first.
+    """Return the coefficients of the least-squares polynomial of degree `deg`, highest power first.
 
-    The sum of squares of `w * (polyval(p, x) - y)` is least; `y` has one column for each
-    polynomial, or is a vector. With `full` come sums of squares, rank, singular values and
-    `rcond`; with `cov` the matrix of covariances, by the residuals, or by `w` alone for
-    "unscaled". Raises `ShapeError` where shapes do not fit, `ArgumentError` for a negative degree.
+    It minimises the sum of squares of `w * (polyval(p, x) - y)`; `y` has one column for each
+    polynomial, or is a vector. `full` adds sums of squares, rank, singular values and `rcond`;
+    `cov` adds the covariance matrix, scaled by the residuals, or by `w` only for "unscaled". Raises
+    `ShapeError` for shapes that do not match, `ArgumentError` for a negative degree.
 
     >>> pg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).numpy().round(6)
     array([2., 1.])
@@ -229,9 +228,9 @@ def polyfit(
 
 @public_by_elements
 def roots(p: ArrayLike) -> Variable:
-    """The zeros of a polynomial that is known; leading zeros make them less, as in NumPy.
+    """Return the zeros of a known polynomial; leading zeros reduce its degree, as in NumPy.
 
-    There is no derivative: `ArgumentError` for a tensor that requires a gradient, and for a
+    There is no derivative: raises `ArgumentError` for a tensor that requires a gradient, and for a
     variable.
 
     >>> pg.roots([1.0, -3.0, 2.0]).numpy().round(6)

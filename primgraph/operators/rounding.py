@@ -1,4 +1,4 @@
-"""Functions of NumPy's, element by element, that are made of others: parts, signs, comparisons."""
+"""Elementwise NumPy functions composed of others: parts, signs, comparisons."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _SMALL = 0.1
 
 
 def _both(name: str, ufunc: np.ufunc, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
-    """The operands as NumPy's function of that name promotes them."""
+    """Promote the operands like NumPy's function of that name."""
     return promoted(x1, x2, dtype=ufunc_dtypes(ufunc, x1, x2)[0], name=name)
 
 
@@ -98,13 +98,13 @@ def _of_float(ufunc: np.ufunc, x: ArrayLike) -> Variable:
 
 
 def _size_of(x: Variable) -> Variable:
-    """The absolute value, with slope 1 at 0."""
+    """Return the absolute value, with derivative 1 at 0."""
     return where(less(x, 0), -x, x)
 
 
 @public
 def hypot(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`sqrt(x1**2 + x2**2)`, without overflow; slope 0 at the origin, as `norm` has.
+    """Return `sqrt(x1**2 + x2**2)`, without overflow; derivative 0 at the origin, like `norm`.
 
     >>> pg.hypot(3.0, 4.0)
     tensor(5.)
@@ -115,7 +115,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def cbrt(x: ArrayLike) -> Variable:
-    """The real cube root. Its slope is infinite at 0.
+    """Return the real cube root. Its derivative is infinite at 0.
 
     >>> pg.cbrt(27.0)
     tensor(3.)
@@ -125,7 +125,7 @@ def cbrt(x: ArrayLike) -> Variable:
     root = power(size, 1 / 3)
     ordinary = logical_and(isfinite(value), size > 0)
     start = where(ordinary, root, 1.0)
-    # A step of Newton's takes back what the rounded exponent cost.
+    # A Newton step corrects the error of the rounded exponent.
     step = (start - where(ordinary, size, 1.0) / (start * start)) / 3.0
     root = root - stop_gradient(where(ordinary, step, 0.0))
     return where(less(value, 0), -root, root)
@@ -133,7 +133,8 @@ def cbrt(x: ArrayLike) -> Variable:
 
 @public
 def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """What division towards zero leaves: `x1 - trunc(x1 / x2) * x2`, with the sign of `x1`.
+    """Return the remainder of division towards zero: `x1 - trunc(x1 / x2) * x2`, with the sign of
+    `x1`.
 
     >>> pg.fmod(-7.0, 3.0)
     tensor(-1.)
@@ -142,7 +143,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
     if x.dtype.kind in "ub":
         return remainder(x, y)
     if x.dtype.kind == "i":
-        # The least integer has no absolute value.
+        # The smallest integer has no absolute value.
         left = remainder(x, y)
         turned = logical_and(not_equal(left, 0), not_equal(less(x, 0), less(left, 0)))
         return where(turned, left - y, left)
@@ -152,7 +153,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The larger of two elements; of a NaN and a number the number.
+    """Return the larger of two elements; of a NaN and a number the number.
 
     >>> pg.fmax([1.0, np.nan], [0.0, 2.0])
     tensor([1., 2.])
@@ -163,7 +164,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The smaller of two elements; of a NaN and a number the number.
+    """Return the smaller of two elements; of a NaN and a number the number.
 
     >>> pg.fmin([1.0, np.nan], [0.0, 2.0])
     tensor([0., 2.])
@@ -174,7 +175,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def heaviside(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """0 below zero, 1 above, and `x2` at zero; NaN for NaN.
+    """Return 0 below zero, 1 above, and `x2` at zero; NaN for NaN.
 
     >>> pg.heaviside([-1.0, 0.0, 1.0], 0.5)
     tensor([0. , 0.5, 1. ])
@@ -185,14 +186,14 @@ def heaviside(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def signbit(x: ArrayLike) -> Variable:
-    """Whether elements are negative, -0.0 included; of a NaN it is false.
+    """Return whether elements are negative, including -0.0; false for NaN.
 
     >>> pg.signbit([-1.0, 1.0])
     tensor([ True, False], dtype=bool)
     """
     value = lift(x)
     if value.dtype.kind == "f":
-        # The angle of -0.0 before the negative axis is -pi.
+        # The angle of the point (-1, -0.0) is -pi.
         return less(emit(p.arctan2, *promoted(value, -1.0)), 0)
     ufunc_dtypes(np.signbit, value)
     return less(value, 0) if value.dtype.kind == "i" else full(value.shape, False, BOOL)
@@ -200,7 +201,7 @@ def signbit(x: ArrayLike) -> Variable:
 
 @public
 def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The size of `x1` with the sign of `x2`, whose -0.0 counts as negative.
+    """Return the absolute value of `x1` with the sign of `x2`, whose -0.0 counts as negative.
 
     >>> pg.copysign([1.0, 2.0], [-1.0, 1.0])
     tensor([-1.,  2.])
@@ -212,7 +213,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trunc(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero; the derivative is zero. Integers stay as they are.
+    """Round towards zero; the derivative is zero. Integers stay as they are.
 
     >>> pg.trunc([-1.7, 1.7])
     tensor([-1.,  1.])
@@ -226,13 +227,13 @@ def trunc(x: ArrayLike) -> Variable:
 
 @of_namespace
 def rint(x: ArrayLike) -> Variable:
-    """`x` rounded to the nearest integer, halves to even, in floats as `np.rint` gives them."""
+    """Round `x` to the nearest integer, halves to even, in floats like `np.rint`."""
     return round(lift(x, floating(x)))
 
 
 @public
 def fix(x: ArrayLike) -> Variable:
-    """Elements rounded towards zero, as `trunc` rounds them.
+    """Round towards zero, like `trunc`.
 
     >>> pg.fix([-1.7, 1.7])
     tensor([-1.,  1.])
@@ -242,7 +243,7 @@ def fix(x: ArrayLike) -> Variable:
 
 @public
 def fabs(x: ArrayLike) -> Variable:
-    """Absolute value as a float, with derivative 0 at 0.
+    """Return the absolute value as a float, with derivative 0 at 0.
 
     >>> pg.fabs([-1.0, 2.0])
     tensor([1., 2.])
@@ -252,7 +253,7 @@ def fabs(x: ArrayLike) -> Variable:
 
 @public
 def deg2rad(x: ArrayLike) -> Variable:
-    """Degrees as radians.
+    """Convert degrees to radians.
 
     >>> pg.deg2rad(0.0)
     tensor(0.)
@@ -262,7 +263,7 @@ def deg2rad(x: ArrayLike) -> Variable:
 
 @public
 def rad2deg(x: ArrayLike) -> Variable:
-    """Radians as degrees.
+    """Convert radians to degrees.
 
     >>> pg.rad2deg(np.pi)
     tensor(180.)
@@ -272,7 +273,7 @@ def rad2deg(x: ArrayLike) -> Variable:
 
 @public
 def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`log2(2**x1 + 2**x2)`, without overflow.
+    """Return `log2(2**x1 + 2**x2)`, without overflow.
 
     >>> pg.logaddexp2(3.0, 3.0)
     tensor(4.)
@@ -283,7 +284,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1` to the power `x2` in float64, negative whole exponents of integers included.
+    """Return `x1` to the power `x2` in float64, also for negative integer exponents of integers.
 
     With complex operands it is in complex128.
 
@@ -298,7 +299,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
-    """Quotients rounded down, and what they leave: `floor_divide` and `remainder`.
+    """Return quotients rounded down, and remainders: `floor_divide` and `remainder`.
 
     >>> pg.divmod(7, 3)
     (tensor(2, dtype=int64), tensor(1, dtype=int64))
@@ -308,7 +309,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def modf(x: ArrayLike) -> tuple[Variable, Variable]:
-    """What is behind the point, and what is before it, both with the sign of `x`.
+    """Return fractional and integer part, both with the sign of `x`.
 
     >>> pg.modf(1.5)
     (tensor(0.5), tensor(1.))
@@ -321,9 +322,9 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
 
 @public
 def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1 * 2**x2`, with integers as `x2`, rounded once.
+    """Return `x1 * 2**x2`, with integers as `x2`, rounded once.
 
-    The factor is multiplied in three powers of two, of which none over- or underflows unless the
+    The factor is applied as three powers of two, none of which over- or underflows unless the
     result does.
 
     >>> pg.ldexp(3.0, 2)
@@ -338,7 +339,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     wide = dtype if dtype.itemsize > 2 else FLOAT32
     info = np.finfo(wide)
     least, most = int(info.minexp), int(info.maxexp) - 1
-    # Down in steps that leave room for all digits, so that only the last one rounds.
+    # Scale down in steps that leave room for all digits, so that only the last one rounds.
     step = least + int(info.nmant) + 1
     limit = 3 * most
     given = converted(lift(x2), INT64) if lift(x2).dtype != np.uint64 else minimum(x2, limit)
@@ -359,9 +360,9 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Variable:
-    """`x` with numbers for what is no finite one: NaN as `nan`, infinities as the largest floats.
+    """Replace NaN in `x` by `nan`, and infinities by given numbers or the largest floats.
 
-    No derivative goes through what was replaced. `copy` means nothing, as values never change.
+    Replaced elements have no derivative. `copy` has no effect, as values are immutable.
 
     >>> pg.nan_to_num([1.0, np.nan])
     tensor([1., 0.])
@@ -382,7 +383,7 @@ def nan_to_num(
 
 @public
 def isposinf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and positive.
+    """Return whether elements are positive infinity.
 
     >>> pg.isposinf([-np.inf, np.inf])
     tensor([False,  True], dtype=bool)
@@ -392,7 +393,7 @@ def isposinf(x: ArrayLike) -> Variable:
 
 @public
 def isneginf(x: ArrayLike) -> Variable:
-    """Whether elements are infinite and negative.
+    """Return whether elements are negative infinity.
 
     >>> pg.isneginf([-np.inf, np.inf])
     tensor([ True, False], dtype=bool)
@@ -408,7 +409,7 @@ def isclose(
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Variable:
-    """Whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
+    """Return whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
     Two NaN are not, unless `equal_nan`.
 
@@ -433,7 +434,7 @@ def allclose(
     atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Variable:
-    """Whether all elements of two arrays are close to each other; see `isclose`.
+    """Return whether all elements of two arrays are close to each other; see `isclose`.
 
     >>> pg.allclose([1.0], [1.0 + 1e-9])
     tensor(True, dtype=bool)
@@ -443,7 +444,7 @@ def allclose(
 
 @public
 def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variable:
-    """Whether two arrays have one shape and equal elements, as a 0-d boolean.
+    """Return whether two arrays have one shape and equal elements, as a 0-d boolean.
 
     >>> pg.array_equal([1.0, 2.0], [1.0, 2.0])
     tensor(True, dtype=bool)
@@ -458,7 +459,7 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, equal_nan: bool = False) -> Variab
 
 @public
 def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Whether two arrays are equal where one is broadcast to the other, as a 0-d boolean.
+    """Return whether two arrays are equal after broadcasting, as a 0-d boolean.
 
     >>> pg.array_equiv([1.0, 1.0], 1.0)
     tensor(True, dtype=bool)
@@ -471,7 +472,7 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def sinc(x: ArrayLike) -> Variable:
-    """`sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are right too.
+    """Return `sin(pi * x) / (pi * x)`, and 1 at 0, where all its derivatives are correct, too.
 
     >>> pg.sinc(0.0)
     tensor(1.)

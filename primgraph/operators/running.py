@@ -1,4 +1,4 @@
-"""Running products, extrema and sums of exponentials along an axis, and sums by their new name."""
+"""Cumulative products, extrema and log-sum-exps along an axis, and `cumulative_sum`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
 
 @public
 def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running product along `axis`, or over the flattened array; dtypes are those of `prod`.
+    """Return the cumulative product along `axis`, or over the flattened array; dtypes are those of
+    `prod`.
 
-    Element `i` is the product of the elements up to and with `i`; slopes are right at zeros, too.
-    Raises `ShapeError` for an axis that `x` lacks.
+    Element `i` is the product of the elements up to and including `i`; derivatives are correct at
+    zeros, too. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.cumprod([1.0, 2.0, 3.0])
     tensor([1., 2., 6.])
@@ -55,9 +56,10 @@ def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Vari
 def cumulative_sum(
     x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Variable:
-    """Running sum along `axis`, which a vector need not name; from 0 on with `include_initial`.
+    """Return the cumulative sum along `axis`, optional for a vector; starts with 0 if
+    `include_initial`.
 
-    Raises `ArgumentError` for several axes of which none is named.
+    Raises `ArgumentError` for several axes without `axis`.
 
     >>> pg.cumulative_sum([1.0, 2.0, 3.0])
     tensor([1., 3., 6.])
@@ -73,9 +75,10 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Variable:
-    """Running product along `axis`, which a vector need not name; from 1 on with `include_initial`.
+    """Return the cumulative product along `axis`, optional for a vector; starts with 1 if
+    `include_initial`.
 
-    Raises `ArgumentError` for several axes of which none is named.
+    Raises `ArgumentError` for several axes without `axis`.
 
     >>> pg.cumulative_prod([1.0, 2.0, 3.0])
     tensor([1., 2., 6.])
@@ -88,23 +91,23 @@ def cumulative_prod(
 
 
 def _named_line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
-    """`x` and the axis along which to go, which must be named where there are several."""
+    """Return `x` and its axis, which must be given if there are several."""
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{name} of {x.type} takes an axis")
     return x, axis_of(name, x, 0 if axis is None else axis)
 
 
 def _from(start: Callable[..., Variable], x: Variable, axis: int) -> Variable:
-    """`x` with one more element before it along `axis`, made by `start`."""
+    """Prepend one element along `axis`, created by `start`."""
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     return concatenate([start(shape, x.dtype), x], axis)
 
 
 @public
 def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
-    """The largest element so far along `axis`, or over the flattened array.
+    """Return the cumulative maximum along `axis`, or over the flattened array.
 
-    Its slope is that of the first element that has reached it. From a NaN on it is NaN. Raises
+    Its derivative is that of the first element that attains it. From a NaN on it is NaN. Raises
     `ShapeError` for an axis that `x` lacks.
 
     >>> pg.cummax([1.0, 3.0, 2.0])
@@ -116,7 +119,7 @@ def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
-    """The smallest element so far along `axis`; see `cummax`.
+    """Return the cumulative minimum along `axis`; see `cummax`.
 
     >>> pg.cummin([3.0, 1.0, 2.0])
     tensor([3., 1., 1.])
@@ -127,10 +130,10 @@ def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
 
 @public
 def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
-    """`log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
+    """Return `log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
 
-    It is added up by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
-    lacks, `UnknownSizeError` where the number of elements is not known.
+    It is computed by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
+    lacks, `UnknownSizeError` for a symbolic size.
 
     >>> pg.logcumsumexp([0.0, 0.0]).numpy().round(4)
     array([0.    , 0.6931])

@@ -1,8 +1,8 @@
 """Special functions, named as in scipy.special, with derivatives by all operands to any order.
 
-Operands are broadcast and promoted; integers count as float64. Code that is generated for them
-needs NumPy alone; the reference tells how exact it is. Values at poles and beyond the domain are
-those of SciPy, which is infinity or NaN.
+Operands are broadcast and promoted; integers count as float64. Generated code for them needs NumPy
+only; the reference documents their accuracy. Values at poles and outside of the domain are those of
+SciPy, infinity or NaN.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _one(x: ArrayLike) -> Variable:
 
 @of_namespace
 def gammaln(x: ArrayLike) -> Variable:
-    """`log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
+    """Return `log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
 
     >>> print(f"{pg.special.gammaln(5.0):.4f}")
     3.1781
@@ -73,7 +73,7 @@ def gammaln(x: ArrayLike) -> Variable:
 
 @of_namespace
 def gamma(x: ArrayLike) -> Variable:
-    """The gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero.
+    """Return the gamma function, `factorial(x - 1)` for integers; NaN at its poles below zero.
 
     >>> print(f"{pg.special.gamma(5.0):.4f}")
     24.0000
@@ -83,7 +83,7 @@ def gamma(x: ArrayLike) -> Variable:
 
 @of_namespace
 def digamma(x: ArrayLike) -> Variable:
-    """The derivative of `gammaln`; NaN at its poles below zero.
+    """Return the derivative of `gammaln`; NaN at its poles below zero.
 
     >>> print(f"{pg.special.digamma(1.0):.4f}")
     -0.5772
@@ -93,9 +93,9 @@ def digamma(x: ArrayLike) -> Variable:
 
 @of_namespace
 def polygamma(n: int, x: ArrayLike) -> Variable:
-    """Derivative `n` of `digamma`, where `n` is fixed when the program is built.
+    """Return derivative `n` of `digamma`, where `n` is static.
 
-    Raises `ArgumentError` for what is no whole number from 0 on.
+    Raises `ArgumentError` unless `n` is an integer >= 0.
 
     >>> print(f"{pg.special.polygamma(1, 1.0):.4f}")
     1.6449
@@ -108,9 +108,10 @@ def polygamma(n: int, x: ArrayLike) -> Variable:
 
 @of_namespace
 def multigammaln(a: ArrayLike, d: int) -> Variable:
-    """The logarithm of the gamma function of `d` dimensions, for `a` above `(d - 1) / 2`.
+    """Return the logarithm of the multivariate gamma function of dimension `d`, for `a` above `(d -
+    1) / 2`.
 
-    Raises `ArgumentError` for a `d` that is no whole number from 1 on.
+    Raises `ArgumentError` unless `d` is an integer >= 1.
 
     >>> print(f"{pg.special.multigammaln(3.0, 2):.4f}")
     1.5502
@@ -127,7 +128,7 @@ def multigammaln(a: ArrayLike, d: int) -> Variable:
 
 @of_namespace
 def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
-    """`gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
+    """Return `gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
 
     >>> print(f"{pg.special.betaln(2.0, 3.0):.4f}")
     -2.4849
@@ -137,7 +138,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
 
 @of_namespace
 def beta(a: ArrayLike, b: ArrayLike) -> Variable:
-    """`gamma(a) * gamma(b) / gamma(a + b)`, without overflow on the way.
+    """Return `gamma(a) * gamma(b) / gamma(a + b)`, without intermediate overflow.
 
     >>> print(f"{pg.special.beta(2.0, 3.0):.4f}")
     0.0833
@@ -145,12 +146,12 @@ def beta(a: ArrayLike, b: ArrayLike) -> Variable:
     return emit(gammas.beta, *_floats("beta", a, b))
 
 
-# Incomplete ones, which are distribution functions.
+# Incomplete functions, which are distribution functions.
 
 
 @of_namespace
 def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
+    """Return the integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
 
     >>> print(f"{pg.special.gammainc(2.0, 1.0):.4f}")
     0.2642
@@ -160,7 +161,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
-    """`1 - gammainc(a, x)`, with all digits where it is small.
+    """Return `1 - gammainc(a, x)`, accurate where it is small.
 
     >>> print(f"{pg.special.gammaincc(2.0, 1.0):.4f}")
     0.7358
@@ -170,9 +171,9 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
-    """The integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
+    """Return the integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
 
-    NaN for parameters that are not positive, and `x` that is not between 0 and 1.
+    NaN for parameters that are not positive, and for `x` outside 0 to 1.
 
     >>> print(f"{pg.special.betainc(1.0, 1.0, 0.25):.4f}")
     0.2500
@@ -182,7 +183,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
-    """`1 - betainc(a, b, x)`, with all digits where it is small.
+    """Return `1 - betainc(a, b, x)`, accurate where it is small.
 
     >>> print(f"{pg.special.betaincc(1.0, 1.0, 0.25):.4f}")
     0.7500
@@ -195,7 +196,7 @@ def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
 
 @of_namespace
 def erfinv(y: ArrayLike) -> Variable:
-    """The inverse of `erf`; infinite at -1 and 1, NaN beyond.
+    """Return the inverse of `erf`; infinite at -1 and 1, NaN beyond.
 
     >>> print(f"{pg.special.erfinv(0.5):.4f}")
     0.4769
@@ -205,7 +206,7 @@ def erfinv(y: ArrayLike) -> Variable:
 
 @of_namespace
 def erfcinv(y: ArrayLike) -> Variable:
-    """The inverse of `erfc`, with all digits of small numbers; NaN outside 0 to 2.
+    """Return the inverse of `erfc`, accurate for small numbers; NaN outside 0 to 2.
 
     >>> print(f"{pg.special.erfcinv(0.5):.4f}")
     0.4769
@@ -215,7 +216,7 @@ def erfcinv(y: ArrayLike) -> Variable:
 
 @of_namespace
 def erfcx(x: ArrayLike) -> Variable:
-    """`exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
+    """Return `exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
 
     >>> print(f"{pg.special.erfcx(1.0):.4f}")
     0.4276
@@ -225,7 +226,7 @@ def erfcx(x: ArrayLike) -> Variable:
 
 @of_namespace
 def ndtr(x: ArrayLike) -> Variable:
-    """The distribution function of the normal distribution, exact in the left tail.
+    """Return the standard normal distribution function, accurate in the left tail.
 
     >>> print(f"{pg.special.ndtr(1.0):.4f}")
     0.8413
@@ -235,7 +236,7 @@ def ndtr(x: ArrayLike) -> Variable:
 
 @of_namespace
 def ndtri(y: ArrayLike) -> Variable:
-    """The inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
+    """Return the inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
 
     >>> print(f"{pg.special.ndtri(0.975):.4f}")
     1.9600
@@ -245,7 +246,7 @@ def ndtri(y: ArrayLike) -> Variable:
 
 @of_namespace
 def log_ndtr(x: ArrayLike) -> Variable:
-    """The logarithm of `ndtr`, exact in both tails, where `ndtr` is 0 or 1 as well.
+    """Return the logarithm of `ndtr`, accurate in both tails, even where `ndtr` is 0 or 1.
 
     >>> print(f"{pg.special.log_ndtr(0.0):.4f}")
     -0.6931
@@ -258,13 +259,13 @@ def log_ndtr(x: ArrayLike) -> Variable:
 
 @of_namespace
 def expit(x: ArrayLike) -> Variable:
-    """`1 / (1 + exp(-x))`, as `pg.sigmoid`."""
+    """Return `1 / (1 + exp(-x))`, like `pg.sigmoid`."""
     return sigmoid(_one(x))
 
 
 @of_namespace
 def log_expit(x: ArrayLike) -> Variable:
-    """The logarithm of `expit`, without overflow.
+    """Return the logarithm of `expit`, without overflow.
 
     >>> print(f"{pg.special.log_expit(0.0):.4f}")
     -0.6931
@@ -274,7 +275,8 @@ def log_expit(x: ArrayLike) -> Variable:
 
 @of_namespace
 def logit(p: ArrayLike) -> Variable:
-    """`log(p / (1 - p))`, the inverse of `expit`, exact near 1/2 as well; NaN outside 0 to 1.
+    """Return `log(p / (1 - p))`, the inverse of `expit`, accurate near 1/2, too; NaN outside 0 to
+    1.
 
     >>> print(f"{pg.special.logit(0.75):.4f}")
     1.0986
@@ -282,12 +284,12 @@ def logit(p: ArrayLike) -> Variable:
     return emit(special.logit, _one(p))
 
 
-# Logarithms that are multiplied, and entropies.
+# Products with logarithms, and entropies.
 
 
 @of_namespace
 def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
+    """Return `x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
 
     >>> print(f"{pg.special.xlogy(2.0, 3.0):.4f}")
     2.1972
@@ -297,7 +299,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(1 + y)`, and 0 where `x` is 0.
+    """Return `x * log(1 + y)`, and 0 where `x` is 0.
 
     >>> print(f"{pg.special.xlog1py(2.0, 1.0):.4f}")
     1.3863
@@ -307,7 +309,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def entr(x: ArrayLike) -> Variable:
-    """`-x * log(x)`, 0 at 0, and -inf below.
+    """Return `-x * log(x)`, 0 at 0, and -inf below.
 
     >>> print(f"{pg.special.entr(0.5):.4f}")
     0.3466
@@ -329,7 +331,7 @@ def _entropy(name: str, x: ArrayLike, y: ArrayLike, rest: bool) -> Variable:
 
 @of_namespace
 def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(x / y)`, 0 where `x` is 0 and `y` is not below, else inf.
+    """Return `x * log(x / y)`, 0 where `x` is 0 and `y` is not negative, else inf.
 
     >>> print(f"{pg.special.rel_entr(1.0, 2.0):.4f}")
     -0.6931
@@ -339,7 +341,7 @@ def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
 
 @of_namespace
 def kl_div(x: ArrayLike, y: ArrayLike) -> Variable:
-    """`x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not below, else inf.
+    """Return `x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not negative, else inf.
 
     >>> print(f"{pg.special.kl_div(1.0, 2.0):.4f}")
     0.3069

@@ -1,7 +1,7 @@
-"""Random arrays of the gamma distribution and its kin, of counts, and of inverse distributions.
+"""Random arrays of gamma and related distributions, of counts, and by inverse transforms.
 
-Derivatives go to parameters: those of gamma numbers are implicit, as what keeps the part of the
-distribution below them, and others are made of these or of uniform numbers.
+They are differentiable by parameters. Derivatives of gamma numbers are implicit: they keep the
+value of the distribution function. Others are composed of these or of uniform numbers.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ __all__ = [
     "t",
 ]
 
-# No uniform number is below this, so that its logarithm is finite.
+# Lower bound of the uniform numbers, so that their logarithm is finite.
 _LEAST = 2.0**-53
 
 
 def between(key: ArrayLike, shape: Any) -> Variable:
-    """Uniform numbers between 0 and 1, with neither of these."""
+    """Return uniform numbers strictly between 0 and 1."""
     drawn = uniform(key, shape, dtype=FLOAT64)
     return drawn * (1.0 - 2.0 * _LEAST) + _LEAST
 
 
 def _spread(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
-    """Parameters, each with an element for each number that is drawn by each key."""
+    """Broadcast parameters to one element for each number drawn by each key."""
     wanted = () if shape is None else as_shape(shape)
     extents = broadcast_shapes(wanted, *(p.shape for p in params))
     return [broadcasted(p, (*key.shape, *extents)) for p in params]
@@ -77,7 +77,7 @@ def _spread(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
 
 @of_namespace
 def split(key: ArrayLike, num: int = 2) -> Variable:
-    """`num` keys made of one, for arrays that are to be independent, along a new last axis.
+    """Split a key into `num` keys for independent arrays, along a new last axis.
 
     Raises `ArgumentError` for a number that is not positive.
 
@@ -92,9 +92,9 @@ def split(key: ArrayLike, num: int = 2) -> Variable:
 
 @of_namespace
 def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) -> Variable:
-    """Integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
+    """Return integers from `minval` up to but excluding `maxval`, which are broadcast to `shape`.
 
-    They are int64; of ranges beyond 2**53 not every one is drawn.
+    They are int64; in ranges beyond 2**53 not every integer can be drawn.
 
     >>> pg.random.randint(7, (100,), 0, 6).shape
     (100,)
@@ -107,7 +107,7 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
 
 @of_namespace
 def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
-    """1 and -1, as int64, each with probability 1/2.
+    """Return 1 and -1, as int64, each with probability 1/2.
 
     >>> pg.abs(pg.random.rademacher(7, (3,)))
     tensor([1, 1, 1], dtype=int64)
@@ -117,7 +117,7 @@ def rademacher(key: ArrayLike, shape: Any = ()) -> Variable:
 
 @of_namespace
 def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the exponential distribution with mean 1, by the inverse of its function.
+    """Return exponential numbers of mean 1, by the inverse distribution function.
 
     >>> pg.random.exponential(7, (100,)).shape
     (100,)
@@ -127,7 +127,7 @@ def exponential(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the Laplace distribution with mean 0 and scale 1, by the inverse.
+    """Return Laplace numbers of mean 0 and scale 1, by the inverse distribution function.
 
     >>> pg.random.laplace(7, (100,)).shape
     (100,)
@@ -139,7 +139,7 @@ def laplace(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Gumbel distribution of maxima, by the inverse.
+    """Return standard Gumbel numbers (of maxima), by the inverse distribution function.
 
     >>> pg.random.gumbel(7, (100,)).shape
     (100,)
@@ -149,7 +149,7 @@ def gumbel(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the logistic distribution with mean 0 and scale 1, by the inverse.
+    """Return logistic numbers of mean 0 and scale 1, by the inverse distribution function.
 
     >>> pg.random.logistic(7, (100,)).shape
     (100,)
@@ -160,7 +160,7 @@ def logistic(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
-    """Numbers of the standard Cauchy distribution, by the inverse.
+    """Return standard Cauchy numbers, by the inverse distribution function.
 
     >>> pg.random.cauchy(7, (100,)).shape
     (100,)
@@ -171,7 +171,7 @@ def cauchy(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
 
 @of_namespace
 def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Variable:
-    """The exponential of `sigma` times normal numbers; derivatives go to `sigma`.
+    """Return the exponential of `sigma` times normal numbers; `sigma` has derivatives.
 
     >>> pg.random.lognormal(7, 0.5, (100,)).shape
     (100,)
@@ -182,15 +182,15 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Vari
 
 
 def _gamma(key: Variable, a: Variable) -> Variable:
-    """Numbers of gamma distributions, with derivatives by their shapes."""
+    """Return gamma numbers, with derivatives by their shapes."""
     return emit(as_gamma_of, emit(random_variate, key, a, name="standard_gamma"), a)
 
 
 def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
-    """Logarithms of gamma numbers, which do not underflow.
+    """Return logarithms of gamma numbers, which do not underflow.
 
-    One of shape `a + 1` times a uniform number to the power of `1 / a` is one of shape `a`
-    (G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000).
+    One of shape `a + 1` times a uniform number to the power of `1 / a` is one of shape `a` (G.
+    Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000).
     """
     raised = [a + 1.0 for a in shapes]
     joined = stack([*raised, *map(ones_like, shapes)], key.ndim)
@@ -202,10 +202,10 @@ def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
 
 @of_namespace
 def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the gamma distribution of shape `a` and scale 1, by NumPy's generator.
+    """Return gamma numbers of shape `a` and scale 1, by NumPy's generator.
 
-    `a` is broadcast to `shape`, and has the dtype of the result; where it is negative or infinite
-    that is NaN. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
+    `a` is broadcast to `shape`, and has the dtype of the result, which is NaN where `a` is negative
+    or infinite. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
     reparameterization gradients, 2018), to any order.
 
     >>> pg.random.gamma(7, 2.0, (100,)).shape
@@ -218,7 +218,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
-    """Logarithms of gamma numbers, also of such a small `a` that these would be 0.
+    """Return logarithms of gamma numbers, also for a small `a` for which these would be 0.
 
     >>> pg.random.loggamma(7, 2.0, (100,)).shape
     (100,)
@@ -230,7 +230,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the beta distribution, as gamma numbers over their sum.
+    """Return beta numbers, as gamma numbers over their sum.
 
     Parameters are broadcast to `shape`; derivatives go to both, through those of gamma numbers.
 
@@ -246,10 +246,10 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
 
 @of_namespace
 def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
-    """Vectors of the Dirichlet distribution along the last axis, as gamma numbers over their sum.
+    """Return Dirichlet vectors along the last axis, as gamma numbers over their sum.
 
-    `shape` is that of the other axes, to which those of `alpha` are broadcast. Derivatives go to
-    `alpha`.
+    `shape` is that of the other axes, to which those of `alpha` are broadcast. `alpha` has
+    derivatives.
 
     >>> pg.random.dirichlet(7, np.ones(3), (100,)).shape
     (100, 3)
@@ -264,7 +264,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the chi-square distribution, with derivatives by `df`: of gamma numbers.
+    """Return chi-square numbers, with derivatives by `df`, from gamma numbers.
 
     >>> pg.random.chisquare(7, 3.0, (100,)).shape
     (100,)
@@ -275,7 +275,7 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of Student's t distribution: normal ones over roots of chi-square ones.
+    """Return numbers of Student's t distribution: normal ones over roots of chi-square ones.
 
     `df` is broadcast to `shape`, and derivatives go to it.
 
@@ -293,7 +293,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
-    """Numbers of the Poisson distribution with mean `lam`, as int64, by NumPy's generator.
+    """Return Poisson numbers of mean `lam`, as int64, by NumPy's generator.
 
     `lam` is broadcast to `shape`. Integers have no derivatives. A mean that is negative or NaN is
     an error of the run.
@@ -309,10 +309,11 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
 
 @of_namespace
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Variable:
-    """How many of `n` trials, each of probability `p`, succeed: int64, by NumPy's generator.
+    """Return the numbers of successes of `n` trials of probability `p`: int64, by NumPy's
+    generator.
 
-    `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
-    probability, or a negative `n`, is an error of the run.
+    `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. A `p` outside
+    0 to 1, or a negative `n`, is an error of the run.
 
     >>> pg.random.binomial(7, 10, 0.5, (100,)).shape
     (100,)
