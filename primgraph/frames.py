@@ -117,7 +117,7 @@ def _print(kind: type[BaseException], error: BaseException, trace: TracebackType
     """Print an error as Python does, without most of the frames of primgraph."""
     try:
         text = shortened(error)
-    except Exception:  # Whatever goes wrong here, the error is what has to be told.
+    except Exception:  # A failure here must not hide the error.
         text = ""
     if text and sys.stderr is not None:
         sys.stderr.write(text)

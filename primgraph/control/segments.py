@@ -74,8 +74,7 @@ def _counts(trips: int, most: int) -> list[int]:
 
 
 def _factors(trips: int, levels: int) -> list[int]:
-    """Return numbers, as equal as possible, whose product is at least `trips`; larger ones
-    first."""
+    """Return nearly equal numbers with a product of at least `trips`, larger ones first."""
     base = max(round(trips ** (1 / levels)), 1)
     while base**levels > trips:
         base -= 1

@@ -51,7 +51,7 @@ def engine_of(client: Any) -> Engine:
     """Return the engine for `client`; by default for dask's default client, or else for threads in
     this process, as for "threads".
 
-    Raises `ArgumentError` for what is no client, and for one that is closed.
+    Raises `ArgumentError` for objects that are not clients, and for a closed client.
     """
     dask_module("dask")
     if client is None:

@@ -49,8 +49,8 @@ ROWS = "rows"
 class Drawn:
     """Graph over samples, split: its inputs are parameters, constants, numbers, then data.
 
-    The numbers are the values of `extents`, expressions in the total number of samples; `data` is
-    the number of inputs with samples. `raw` is the graph as traced.
+    The numbers are the values of the symbolic sizes `extents` in the total number of samples;
+    `data` is the number of inputs with samples. `raw` is the graph as traced.
     """
 
     raw: Graph

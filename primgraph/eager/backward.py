@@ -41,16 +41,16 @@ def backward(
     create_graph: bool = False,
     inputs: Tensors | None = None,
 ) -> None:
-    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of what it depends on.
+    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of tensors.
 
-    These are the leaves that require a gradient, those tensors that retain theirs, or `inputs`
-    alone. A seed may be left out for a tensor of one element. Unless `retain_graph`, which is
-    `create_graph` by default, what was recorded is dropped afterwards; with `create_graph` the
-    gradients can be differentiated in their turn.
+    They are added to leaves that require a gradient and to tensors that retain theirs, or to
+    `inputs` alone. A seed may be omitted for a tensor of one element. The tape is freed afterwards
+    unless `retain_graph`, whose default is `create_graph`. With `create_graph` the gradients can be
+    differentiated again.
 
     Raises `NotDifferentiable` for a tensor that does not require a gradient, `ShapeError` for a
-    seed that is missing or of another shape, `BuildError` for what has been dropped before, and in
-    a function that is traced, as `pg.jit` does.
+    missing seed or one of another shape, and `BuildError` for a freed tape and while tracing, as in
+    `pg.jit`.
     """
     nodes = [t.node for t in listed(tensors)]
     if adopting.get() is not None:

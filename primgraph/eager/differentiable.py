@@ -125,7 +125,7 @@ class Differentiable(Handle):
         return [*calls, (set_node, self, node), (setattr, node, "holder", itself)]
 
     def storing(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let this tensor, and all that share its elements, show `node`.
+        """Return the calls that give this tensor and all its aliases the value `node`.
 
         They are for `call_all`. `stored` holds the nodes that earlier calls put into storages.
         """

@@ -28,8 +28,8 @@ def sync(*tensors: Tensor) -> None:
 class debug(Setting, ContextDecorator):
     """Context manager and decorator in which each equation is computed at once.
 
-    The first equation that makes a NaN or an infinity is a `NumericalError` with its line. Counts
-    for the thread, or the asynchronous task, that has entered it.
+    The first equation that produces a NaN or an infinity raises `NumericalError` with its source
+    line. Applies to the current thread or asyncio task.
     """
 
     def __init__(self) -> None:

@@ -55,9 +55,9 @@ _seeded: list[_Seeded] = [_Seeded(0)]
 def seed(seed: int) -> None:
     """Set the seed of eager code, for initial parameters, random operators and dropout masks.
 
-    At the start that is 0, so that a script gives the same numbers each time. All threads draw from
-    the same stream. Programs have a `random_seed` of their own. Raises `ArgumentError` for what is
-    no integer.
+    The initial seed is 0, so that a script gives the same numbers in every run. All threads draw
+    from the same stream. Programs have a `random_seed` of their own. Raises `ArgumentError` for a
+    seed that is not an integer.
 
     >>> pg.seed(0)
     >>> layer = pg.nn.Linear(2, 1)

@@ -43,7 +43,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @final
 class Storage:
-    """All elements of an array, which `owner` shows; `node` is their value without an owner.
+    """Storage of an array and its views: `owner` is the base, `node` the current value.
 
     `version` counts the in-place changes.
     """
@@ -61,11 +61,11 @@ class Storage:
         """Do nothing: the owner shows its own node."""
 
     def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let the owner, `tensor`, show `node` from now on."""
+        """Return the calls that give the base, `tensor`, the new value `node`."""
         return [*tensor.showing(node), *self.putting(node, stored)]
 
     def putting(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let all views show elements of `node` from now on."""
+        """Return the calls that give all views the new value `node`."""
         stored[self] = node
         return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]
 
@@ -253,7 +253,7 @@ def _whole(whole: Tensor, numbers: Array, taking: Array, value: Tensor) -> Tenso
 
 
 def with_history(before: Node, node: Node) -> Node:
-    """Return a node of the elements of `node` with the derivative of `before`."""
+    """Return a node with the value of `node` and the derivative of `before`."""
     if not before.tracked:
         return node
     if before.is_leaf:
@@ -309,7 +309,7 @@ def makes_views(function: Callable[..., Any], family: type[Tensor]) -> bool:
 
 
 def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step: Step) -> None:
-    """Let `found`, the result of `step`, share the elements of `source`, if it is a view of it."""
+    """Make `found`, the result of `step`, an alias of `source` if it is a view of it."""
     if not (step.is_view or (function.__name__ in _COMPUTED and len(found.node.inputs) == 1)):
         return
     followed = recording.is_on.get()
@@ -363,7 +363,7 @@ def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
 
 
 def share_part(found: Tensor, source: Tensor, index: Any) -> None:
-    """Let `found`, which is `source[index]`, share the elements, if the index has no arrays."""
+    """Make `found`, which is `source[index]`, an alias of `source` if the index has no arrays."""
     entries = index if isinstance(index, tuple) else (index,)
     if any(isinstance(entry, bool | np.bool_) or not _is_basic(entry) for entry in entries):
         return
@@ -384,7 +384,7 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
 
 
 def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> Any:
-    """Return `found`, which is `function(source)` and changes with it, if both are tensors."""
+    """Return `found`, made a view `function(source)` of `source` if both are tensors."""
     if isinstance(found, Differentiable) and isinstance(source, Differentiable):
         family, followed = type(source).family, recording.is_on.get()
 
@@ -446,5 +446,5 @@ def _is_basic(entry: Any) -> bool:
 
 
 def share_all(found: Tensor, source: Tensor) -> None:
-    """Let `found`, a constant for derivatives, share all elements of `source`."""
+    """Make `found`, a constant for derivatives, an alias of all of `source`."""
     found._alias = View(source, lambda node: leaf(node, False), lambda array: array[...], False)

@@ -262,21 +262,19 @@ def _no_tangent(*operands: Value, **params: Any) -> None:
 
 @final
 class Primitive(Op, Generic[R]):
-    """An op of the small closed set, with every rule that the transforms need.
+    """Operation of the small closed set, with every rule that the transforms need.
 
-    Called on values it gives an `R`: a `Value`, or a tuple of them if it is `multiple`.
-    `linear` tells in what a primitive is linear: True for all operands together, a tuple for
-    some of them together, a function that gives these from the parameters, `"each"` for every
-    operand by itself (a product), None for nothing.
-    `elementwise` primitives map the elements of equally shaped operands one by one.
-    `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
-    `constant` ones have derivative zero wherever they have one.
-    `moves` tells those that put elements of their operands elsewhere, and make none but zeros;
-    what is declared as a view moves elements, too. `literal` ones have no operands: the result is
-    in the parameters, and to have it again costs nothing. `random` ones are made by chance: the
-    result says nothing of the operand.
-    `flops` says what they cost: the operations that an element of the result takes, or a rule
-    `rule(*types, **params)` that gives those of the whole result.
+    Called on values it returns an `R`: a `Value`, or a tuple of them if it is `multiple`. `linear`
+    says in which operands it is linear: True for all jointly, a tuple for some of them jointly, a
+    function that returns these from the parameters, `"each"` for each operand alone (a product),
+    None for none. `elementwise` primitives map operands of equal shape element by element.
+    `singular` ones may return an infinity or NaN, in value or derivative, for finite operands.
+    `constant` ones have derivative zero wherever it exists. `moves` marks those that only rearrange
+    elements of their operands and add zeros; primitives declared as views do so, too. `literal`
+    ones have no operands: their parameters hold the result, so that recomputing it is free.
+    `random` ones draw random numbers, so the result says nothing about the operand. `flops` is the
+    cost: operations per element of the result, or a rule `rule(*types, **params)` for the whole
+    result.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""The text of a graph: it prints, and what it prints parses back to an equal graph.
+"""Textual form of a graph: printing, and parsing back to an equal graph.
 
 graph f(%x: f64[3]) {
   %0: f64[3] = sin(%x)
@@ -6,12 +6,12 @@ graph f(%x: f64[3]) {
   return %1
 }
 
-An extent that is not known yet is an expression in sizes, as in `f64[N,2*N+1]`.
+A symbolic size is an expression in names of sizes, as in `f64[N,2*N+1]`.
 
-The graphs of loops and branches stand in the parameters of their equations, over several lines.
+Bodies of loops and branches are printed in the parameters of their equations, over several lines.
 
-Long constants stand beside the text, which has their hash: `graph.constants` has them by it, and
-`parse(text, graph.constants)` puts them back.
+The text contains only the hashes of long constants: `graph.constants` maps these to the arrays, and
+`parse(text, graph.constants)` restores them.
 """
 
 from __future__ import annotations

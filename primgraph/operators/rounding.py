@@ -411,7 +411,7 @@ def isclose(
 ) -> Variable:
     """Return whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
-    Two NaN are not, unless `equal_nan`.
+    Two NaNs are not close, unless `equal_nan`.
 
     >>> pg.isclose([1.0, 2.0], [1.0, 2.1])
     tensor([ True, False], dtype=bool)
