@@ -25,9 +25,9 @@ import numpy as np
 from tables import table
 
 import primgraph as pg
-from primgraph.codegen.native import build
-from primgraph.codegen.native.functions import FAMILIES, definitions
-from primgraph.codegen.native.parts import needed
+from primgraph.codegen.native.c.functions import FAMILIES, definitions
+from primgraph.codegen.native.c.parts import needed
+from primgraph.codegen.native.toolchain import compile_c
 
 TIMED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "tanh", "sigmoid", "erf",
          "arctan", "power")  # fmt: skip
@@ -56,7 +56,7 @@ def sweep(points: int, name: str | None, *, loose: bool = False, of_kin: bool = 
     """The table of the largest errors."""
     if np.finfo(np.longdouble).nmant < 60:
         raise SystemExit("long double has no more bits than double here")
-    compiler = build.compiler()
+    compiler = compile_c.compiler()
     if compiler is None:
         raise SystemExit("there is no C compiler")
     own = special() if of_kin else elementary(loose)
@@ -66,7 +66,7 @@ def sweep(points: int, name: str | None, *, loose: bool = False, of_kin: bool = 
         source.write_text(
             text.replace("#include <math.h>", "#define _GNU_SOURCE\n#include <math.h>", 1)
         )
-        flags = [f for f in build.FUNCTION_FLAGS if f != "-std=c11"]
+        flags = [f for f in compile_c.FUNCTION_FLAGS if f != "-std=c11"]
         command = [*compiler.command, *flags, "-o", str(program), str(source), "-lm"]
         subprocess.run(command, check=True)
         wanted = [str(points), *([name] if name else [])]

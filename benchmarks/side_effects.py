@@ -20,8 +20,8 @@ import growth
 import numpy as np
 
 import primgraph as pg
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.codegen.run import blas
-from primgraph.ir.collection import uncollected
 
 SIZES, SHORT_SIZES = (300, 3_000, 30_000), (100,)
 ROWS, SHORT_ROWS = (4_096, 32_768), (4_096,)

@@ -11,20 +11,23 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.base.debug_mode import debugging
+from primgraph.base.journal import FROM_EQUAL, note_source
+from primgraph.base.locks import make_lock
 from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.constant_prefix import parted
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
-from primgraph.codegen.once import parted
-from primgraph.codegen.plan.draft import landings
-from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.plan.fusion_groups import arranged
+from primgraph.codegen.plan.lowering_state import landings
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Options, Plan
-from primgraph.codegen.plan.regions import arranged
 from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
+from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.codegen.plan.verify import verify
 from primgraph.codegen.planned.function import printed
 from primgraph.codegen.readable.containers import is_nested
@@ -32,11 +35,8 @@ from primgraph.codegen.readable.function import readable
 from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import blas
 from primgraph.codegen.scalar.function import scalar_function, scalar_trips
-from primgraph.ir.debug import debugging
-from primgraph.ir.form import Form, leaves_of, put_together
+from primgraph.ir.frontend.containers import Form, leaves_of, put_together
 from primgraph.ir.graph import Equation, Graph
-from primgraph.journal import FROM_EQUAL, note_source
-from primgraph.locks import make_lock
 from primgraph.primitives.control import scan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

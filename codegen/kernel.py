@@ -10,20 +10,20 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from primgraph.base.immutable import Fixed
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Plan
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.readable.standalone import save_source
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
 from primgraph.errors import ArgumentError
-from primgraph.ir.drawn import PICTURES, Drawn
-from primgraph.ir.fixed import Fixed
-from primgraph.ir.form import packer
+from primgraph.ir.frontend.containers import packer
+from primgraph.ir.frontend.drawable import PICTURES, Drawn
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.signature import checked_methods
 from primgraph.ir.sizes import require_known
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import TensorType

@@ -14,12 +14,12 @@ from primgraph.codegen.compiled import (
     plan_for,
     plan_with_bodies,
 )
+from primgraph.codegen.constant_prefix import parted
 from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.once import parted
-from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options, Plan
+from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.errors import CompileError
-from primgraph.ir.form import LEAF
+from primgraph.ir.frontend.containers import LEAF
 from primgraph.ir.graph import Graph
 
 STYLES = ("planned", "readable", "native")

@@ -8,16 +8,16 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.frames import is_interruption
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.run.feeds import checked_out
 from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError, run_error
-from primgraph.frames import is_interruption
-from primgraph.ir.form import leaves_for
+from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
-from primgraph.primitives.ties import unless_any
+from primgraph.primitives.linear_algebra.ties import unless_any
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -97,7 +97,7 @@ def name_aliases(app, what, name, obj, options, signature, returns):
 
 def forget_overloads(app):
     """Show the one signature that a docstring is about."""
-    for module in ("primgraph.autodiff.grad",):
+    for module in ("primgraph.derivatives.grad",):
         analyzer = ModuleAnalyzer.for_module(module)
         analyzer.analyze()
         analyzer.overloads.clear()

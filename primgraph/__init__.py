@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from primgraph.checkout import ROOT
+from primgraph.base.checkout import ROOT
 
 if ROOT is not None:
     __path__.append(str(ROOT))
@@ -77,32 +77,12 @@ if TYPE_CHECKING:
         transforms,
         view,
     )
-    from primgraph.autodiff.jacobian import Hessian, Jacobian
-    from primgraph.autodiff.sparse_matrix import SparseMatrix
-    from primgraph.codegen import Kernel, get_num_threads, set_num_threads
-    from primgraph.control.branches import cond, switch
-    from primgraph.control.checkpoints import checkpoint
-    from primgraph.control.loops import fori_loop, map, scan, while_loop
-    from primgraph.control.prefixes import associative_scan
-    from primgraph.control.solutions import fixed_point, root
-    from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
-    from primgraph.custom.function import Function
-    from primgraph.eager.differentiable import TensorWarning
-    from primgraph.eager.exchange import from_dlpack
-    from primgraph.eager.manager import GradManager
-    from primgraph.eager.recording import (
-        enable_grad,
-        inference_mode,
-        is_grad_enabled,
-        no_grad,
-        set_grad_enabled,
-    )
-    from primgraph.eager.seeds import seed
-    from primgraph.eager.tensor import Tensor, tensor
-    from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
-    from primgraph.functional.jets import biharmonic, jet, partials, taylor
-    from primgraph.functional.jit import RecompilationWarning, jit
-    from primgraph.functional.public import (
+    from primgraph.api.derivatives.jets import biharmonic, jet, partials, taylor
+    from primgraph.api.derivatives.of_functions import jacfwd, jacrev, value_and_grad
+    from primgraph.api.derivatives.sparse import sparse_hessian, sparse_jacobian
+    from primgraph.api.derivatives.sparsity import hessian_sparsity, jacobian_sparsity
+    from primgraph.api.jit import RecompilationWarning, jit
+    from primgraph.api.public import (
         batched_jacobian,
         divergence,
         forward_grad,
@@ -116,9 +96,29 @@ if TYPE_CHECKING:
         vhp,
         vjp,
     )
-    from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
-    from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
-    from primgraph.functional.vmap import vmap
+    from primgraph.api.vmap import vmap
+    from primgraph.codegen import Kernel, get_num_threads, set_num_threads
+    from primgraph.control.branches import cond, switch
+    from primgraph.control.checkpoints import checkpoint
+    from primgraph.control.loops import fori_loop, map, scan, while_loop
+    from primgraph.control.prefixes import associative_scan
+    from primgraph.control.solutions import fixed_point, root
+    from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
+    from primgraph.custom.function import Function
+    from primgraph.derivatives.matrices.jacobian import Hessian, Jacobian
+    from primgraph.derivatives.matrices.sparse_matrix import SparseMatrix
+    from primgraph.eager.derivatives.differentiable import TensorWarning
+    from primgraph.eager.derivatives.manager import GradManager
+    from primgraph.eager.derivatives.recording import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from primgraph.eager.exchange import from_dlpack
+    from primgraph.eager.seeds import seed
+    from primgraph.eager.tensor import Tensor, tensor
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -137,8 +137,8 @@ if TYPE_CHECKING:
     from primgraph.training.constraints import constraints
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
+    from primgraph.view.formats.spy import spy
     from primgraph.view.growth import growth
-    from primgraph.view.spy import spy
     from primgraph.view.steps import steps
 
 else:
@@ -148,21 +148,21 @@ else:
         "Executor": "primgraph.program.run",
         "Explanation": "primgraph.inspect.explain",
         "Function": "primgraph.custom.function",
-        "GradManager": "primgraph.eager.manager",
-        "Hessian": "primgraph.autodiff.jacobian",
-        "Jacobian": "primgraph.autodiff.jacobian",
+        "GradManager": "primgraph.eager.derivatives.manager",
+        "Hessian": "primgraph.derivatives.matrices.jacobian",
+        "Jacobian": "primgraph.derivatives.matrices.jacobian",
         "Kernel": "primgraph.codegen",
         "Pattern": "primgraph.sparsity.pattern",
         "Profile": "primgraph.inspect.profile",
-        "RecompilationWarning": "primgraph.functional.jit",
+        "RecompilationWarning": "primgraph.api.jit",
         "SizedKernel": "primgraph.program.sized",
-        "SparseMatrix": "primgraph.autodiff.sparse_matrix",
+        "SparseMatrix": "primgraph.derivatives.matrices.sparse_matrix",
         "Tensor": "primgraph.eager.tensor",
-        "TensorWarning": "primgraph.eager.differentiable",
+        "TensorWarning": "primgraph.eager.derivatives.differentiable",
         "TracingWarning": "primgraph.numpy.impure",
         "associative_scan": "primgraph.control.prefixes",
-        "batched_jacobian": "primgraph.functional.public",
-        "biharmonic": "primgraph.functional.jets",
+        "batched_jacobian": "primgraph.api.public",
+        "biharmonic": "primgraph.api.derivatives.jets",
         "check_finite": "primgraph.program.finite",
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
@@ -176,56 +176,56 @@ else:
         "custom_jvp": "primgraph.custom.decorators",
         "custom_vjp": "primgraph.custom.decorators",
         "diff": "primgraph.inspect.diff",
-        "divergence": "primgraph.functional.public",
-        "enable_grad": "primgraph.eager.recording",
+        "divergence": "primgraph.api.public",
+        "enable_grad": "primgraph.eager.derivatives.recording",
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "fixed_point": "primgraph.control.solutions",
         "fori_loop": "primgraph.control.loops",
-        "forward_grad": "primgraph.functional.public",
+        "forward_grad": "primgraph.api.public",
         "from_dlpack": "primgraph.eager.exchange",
         "get_num_threads": "primgraph.codegen",
-        "grad": "primgraph.functional.public",
+        "grad": "primgraph.api.public",
         "growth": "primgraph.view.growth",
-        "hessian": "primgraph.functional.public",
-        "hessian_diagonal": "primgraph.functional.public",
-        "hessian_sparsity": "primgraph.functional.sparsity",
-        "hvp": "primgraph.functional.public",
-        "inference_mode": "primgraph.eager.recording",
-        "is_grad_enabled": "primgraph.eager.recording",
-        "jacfwd": "primgraph.functional.derivatives",
-        "jacobian": "primgraph.functional.public",
-        "jacobian_sparsity": "primgraph.functional.sparsity",
-        "jacrev": "primgraph.functional.derivatives",
-        "jet": "primgraph.functional.jets",
-        "jit": "primgraph.functional.jit",
-        "jvp": "primgraph.functional.public",
-        "laplacian": "primgraph.functional.public",
+        "hessian": "primgraph.api.public",
+        "hessian_diagonal": "primgraph.api.public",
+        "hessian_sparsity": "primgraph.api.derivatives.sparsity",
+        "hvp": "primgraph.api.public",
+        "inference_mode": "primgraph.eager.derivatives.recording",
+        "is_grad_enabled": "primgraph.eager.derivatives.recording",
+        "jacfwd": "primgraph.api.derivatives.of_functions",
+        "jacobian": "primgraph.api.public",
+        "jacobian_sparsity": "primgraph.api.derivatives.sparsity",
+        "jacrev": "primgraph.api.derivatives.of_functions",
+        "jet": "primgraph.api.derivatives.jets",
+        "jit": "primgraph.api.jit",
+        "jvp": "primgraph.api.public",
+        "laplacian": "primgraph.api.public",
         "load": "primgraph.program.save",
         "map": "primgraph.control.loops",
         "minibatches": "primgraph.training.fit",
-        "no_grad": "primgraph.eager.recording",
-        "partials": "primgraph.functional.jets",
+        "no_grad": "primgraph.eager.derivatives.recording",
+        "partials": "primgraph.api.derivatives.jets",
         "profile": "primgraph.inspect.profile",
         "root": "primgraph.control.solutions",
         "save": "primgraph.program.save",
         "scan": "primgraph.control.loops",
         "scipy_objective": "primgraph.training.scipy_objective",
         "seed": "primgraph.eager.seeds",
-        "set_grad_enabled": "primgraph.eager.recording",
+        "set_grad_enabled": "primgraph.eager.derivatives.recording",
         "set_num_threads": "primgraph.codegen",
-        "sparse_hessian": "primgraph.functional.sparse",
-        "sparse_jacobian": "primgraph.functional.sparse",
-        "spy": "primgraph.view.spy",
+        "sparse_hessian": "primgraph.api.derivatives.sparse",
+        "sparse_jacobian": "primgraph.api.derivatives.sparse",
+        "spy": "primgraph.view.formats.spy",
         "steps": "primgraph.view.steps",
         "switch": "primgraph.control.branches",
         "symmetric_coloring": "primgraph.sparsity.coloring",
-        "taylor": "primgraph.functional.jets",
+        "taylor": "primgraph.api.derivatives.jets",
         "tensor": "primgraph.eager.tensor",
-        "value_and_grad": "primgraph.functional.derivatives",
-        "vhp": "primgraph.functional.public",
-        "vjp": "primgraph.functional.public",
-        "vmap": "primgraph.functional.vmap",
+        "value_and_grad": "primgraph.api.derivatives.of_functions",
+        "vhp": "primgraph.api.public",
+        "vjp": "primgraph.api.public",
+        "vmap": "primgraph.api.vmap",
         "while_loop": "primgraph.control.loops",
     }
     _ROOMS = {
@@ -244,18 +244,18 @@ else:
     }
 
     # Modules that must be imported together with another one.
-    _BESIDE = {"primgraph.autodiff.jacobian": "primgraph.functional.public"}
+    _BESIDE = {"primgraph.derivatives.matrices.jacobian": "primgraph.api.public"}
 
     _OPERATORS = frozenset(operators.__all__)
 
     # Modules that declare further ops.
     later += [
         "primgraph.custom.primitives",
-        "primgraph.primitives.assumed",
-        "primgraph.primitives.matrix_functions",
-        "primgraph.primitives.spectra",
-        "primgraph.primitives.systems",
-        "primgraph.primitives.ties",
+        "primgraph.primitives.linear_algebra.assumptions",
+        "primgraph.primitives.linear_algebra.matrix_functions",
+        "primgraph.primitives.linear_algebra.spectra",
+        "primgraph.primitives.linear_algebra.systems",
+        "primgraph.primitives.linear_algebra.ties",
         "primgraph.transforms",
     ]
 

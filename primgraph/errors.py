@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from primgraph.frames import rendered, shorten_tracebacks
-from primgraph.source import Source, caller
+from primgraph.base.frames import rendered, shorten_tracebacks
+from primgraph.base.user_lines import Source, caller
 
 # Prefix of the line of a message that says where the user wrote the faulty code.
 WRITTEN = "written here:"

@@ -9,20 +9,20 @@ import numpy as np
 
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.table import give_card, spell, spelled
-from primgraph.codegen.native.spelled import spell_c
+from primgraph.codegen.native.c.user_c import spell_c
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import every_equation_is_used, primitives_only, transform
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive, registered
 from primgraph.ir.rebuild import copy, keep, rebuild
-from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.call import operator, public
-from primgraph.operators.implementing import implements
+from primgraph.operators.numpy_overrides import implements
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import emit
 from primgraph.primitives.constants import zeros_like
@@ -30,7 +30,7 @@ from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.program.compile import compile
 from primgraph.transforms.batch import batch
-from primgraph.transforms.rules.rule import Family, Seen
+from primgraph.transforms.rewrite.rule import Family, Seen
 
 __all__ = [
     "Builder",

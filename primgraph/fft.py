@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
-from primgraph.operators import fourier
-from primgraph.operators.fourier import *  # noqa: F403
+from primgraph.operators.signal import fourier
+from primgraph.operators.signal.fourier import *  # noqa: F403
 
 __all__: list[str] = []
 

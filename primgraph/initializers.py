@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.ir.signature import applied, checked_methods
+from primgraph.ir.frontend.signature import applied, checked_methods
 from primgraph.ir.types import DType, Shape
 
 __all__ = [

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import LinAlgError, unknown_name
-from primgraph.operators import factored, norms, spectra, systems
-from primgraph.operators.factored import *  # noqa: F403
-from primgraph.operators.linalg import matmul, outer, tensordot
-from primgraph.operators.matrices import (
+from primgraph.operators.linear_algebra import factorizations, spectra, systems
+from primgraph.operators.linear_algebra.factorizations import *  # noqa: F403
+from primgraph.operators.linear_algebra.matrices import (
     cross,
     diagonal,
     matrix_power,
@@ -15,9 +14,11 @@ from primgraph.operators.matrices import (
     trace,
     vecdot,
 )
-from primgraph.operators.norms import *  # noqa: F403
-from primgraph.operators.spectra import *  # noqa: F403
-from primgraph.operators.systems import *  # noqa: F403
+from primgraph.operators.linear_algebra.products import matmul, outer, tensordot
+from primgraph.operators.linear_algebra.spectra import *  # noqa: F403
+from primgraph.operators.linear_algebra.systems import *  # noqa: F403
+from primgraph.operators.reduce import norms
+from primgraph.operators.reduce.norms import *  # noqa: F403
 
 __all__ = [
     "LinAlgError",
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __all__ += [*factored.__all__, *norms.__all__, *spectra.__all__, *systems.__all__]
+    __all__ += [*factorizations.__all__, *norms.__all__, *spectra.__all__, *systems.__all__]
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.linalg", name, __all__)

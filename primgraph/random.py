@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
-from primgraph.operators import draws, variates
-from primgraph.operators.draws import *  # noqa: F403
-from primgraph.operators.random import bernoulli, normal, uniform
-from primgraph.operators.variates import *  # noqa: F403
+from primgraph.operators.sampling import distributions, rejection
+from primgraph.operators.sampling.distributions import *  # noqa: F403
+from primgraph.operators.sampling.random_arrays import bernoulli, normal, uniform
+from primgraph.operators.sampling.rejection import *  # noqa: F403
 
 __all__ = ["bernoulli", "normal", "uniform"]
 
 if not TYPE_CHECKING:
-    __all__ += [*draws.__all__, *variates.__all__]
+    __all__ += [*distributions.__all__, *rejection.__all__]
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.random", name, __all__)

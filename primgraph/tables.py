@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.base.user_lines import Source
 from primgraph.ir.dims import Dim
-from primgraph.source import Source
 
 _STEPS = (("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
 _SMALL = (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9))

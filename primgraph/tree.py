@@ -18,8 +18,8 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.form import Flatten, Unflatten, opened, registered
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.containers import Flatten, Unflatten, opened, registered
+from primgraph.ir.frontend.signature import checked
 
 __all__ = [
     "Structure",

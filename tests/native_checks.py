@@ -10,10 +10,10 @@ from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native.items import Outside
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
 from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 

@@ -10,8 +10,8 @@ import numpy as np
 from primgraph.codegen.compiled import given_bodies, plan_for
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
-from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.plan.verify import verify
 from primgraph.codegen.planned.function import printed
 from primgraph.ir.graph import Graph

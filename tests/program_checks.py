@@ -38,7 +38,7 @@ from primgraph.transforms import (
     simplify,
     transpose,
 )
-from primgraph.transforms.analysis.mixing import mixing
+from primgraph.transforms.dataflow.batch_independence import mixing
 from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]

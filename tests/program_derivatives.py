@@ -10,17 +10,17 @@ import numpy as np
 from complex_step import MARGIN, STEP, evaluate
 from program_tolerance import same_bits
 
-from primgraph.autodiff.differential import hessian_diagonal, laplacian
-from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.derivatives.differential_operators import hessian_diagonal, laplacian
+from primgraph.derivatives.grad import forward_grad, grad
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.primitives.elementwise import add, floor_divide, remainder
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
-from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.dataflow.activity import depending
 
 Arrays = Sequence[np.ndarray]
 

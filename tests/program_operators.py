@@ -11,12 +11,12 @@ from program_draft import BOOL, I64, Draft, Unfit
 
 import primgraph.operators as op
 from primgraph import linalg
-from primgraph.autodiff import jets
-from primgraph.autodiff.grad import forward_grad
-from primgraph.autodiff.partials import partials
-from primgraph.functional.jets import jet
+from primgraph.api.derivatives.jets import jet
+from primgraph.derivatives import jets
+from primgraph.derivatives.grad import forward_grad
+from primgraph.derivatives.partials import partials
 from primgraph.ir.types import TensorType
-from primgraph.operators import matrices
+from primgraph.operators.linear_algebra import matrices
 from primgraph.operators.variable import Variable
 
 Row = Callable[[Draft], Variable | list[Variable]]

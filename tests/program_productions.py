@@ -10,16 +10,18 @@ from program_draft import BOOL, DTYPES, F64, I64, Draft, Unfit, drop
 from program_operators import OPERATORS
 
 import primgraph as pg
-from primgraph.autodiff.subgraph import reached_by
+from primgraph.derivatives.subgraph import reached_by
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
-from primgraph.primitives import bits, gamma, indexing, linalg, logic, special
+from primgraph.primitives import bits, indexing, logic
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives import windows as w
+from primgraph.primitives.linear_algebra import products
+from primgraph.primitives.special_functions import gamma, special
 
 # How often an operator is called in `pg.no_grad()`.
 _UNTRACKED = 0.04
@@ -401,14 +403,14 @@ def matmul(draft: Draft) -> list[Value]:
     x = draft.pick("iuf", rank=2)
     lead, (rows, inner) = x.shape[:-2], x.shape[-2:]
     if rows == inner and draft.chance(0.5):
-        return [linalg.matmul(x, x)]
+        return [products.matmul(x, x)]
     if draft.chance(0.4):
-        return [linalg.matmul(x, linalg.swap_last(x))]
+        return [products.matmul(x, products.swap_last(x))]
     columns = draft.below(4)
     if draft.chance(0.2):
         x, inner = s.reshape(x, shape=(*lead, rows * inner, 1)), 1
     y = draft.typed(x.type.with_shape((*lead, inner, columns)))
-    return [linalg.matmul(x, y)]
+    return [products.matmul(x, y)]
 
 
 # Sources.

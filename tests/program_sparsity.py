@@ -12,16 +12,16 @@ import numpy as np
 from program_derivatives import demand
 from random_programs import Program, random_program
 
-from primgraph.autodiff.jacobian import Jacobian
-from primgraph.autodiff.sparse import jacobian_plan
+from primgraph.derivatives.matrices.jacobian import Jacobian
+from primgraph.derivatives.matrices.sparse import jacobian_plan
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.sparsity.pattern import Pattern
-from primgraph.transforms.analysis.sparsity import pattern_rows
 from primgraph.transforms.batch import batch
+from primgraph.transforms.dataflow.sparsity import pattern_rows
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code

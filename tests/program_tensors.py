@@ -11,7 +11,7 @@ from program_tolerance import differs, roughly_differs
 from random_programs import Program
 
 import primgraph as pg
-from primgraph.autodiff.grad import grad
+from primgraph.derivatives.grad import grad
 from primgraph.eager.node import Node, given
 from primgraph.eager.steps import Step, Traced
 from primgraph.eager.tensor import Tensor

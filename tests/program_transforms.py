@@ -26,14 +26,14 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
-from primgraph.transforms.control.solution import iterated
+from primgraph.transforms.jacobians.strong_zeros import strong_zeros
+from primgraph.transforms.loops.implicit_solution import iterated
+from primgraph.transforms.loops.split_loops import split_loops
+from primgraph.transforms.optimize.drop_eigenvectors import values_alone
 from primgraph.transforms.optimize.join_solves import join_solves
-from primgraph.transforms.optimize.structure import structure
-from primgraph.transforms.optimize.values_alone import values_alone
-from primgraph.transforms.rules.rule import LEVELS
-from primgraph.transforms.separate import separated
-from primgraph.transforms.split_loops import split_loops
-from primgraph.transforms.strong_zeros import strong_zeros
+from primgraph.transforms.optimize.matrix_structure import structure
+from primgraph.transforms.partial_eval import separated
+from primgraph.transforms.rewrite.rule import LEVELS
 from primgraph.transforms.taylor_mode import taylor
 
 Arrays = Sequence[np.ndarray]

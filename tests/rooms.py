@@ -16,9 +16,9 @@ from pathlib import Path
 
 import primgraph as pg
 from primgraph.view.folding import Node
-from primgraph.view.layout import MARGIN, layout
+from primgraph.view.formats.svg import arrow, document, label_text, outline
+from primgraph.view.layouts.layout import MARGIN, layout
 from primgraph.view.scene import Face, face_of
-from primgraph.view.svg import arrow, document, label_text, outline
 
 PACKAGE = Path(pg.__file__).parent
 _LEGEND = 28.0
@@ -27,57 +27,37 @@ PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
 # The rooms, lowest first: a file imports from its own room and from those below. Files that lie in
 # `primgraph` itself stand here by name.
 FLOORS = (
-    ("primgraph.cells", "primgraph.checkout", "primgraph.files", "primgraph.meanings"),
-    (
-        "primgraph.atomic",
-        "primgraph.errors",
-        "primgraph.frames",
-        "primgraph.journal",
-        "primgraph.locks",
-        "primgraph.source",
-    ),
-    ("primgraph.approximations", "primgraph.ir", "primgraph.sparsity"),
+    ("primgraph.approximations", "primgraph.base", "primgraph.errors"),
+    ("primgraph.ir", "primgraph.sparsity"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
     (
+        "primgraph.codegen",
         "primgraph.fft",
         "primgraph.linalg",
         "primgraph.operators",
         "primgraph.random",
         "primgraph.special",
     ),
-    ("primgraph.numpy",),
-    ("primgraph.codegen.run",),
-    ("primgraph.codegen.plan",),
-    ("primgraph.codegen.cards",),
-    ("primgraph.codegen.emit", "primgraph.codegen.native"),
-    (
-        "primgraph.codegen.planned",
-        "primgraph.codegen.readable",
-        "primgraph.codegen.scalar",
-    ),
-    ("primgraph.codegen.export",),
-    ("primgraph.codegen", "primgraph.transforms.analysis", "primgraph.transforms.rules"),
-    ("primgraph.transforms.optimize",),
-    ("primgraph.transforms",),
+    ("primgraph.numpy", "primgraph.transforms"),
     ("primgraph.program",),
-    ("primgraph.autodiff",),
-    ("primgraph.autograd", "primgraph.eager"),
-    ("primgraph.custom",),
-    ("primgraph.functional", "primgraph.tree"),
-    ("primgraph.control",),
-    ("primgraph.scipy",),
-    ("primgraph.nn",),
-    ("primgraph.optimizer", "primgraph.view"),
-    ("primgraph.training",),
-    ("primgraph.inspect",),
+    ("primgraph.derivatives",),
+    ("primgraph.autograd", "primgraph.eager", "primgraph.view"),
     (
+        "primgraph.api",
         "primgraph.array_api",
+        "primgraph.custom",
+        "primgraph.optimizer",
+        "primgraph.tree",
+    ),
+    ("primgraph.control", "primgraph.inspect", "primgraph.training"),
+    (
         "primgraph.cli",
-        "primgraph.compat",
         "primgraph.distributed",
         "primgraph.extend",
+        "primgraph.nn",
+        "primgraph.scipy",
     ),
-    ("primgraph.__main__",),
+    ("primgraph.__main__", "primgraph.compat"),
 )
 
 
@@ -132,12 +112,11 @@ def floor(module: str) -> int:
 
 # What a room is drawn as, and what its box tells of it: the parts of pictures lend their colours.
 ROOMS = {
-    "errors, source": ("input", "lines of the user's, errors, names"),
+    "base, errors": ("input", "files, locks, lines of the user's"),
     "approximations": ("input", "special functions in NumPy"),
     "ir": ("forward", "types, graph, builder, text, slices"),
     "sparsity": ("input", "patterns, colours"),
     "primitives": ("forward", "meaning, derivative, batching"),
-    "defaults, initializers, tables": ("input", "what others share"),
     "operators": ("forward", "what users write"),
     "numpy": ("forward", "NumPy's names"),
     "scipy": ("forward", "SciPy's names"),
@@ -151,16 +130,16 @@ ROOMS = {
     "codegen/native": ("cotangent", "loop nests, C"),
     "codegen/export": ("cotangent", "files of C"),
     "codegen": ("cotangent", "kernels"),
-    "transforms/analysis": ("update", "what may be infinite"),
-    "transforms/rules": ("update", "rewriting rules"),
+    "transforms/dataflow": ("update", "analyses of graphs"),
+    "transforms/rewrite": ("update", "rewriting rules"),
     "transforms/optimize": ("update", "the same with less work"),
     "transforms": ("update", "lower, linearize, transpose"),
     "program": ("output", "build, trace, compile, run, save"),
-    "autodiff": ("output", "grad, Jacobian, products"),
+    "derivatives": ("output", "grad, Jacobian, products"),
     "eager": ("output", "tensors, backward"),
     "custom": ("output", "rules of the user's"),
     "control": ("output", "loops, branches"),
-    "functional": ("output", "transforms of functions"),
+    "api": ("output", "function transformations, jit"),
     "nn": ("output", "layers"),
     "optimizer": ("output", "SGD, Adam"),
     "training": ("output", "fit, SciPy"),
@@ -175,29 +154,22 @@ ROOMS = {
 # Files that lie in `primgraph` itself, by the room that they are drawn as.
 _TOGETHER = {
     "eager": ("autograd", "eager"),
-    "functional": ("functional", "tree"),
+    "api": ("api", "tree"),
     "operators": ("fft", "linalg", "operators", "random", "special"),
-    "errors, source": (
-        "atomic",
-        "cells",
-        "checkout",
-        "errors",
-        "files",
-        "frames",
-        "journal",
-        "locks",
-        "meanings",
-        "source",
-    ),
-    "defaults, initializers, tables": ("defaults", "initializers", "tables"),
+    "base, errors": ("base", "errors"),
+    "primitives": ("defaults", "initializers", "primitives", "tables"),
 }
 _SHARED = {name: room for room, names in _TOGETHER.items() for name in names}
 
 
 def room(module: str) -> str:
     """The room of a module as the picture has it; empty for the two files above all."""
-    name = place(module)[1].removeprefix("primgraph").removeprefix(".").replace(".", "/")
-    return "" if name in ("", "__main__") else _SHARED.get(name, name)
+    path = module.removeprefix("primgraph").removeprefix(".").replace(".", "/")
+    if path in ("", "__main__"):
+        return ""
+    top = path.partition("/")[0]
+    inner = [name for name in ROOMS if f"{path}/".startswith(f"{name}/")]
+    return _SHARED.get(top) or max(inner, key=len)
 
 
 def arrows() -> dict[str, set[str]]:

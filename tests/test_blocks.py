@@ -14,9 +14,9 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.limits import cache_bytes
-from primgraph.codegen.plan.regions import arranged
+from primgraph.codegen.plan.fusion_groups import arranged
 from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.storage.limits import cache_bytes
 from primgraph.codegen.plan.verify import verify
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret

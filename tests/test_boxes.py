@@ -9,8 +9,8 @@ from derive import build
 from primgraph.ir.graph import Value
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.shapes import slice_assign
-from primgraph.transforms.analysis.boxes import any_of
-from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.dataflow.masks.box_conditions import any_of
+from primgraph.transforms.dataflow.masks.conditions import Conditions
 
 
 def evaluated(conditions: Conditions, given: dict[Value, np.ndarray], wanted: Value) -> np.ndarray:

@@ -16,18 +16,22 @@ from test_primitives import CASES
 
 import primgraph as pg
 from primgraph.codegen import cards
-from primgraph.codegen.cards import card, table, ufuncs
+from primgraph.codegen.cards import card, table
 from primgraph.codegen.cards.card import Card, plain
+from primgraph.codegen.cards.spelling import ufuncs
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.run import support
 from primgraph.ir.primitive import lookup
 from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 OPS = [lookup(name) for name in ROWS]
-FAMILIES = sorted(p.stem for p in Path(pg.primitives.__file__).parent.glob("[a-z]*.py"))
+PRIMITIVES = Path(pg.primitives.__file__).parent
+FAMILIES = sorted(
+    ".".join(p.relative_to(PRIMITIVES).with_suffix("").parts) for p in PRIMITIVES.rglob("[a-z]*.py")
+)
 # Branches and loops are statements around others, and have no card; nor has what computes nothing.
 FAMILIES.remove("control")
-FAMILIES.remove("spectral_derivatives")
+FAMILIES.remove("linear_algebra.spectral_derivatives")
 ROOT = Path(cards.__file__).parent.parent
 FIELDS = [field.name for field in dataclasses.fields(Card)]
 
@@ -268,19 +272,19 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
     "codegen/cards/",
-    "codegen/native/functions.py",
-    "codegen/native/routines.py",
-    "codegen/native/spellings.py",
-    "codegen/native/systems.py",
+    "codegen/native/c/functions.py",
+    "codegen/native/lower/routines.py",
+    "codegen/native/c/spellings.py",
+    "codegen/native/lower/systems.py",
     "primgraph/array_api/",
     "primgraph/compat/",
     "primgraph/control/",
-    "primgraph/meanings.py",
+    "primgraph/base/array_functions.py",
     "primgraph/numpy/",
     "primgraph/operators/",
     "primgraph/primitives/",
     "primgraph/scipy/",
-    "transforms/control/",
+    "transforms/loops/",
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
@@ -304,27 +308,27 @@ OTHER_MEANINGS = {
     "codegen/planned/function.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
-    "codegen/export/elements.py": {"add"},
-    "codegen/native/body.py": {"add"},
-    "codegen/native/indexing.py": {"add"},
-    "codegen/native/source.py": {"add"},
-    "codegen/native/walk.py": {"add"},
+    "codegen/export/nests/elements.py": {"add"},
+    "codegen/native/c/body.py": {"add"},
+    "codegen/native/lower/indexing.py": {"add"},
+    "codegen/native/c/source.py": {"add"},
+    "codegen/native/c/walk.py": {"add"},
     "codegen/export/control.py": {"reverse"},
-    "codegen/native/control.py": {"reverse"},
-    "codegen/native/regions.py": {"add", "maximum", "minimum"},
+    "codegen/native/c/control.py": {"reverse"},
+    "codegen/native/lower/regions.py": {"add", "maximum", "minimum"},
     # The name of a method of NumPy's.
     "primgraph/eager/tensor.py": {"conj"},
     # Names of parameters and of tasks.
     "primgraph/distributed/mapped.py": {"constant"},
     "primgraph/training/fit.py": {"checkpoint"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
-    "primgraph/autodiff/jacobian.py": {"reverse"},
-    "primgraph/autodiff/layout.py": {"reverse"},
-    "primgraph/autodiff/lazy_matrix.py": {"reverse"},
-    "primgraph/autodiff/sparse.py": {"reverse"},
+    "primgraph/derivatives/matrices/jacobian.py": {"reverse"},
+    "primgraph/derivatives/matrices/layout.py": {"reverse"},
+    "primgraph/derivatives/matrices/lazy_jacobian.py": {"reverse"},
+    "primgraph/derivatives/matrices/sparse.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},
-    "transforms/analysis/sparsity/rules.py": {"reverse"},
-    "transforms/analysis/within.py": {"reverse"},
+    "transforms/dataflow/sparsity/rules.py": {"reverse"},
+    "transforms/dataflow/masks/guards_through_loops.py": {"reverse"},
     "primgraph/eager/apply.py": {
         "add",
         "equal",
@@ -339,32 +343,46 @@ OTHER_MEANINGS = {
         "power",
         "remainder",
     },
-    "primgraph/eager/derived.py": {"reverse"},
+    "primgraph/eager/derivatives/other_modes.py": {"reverse"},
     "primgraph/eager/steps.py": {"add", "stop_gradient"},
-    "primgraph/eager/differentiable.py": {"stop_gradient"},
-    "primgraph/functional/derivatives.py": {"reverse"},
+    "primgraph/eager/derivatives/differentiable.py": {"stop_gradient"},
+    "primgraph/api/derivatives/of_functions.py": {"reverse"},
     "primgraph/inspect/check.py": {"imag", "real", "reverse"},
     "primgraph/ir/graph.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
     "primgraph/ir/primitive.py": {"constant"},
-    "primgraph/ir/titles.py": {"add", "div", "matmul", "mul", "neg", "sub"},
+    "primgraph/ir/frontend/result_names.py": {"add", "div", "matmul", "mul", "neg", "sub"},
     "primgraph/program/save.py": {"complex", "constant"},
     "primgraph/view/growth.py": {"reverse"},
-    "transforms/optimize/loops.py": {"reverse"},
-    "transforms/analysis/conditions.py": {"reverse"},
+    "transforms/optimize/simplify_loops.py": {"reverse"},
+    "transforms/dataflow/masks/conditions.py": {"reverse"},
     **{
         f"primgraph/view/{name}.py": {"constant"}
-        for name in ("dot", "folding", "grouping", "layers", "mermaid", "svg")
+        for name in (
+            "folding",
+            "formats/dot",
+            "formats/mermaid",
+            "formats/svg",
+            "grouping",
+            "layers",
+        )
     },
 }
 # What stands below the primitives, or shows them, and is about one.
 ABOUT_ONE = {
-    "primgraph/eager/views.py": {"conj", "imag", "real", "reshape", "split", "stop_gradient"},
+    "primgraph/eager/inplace/views.py": {
+        "conj",
+        "imag",
+        "real",
+        "reshape",
+        "split",
+        "stop_gradient",
+    },
     "primgraph/ir/builder.py": {"reshape", "stop_gradient"},
     "primgraph/ir/rebuild.py": {"full"},
     "primgraph/ir/sizes.py": {"extent", "full"},
     "primgraph/inspect/trips.py": {"checkpoint", "cond", "reverse", "scan", "while_loop"},
     "primgraph/program/trace.py": {"stop_gradient"},
-    "primgraph/view/bodies.py": {"while_loop"},
+    "primgraph/view/loop_bodies.py": {"while_loop"},
     "primgraph/view/picture.py": {"constant", "full"},
 }
 

@@ -18,7 +18,7 @@ from test_primitives import CASES, Case
 import primgraph as pg
 import primgraph.primitives
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.literals import array_lines, array_text, short_text
+from primgraph.codegen.cards.spelling.literals import array_lines, array_text, short_text
 from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.run.support import erf, erfc
@@ -540,7 +540,7 @@ def test_a_graph_in_both_styles_is_what_the_interpreter_says(name):
 
 def test_the_readable_source_is_what_a_person_would_write(tmp_path):
     path = tmp_path / "model.py"
-    source = primgraph.source.Source(str(path), 1, text="y = pg.tanh(x)")
+    source = primgraph.base.user_lines.Source(str(path), 1, text="y = pg.tanh(x)")
     with Builder("tanh_grad", source) as builder:
         x = builder.input(tensor("f64[3]"), "x")
         y = lookup("tanh")(x)
@@ -788,7 +788,9 @@ def test_hostile_names_never_reach_code(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "builtins.canary", lambda: pytest.fail("a name was executed"), raising=False
     )
-    source = primgraph.source.Source(str(path), 1, text="canary()  # \r canary()\n canary()")
+    source = primgraph.base.user_lines.Source(
+        str(path), 1, text="canary()  # \r canary()\n canary()"
+    )
     for role in ("", "x\ncanary()"):
         with Builder("f\n    canary()", source.derived(role) if role else source) as builder:
             inputs = [builder.input(tensor("f64[]"), name) for name in HOSTILE]
@@ -824,7 +826,7 @@ def test_names_are_plain_and_given_once():
 def chain(length: int, live: bool) -> Graph:
     """Long, and with `live` a value for every second equation that is needed at the end."""
     builder = Builder("f")
-    builder.source = primgraph.source.Source("graph text", 1)
+    builder.source = primgraph.base.user_lines.Source("graph text", 1)
     x = value = builder.input(tensor("f64[2]"), "x")
     kept = []
     for _ in range(length // 2):

@@ -19,14 +19,14 @@ import pytest
 from random_programs import random_program
 
 import primgraph as pg
-from primgraph.ir.collection import uncollected
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.transforms import clean_up, linearize, lower
 from primgraph.transforms.optimize.simplify import rules as table
-from primgraph.transforms.rules import rule
+from primgraph.transforms.rewrite import rule
 
 pytestmark = pytest.mark.long
 

@@ -19,7 +19,7 @@ from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import add, exp
 from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.logic import greater, logical_and, logical_not
 from primgraph.primitives.reductions import (
     as_softmax_of,
@@ -41,7 +41,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.analysis.conditions import BACK, FORTH, LARGEST, Conditions
+from primgraph.transforms.dataflow.masks.conditions import BACK, FORTH, LARGEST, Conditions
 
 rng = np.random.default_rng(5)
 SOME = constant, np.array([2, 0, 2, -1])

@@ -9,7 +9,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import extend, initializers, nn, optimizer, transforms
-from primgraph.ir.signature import _kinds_of
+from primgraph.ir.frontend.signature import _kinds_of
 
 ONES = np.ones(3)
 

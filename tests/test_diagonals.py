@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.autodiff import diagonals, differential
 from primgraph.codegen.kernel import compile_graph
+from primgraph.derivatives import differential_operators
+from primgraph.derivatives.matrices import diagonals
 from primgraph.ir.interpret import interpret
 from primgraph.sparsity.greedy import vertex_colors
 from primgraph.sparsity.pattern import Pattern
@@ -176,7 +177,7 @@ def test_dense_functions_are_differentiated_as_ever(monkeypatch):
         ]
 
     found = texts()
-    monkeypatch.setattr(differential, "_SMALL", 10**9)
+    monkeypatch.setattr(differential_operators, "_SMALL", 10**9)
     assert texts() == found
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.autodiff.layout import Passes
 from primgraph.codegen import compile_graph
+from primgraph.derivatives.matrices.layout import Passes
 from primgraph.ir.interpret import interpret
 from primgraph.program.compile import optimized
 

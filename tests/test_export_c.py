@@ -25,10 +25,10 @@ from test_primitives import CASES
 import primgraph as pg
 from primgraph.codegen.export import function
 from primgraph.codegen.export.file import c_source
-from primgraph.codegen.export.words import LIBRARY, remark
-from primgraph.codegen.native import parts
-from primgraph.codegen.native.routines import FITS, ROUTINES
-from primgraph.codegen.native.spellings import CODES, FUNCTIONS, SPELLINGS
+from primgraph.codegen.export.identifiers import LIBRARY, remark
+from primgraph.codegen.native.c import parts
+from primgraph.codegen.native.c.spellings import CODES, FUNCTIONS, SPELLINGS
+from primgraph.codegen.native.lower.routines import FITS, ROUTINES
 from primgraph.ir import primitive as registry
 
 needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")

@@ -15,11 +15,11 @@ from test_primitives import CASES, Case
 
 import primgraph as pg
 from primgraph.codegen.cards.card import Marks
-from primgraph.codegen.cards.complex_step import PARTIAL
+from primgraph.codegen.cards.spelling.complex_step import PARTIAL
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.plan.regions import arranged
+from primgraph.codegen.plan.cost_model import per_element
+from primgraph.codegen.plan.fusion_groups import arranged
 from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.work import per_element
 from primgraph.extend import (
     Primitive,
     TensorType,
@@ -36,7 +36,7 @@ from primgraph.extend import (
 )
 from primgraph.inspect.complex_step import is_known
 from primgraph.ir import primitive as registry
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.parts import conj
 
 RNG = np.random.default_rng(0)

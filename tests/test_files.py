@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.base.files import open_regular
+from primgraph.base.user_lines import lines_in
 from primgraph.cli.main import main
 from primgraph.cli.targets import find
 from primgraph.distributed import ensembles, tasks
-from primgraph.files import open_regular
-from primgraph.source import lines_in
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no pipes with names")
 

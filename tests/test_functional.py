@@ -308,7 +308,7 @@ def test_laplacian_and_diagonal_of_a_network():
 
 def test_laplacian_and_diagonal_of_independent_samples(monkeypatch):
     # Without samples the pattern tells that these are apart.
-    monkeypatch.setattr("primgraph.autodiff.differential._SMALL", 10**9)
+    monkeypatch.setattr("primgraph.derivatives.differential_operators._SMALL", 10**9)
     program, x, y, feed = with_network(6, 10)
     with program:
         full = pg.Hessian(y, x, is_batched=True)

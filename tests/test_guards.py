@@ -19,7 +19,7 @@ from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives import elementwise as e
 from primgraph.primitives.constants import constant, zeros_like
 from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.logic import greater, logical_not, select
 from primgraph.primitives.reductions import (
     cumsum,
@@ -40,7 +40,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.transforms import linearize, lower
-from primgraph.transforms.analysis.masks import Masks, masks_of
+from primgraph.transforms.dataflow.masks.masks import Masks, masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
 CHOSEN = np.array([False, True, True, False, True])
@@ -549,7 +549,7 @@ def test_parts_that_have_everything_need_no_masks():
 
 
 def test_a_part_of_a_large_array_needs_no_mask(monkeypatch):
-    module = sys.modules["primgraph.transforms.analysis.conditions"]
+    module = sys.modules["primgraph.transforms.dataflow.masks.conditions"]
     monkeypatch.setattr(module, "LARGEST", 4)
     graph = build(lambda x: total(concat(e.sqrt(part(x, 1, 6)), x, axis=0)), "f64[8]")
     for derived in (tangents_of(graph, [0]), cotangents_of(graph, [0])):
@@ -603,7 +603,7 @@ def test_any_number_of_uses_with_guards_of_their_own(count):
 
 
 def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
-    monkeypatch.setattr(sys.modules["primgraph.transforms.analysis.guards"], "LARGEST", 4)
+    monkeypatch.setattr(sys.modules["primgraph.transforms.dataflow.masks.guards"], "LARGEST", 4)
     for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
         assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 

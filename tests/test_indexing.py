@@ -11,7 +11,7 @@ from helpers import evaluate, evaluate_one, same, sample, traced
 import primgraph as pg
 import primgraph.operators as ops
 from primgraph.errors import ArgumentError, BoundsError, DTypeError
-from primgraph.operators.linalg import trace
+from primgraph.operators.linear_algebra.products import trace
 
 X = sample((4, 3, 5))
 BOTH = np.array([True, False, True])

@@ -13,9 +13,9 @@ import pytest
 from density import DENSE
 
 import primgraph as pg
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.ir.builder import Builder
-from primgraph.ir.collection import uncollected
-from primgraph.ir.form import opened
+from primgraph.ir.frontend.containers import opened
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array, bits, freeze
 from primgraph.ir.primitive import Primitive, lookup

@@ -7,12 +7,12 @@ import pytest
 from derive import build
 
 import primgraph as pg
-from primgraph.autodiff.layout import Passes
+from primgraph.derivatives.matrices.layout import Passes
 from primgraph.ir.interpret import interpret
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.logic import greater, select
-from primgraph.transforms.strong_zeros import strong_zeros
+from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 
 rng = np.random.default_rng(31)
 

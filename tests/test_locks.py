@@ -8,7 +8,7 @@ import pytest
 from forks import check
 from rooms import modules
 
-from primgraph.locks import cached_property, make_lock
+from primgraph.base.locks import cached_property, make_lock
 
 # What has a lock in it that a fork leaves taken, and the modules that have these.
 MAKERS = {
@@ -61,10 +61,10 @@ def test_all_locks_are_made_by_one_function():
     found = [
         line
         for name, (_, tree) in modules().items()
-        if name != "primgraph.locks"
+        if name != "primgraph.base.locks"
         for line in made_otherwise(name, tree)
     ]
-    assert not found, "make them by primgraph.locks.make_lock"
+    assert not found, "make them by primgraph.base.locks.make_lock"
 
 
 @pytest.mark.parametrize(

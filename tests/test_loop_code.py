@@ -8,7 +8,7 @@ import pytest
 import primgraph as pg
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
-from primgraph.transforms.split_loops import split_loops
+from primgraph.transforms.loops.split_loops import split_loops
 
 
 def numbers(*shape, seed=0):

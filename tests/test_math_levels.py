@@ -11,7 +11,7 @@ import primgraph as pg
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import FLOAT64, TensorType
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.program.compile import optimized
 from primgraph.transforms import join_products, matrix_chain
 

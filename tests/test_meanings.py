@@ -14,7 +14,7 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 import primgraph as pg
-from primgraph.meanings import ARGUMENTS, EXPRESSIONS, METHODS, REMARKS
+from primgraph.base.array_functions import ARGUMENTS, EXPRESSIONS, METHODS, REMARKS
 
 RNG = np.random.default_rng(7)
 ARRAYS: dict[str, Any] = {

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph import meanings
+from primgraph.base import array_functions
 from primgraph.compat import absent
 from primgraph.errors import PrimgraphError
 from primgraph.ir import primitive as registry
@@ -834,7 +834,7 @@ def test_where_all_code_is_installed_the_innermost_line_outside_primgraph_is_nam
     assert run.stdout.strip() == "waves.py:2", run.stderr
 
 
-@pytest.mark.parametrize("module", [meanings, absent])
+@pytest.mark.parametrize("module", [array_functions, absent])
 def test_names_in_hints_exist(module):
     names = set(re.findall(r"\bpg((?:\.[a-z]\w+)+)", inspect.getsource(module)))
     assert len(names) > 10

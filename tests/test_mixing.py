@@ -16,7 +16,7 @@ from primgraph.ir.types import FLOAT64, INT64, TensorType
 from primgraph.primitives.constants import constant_op, full, iota
 from primgraph.primitives.elementwise import cast, floor
 from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import cumsum, reduce_max, reduce_sum
 from primgraph.primitives.shapes import (
     broadcast,
@@ -29,7 +29,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.analysis.mixing import mixing
+from primgraph.transforms.dataflow.batch_independence import mixing
 
 rng = np.random.default_rng(3)
 N, K = 4, 3

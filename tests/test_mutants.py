@@ -63,7 +63,7 @@ def test_changes_that_mean_the_same_are_changes_of_the_files_as_they_are() -> No
 
 @here
 def test_changed_files_are_python_and_differ_in_code() -> None:
-    file = "transforms/analysis/bounds.py"
+    file = "transforms/dataflow/value_bounds.py"
     source = (ROOT / file).read_bytes()
     found = mutants_of(ROOT, file)
     assert len(found) > 20

@@ -16,9 +16,9 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native import build, cache, compiling
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.source import source
+from primgraph.codegen.native.c.source import source
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.toolchain import cache, compile_c, run_compiler
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
@@ -390,15 +390,15 @@ def test_a_compiler_may_have_options_and_has_to_leave_a_file(tmp_path, own_cache
     ("options", "macro"), [("-march=x86-64", "__AVX__"), ("-mno-avx512f", "__AVX512F__")]
 )
 def test_options_of_the_compiler_choose_the_processor(options, macro, monkeypatch):
-    path, *_ = build.compiler().command
-    given = build.Compiler((path, options), build.compiler().version)
-    monkeypatch.setattr(build, "compiler", lambda: given)
+    path, *_ = compile_c.compiler().command
+    given = compile_c.Compiler((path, options), compile_c.compiler().version)
+    monkeypatch.setattr(compile_c, "compiler", lambda: given)
     graph = pg.trace(lambda x: pg.sin(x) * 2, np.ones(3))
     text = source(nests(schedule(clean_up(lower(graph)))), "kernel").text
     refused = f"#ifdef {macro}\n#error it has that\n#endif\n"
-    assert build.library(refused + text).content
+    assert compile_c.library(refused + text).content
     with pytest.raises(pg.CompileError, match="it has that"):
-        build.library(refused.replace("ifdef", "ifndef") + text)
+        compile_c.library(refused.replace("ifdef", "ifndef") + text)
 
 
 def test_a_damaged_file_is_made_again(tmp_path, own_cache):
@@ -426,10 +426,10 @@ def test_what_is_kept_may_be_removed_meanwhile(tmp_path, monkeypatch):
 def test_a_used_file_is_marked_as_recently_used(tmp_path, monkeypatch):
     monkeypatch.setenv("PRIMGRAPH_CACHE", str(tmp_path))
     text = "int number(void) { return 7; }"
-    made = build.library(text)
+    made = compile_c.library(text)
     file = tmp_path / made.name
     os.utime(file, (1.0, 1.0))
-    assert build.library(text) == made
+    assert compile_c.library(text) == made
     assert file.stat().st_mtime > 1.0
 
 
@@ -456,7 +456,7 @@ def test_what_was_compiled_once_is_not_compiled_again(tmp_path, monkeypatch):
     first = compile_graph(clean_up(lower(graph)), style="native")(np.ones(3))
     before = {f: f.stat().st_ino for f in Path(tmp_path).iterdir()}
     monkeypatch.setattr(
-        compiling.subprocess, "Popen", lambda *a, **k: pytest.fail("compiles again")
+        run_compiler.subprocess, "Popen", lambda *a, **k: pytest.fail("compiles again")
     )
     second = compile_graph(clean_up(lower(graph)), style="native")(np.ones(3))
     assert first[0].tobytes() == second[0].tobytes()

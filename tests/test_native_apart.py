@@ -8,10 +8,10 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.apart import apart
+from primgraph.codegen.native.c.source import source
 from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.source import source
+from primgraph.codegen.native.lower.loop_fission import apart
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower

@@ -18,11 +18,11 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.flat import flattened
+from primgraph.codegen.native.c.source import made_by, source
 from primgraph.codegen.native.items import Blocks, Nest
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.native.source import made_by, source
+from primgraph.codegen.native.lower.loop_collapse import flattened
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
 from primgraph.codegen.native.verify import verify_memory
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import InternalError

@@ -17,10 +17,11 @@ import pytest
 
 import primgraph as pg
 from primgraph.cli.main import main
-from primgraph.codegen.native import build, cache, native
-from primgraph.codegen.native.folder import Folder, open_private
+from primgraph.codegen.native import native
+from primgraph.codegen.native.c.spellings import SPELLINGS
 from primgraph.codegen.native.loading import load
-from primgraph.codegen.native.spellings import SPELLINGS
+from primgraph.codegen.native.toolchain import cache, compile_c
+from primgraph.codegen.native.toolchain.folder import Folder, open_private
 from primgraph.primitives import elementwise
 
 pytestmark = pytest.mark.skipif(
@@ -47,9 +48,9 @@ def fake(tmp_path, monkeypatch):
         find = 'for a in "$@"; do [ "$last" = -o ] && out="$a"; last="$a"; done'
         script.write_text(f"#!/bin/sh\n{find}\n{lines}\n")
         script.chmod(0o755)
-        found = build.Compiler((str(script),), f"fake {lines}")
-        monkeypatch.setattr(build, "compiler", lambda: found)
-        monkeypatch.setattr(build, "_stuck", [])
+        found = compile_c.Compiler((str(script),), f"fake {lines}")
+        monkeypatch.setattr(compile_c, "compiler", lambda: found)
+        monkeypatch.setattr(compile_c, "_stuck", [])
         return script
 
     return make
@@ -92,13 +93,13 @@ def files(folder):
 def test_where_nothing_can_be_compiled_numpy_runs(folder, fake, lines, words):
     fake(lines)
     native._caller.cache_clear()
-    build.caller.cache_clear()
+    compile_c.caller.cache_clear()
     try:
         assert words in run()
         assert files(folder) == []
     finally:
         native._caller.cache_clear()
-        build.caller.cache_clear()
+        compile_c.caller.cache_clear()
 
 
 def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypatch):
@@ -108,14 +109,14 @@ def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(cache, "keep", full)
         # What is compiled needs not be kept.
-        assert number(build.library(_TEXT % 1, runtime=False)) == 1
+        assert number(compile_c.library(_TEXT % 1, runtime=False)) == 1
         patch.setattr(Folder, "write", full)
-        with pytest.raises(build.UnavailableError, match="No space left on device"):
-            build.library(_TEXT % 1, runtime=False)
+        with pytest.raises(compile_c.UnavailableError, match="No space left on device"):
+            compile_c.library(_TEXT % 1, runtime=False)
     assert files(folder) == []
     with monkeypatch.context() as patch:
         patch.setattr(cache.os, "access", lambda path, how: False)
-        assert number(build.library(_TEXT % 1, runtime=False)) == 1
+        assert number(compile_c.library(_TEXT % 1, runtime=False)) == 1
         with cache.usable_folder() as used:
             assert folder not in Path(used.path).parents
     assert files(folder) == []
@@ -126,12 +127,12 @@ def test_a_compiler_that_hangs_is_ended_and_not_waited_for_again(
 ):
     pid = tmp_path / "pid"
     fake(f"sleep 50 & echo $! > {pid}; wait")
-    monkeypatch.setattr(build, "TIME_LIMIT", 0.5)
+    monkeypatch.setattr(compile_c, "TIME_LIMIT", 0.5)
     for _ in range(2):
         begin = time.monotonic()
-        with pytest.raises(build.UnavailableError, match="did not end within"):
-            build.library(_TEXT % 2, runtime=False)
-        monkeypatch.setattr(build, "TIME_LIMIT", 1000)
+        with pytest.raises(compile_c.UnavailableError, match="did not end within"):
+            compile_c.library(_TEXT % 2, runtime=False)
+        monkeypatch.setattr(compile_c, "TIME_LIMIT", 1000)
         assert time.monotonic() - begin < 40
     # What it has started is ended, too.
     for _ in range(200):
@@ -161,16 +162,16 @@ def test_a_source_that_is_refused_is_kept_and_the_users_line_named(native_cache,
 
 def test_without_headers_of_python_numpy_runs(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
-    build.caller.cache_clear()
-    with pytest.raises(build.UnavailableError, match="Python's headers are not in"):
-        build.caller()
+    compile_c.caller.cache_clear()
+    with pytest.raises(compile_c.UnavailableError, match="Python's headers are not in"):
+        compile_c.caller()
 
 
 # What is kept.
 
 
 def test_of_many_processes_one_compiles(folder, tmp_path):
-    log, real = tmp_path / "log", build.compiler().command[0]
+    log, real = tmp_path / "log", compile_c.compiler().command[0]
     script, asked = tmp_path / "cc", 'case "$*" in *-shared*)'
     script.write_text(f'#!/bin/sh\n{asked} echo x >> {log}; sleep 0.5;; esac\nexec {real} "$@"\n')
     script.chmod(0o755)
@@ -187,13 +188,13 @@ def test_of_many_processes_one_compiles(folder, tmp_path):
 
 
 def test_threads_wait_for_each_other(folder, monkeypatch):
-    made, compiled = [], build._compiled
+    made, compiled = [], compile_c._compiled
     monkeypatch.setattr(
-        build, "_compiled", lambda *a: (made.append(1), time.sleep(0.1), compiled(*a))[2]
+        compile_c, "_compiled", lambda *a: (made.append(1), time.sleep(0.1), compiled(*a))[2]
     )
     paths = []
     threads = [
-        threading.Thread(target=lambda: paths.append(build.library(_TEXT % 4, runtime=False)))
+        threading.Thread(target=lambda: paths.append(compile_c.library(_TEXT % 4, runtime=False)))
         for _ in range(4)
     ]
     for t in threads:
@@ -206,15 +207,15 @@ def test_threads_wait_for_each_other(folder, monkeypatch):
 
 
 def test_a_file_that_another_user_could_have_written_is_made_again(folder):
-    made = build.library(_TEXT % 5, runtime=False)
+    made = compile_c.library(_TEXT % 5, runtime=False)
     path = folder / made.name
     for how in (0o777, 0o666, 0o620):
         path.chmod(how)
         before = path.stat().st_ino
-        assert build.library(_TEXT % 5, runtime=False) == made
+        assert compile_c.library(_TEXT % 5, runtime=False) == made
         assert path.stat().st_ino != before
         assert path.stat().st_mode & 0o777 == 0o600
-    assert build.kept(made.name) == made
+    assert compile_c.kept(made.name) == made
 
 
 def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
@@ -223,7 +224,7 @@ def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
     mine.write_bytes(b"0" * 100)
     os.utime(mine, (1.0, 1.0))
     for number in range(6, 9):
-        made = build.library(_TEXT % number, runtime=False)
+        made = compile_c.library(_TEXT % number, runtime=False)
     left = folder / "making-x"
     left.mkdir()
     os.utime(left, (1.0, 1.0))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen.native.functions import FAMILIES, definitions, families, family
+from primgraph.codegen.native.c.functions import FAMILIES, definitions, families, family
 from primgraph.codegen.native.items import Outside
-from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 
 pytestmark = pytest.mark.skipif(

@@ -18,10 +18,10 @@ from test_native_steps import BY_NUMPY, sampled
 from test_primitives import CASES
 
 import primgraph as pg
-from primgraph.codegen.native import build
-from primgraph.codegen.native.functions import FAMILIES, family
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.source import source
+from primgraph.codegen.native.c.functions import FAMILIES, family
+from primgraph.codegen.native.c.source import source
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.toolchain import compile_c
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.transforms import clean_up, lower
 
@@ -93,7 +93,7 @@ def assembled(text, flags, processor, folder):
     """Return the assembly that a compiler makes of C."""
     path = folder / "kernel.c"
     path.write_text(text)
-    chosen = build.compiler()
+    chosen = compile_c.compiler()
     words = [*chosen.command, *flags, f"-march={processor}", "-S", "-o", "-", str(path)]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
@@ -129,8 +129,8 @@ def test_kernels_have_fused_instructions_where_they_are_written_only(processor, 
     for graphs in (of_primitives(), [pair_program(seed)[0] for seed in range(100)]):
         text = kernel(graphs)
         assert not re.search(r"\bfmaf?\(", text)
-        assert not FUSED.findall(assembled(text, build.KERNEL_FLAGS, processor, tmp_path))
-    found = assembled(kernel(of_complex_numbers()), build.KERNEL_FLAGS, processor, tmp_path)
+        assert not FUSED.findall(assembled(text, compile_c.KERNEL_FLAGS, processor, tmp_path))
+    found = assembled(kernel(of_complex_numbers()), compile_c.KERNEL_FLAGS, processor, tmp_path)
     assert not ALTERNATING.findall(found)
 
 
@@ -139,7 +139,7 @@ def test_kernels_have_fused_instructions_where_they_are_written_only(processor, 
 def test_elementary_functions_have_no_products_fused_side_by_side(name, tmp_path):
     for loose in (False, True):
         text = family(name, loose=loose)
-        found = assembled(text, build.FUNCTION_FLAGS, "x86-64-v4", tmp_path)
+        found = assembled(text, compile_c.FUNCTION_FLAGS, "x86-64-v4", tmp_path)
         assert not ALTERNATING.findall(found)
 
 
@@ -147,5 +147,5 @@ def test_elementary_functions_have_no_products_fused_side_by_side(name, tmp_path
 def test_loose_kernels_are_free_to_fuse(tmp_path):
     graph = clean_up(lower(pg.trace(lambda x, y: x * y + x, pg.spec(50), pg.spec(50))))
     text = kernel([graph])
-    assert FUSED.findall(assembled(text, build.LOOSE_FLAGS, "x86-64-v3", tmp_path))
-    assert not FUSED.findall(assembled(text, build.KERNEL_FLAGS, "x86-64-v3", tmp_path))
+    assert FUSED.findall(assembled(text, compile_c.LOOSE_FLAGS, "x86-64-v3", tmp_path))
+    assert not FUSED.findall(assembled(text, compile_c.KERNEL_FLAGS, "x86-64-v3", tmp_path))

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.growing import stays_inside
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.source import source
+from primgraph.codegen.native.c.source import source
+from primgraph.codegen.native.lower.dynamic_stack import stays_inside
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
-from primgraph.ir.debug import debugging
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 

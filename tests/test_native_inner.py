@@ -8,7 +8,7 @@ from native_checks import faults
 
 import primgraph as pg
 from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 
 pytestmark = [

@@ -14,12 +14,13 @@ import pytest
 from random_programs import random_program
 
 import primgraph as pg
+from primgraph.base.debug_mode import debug
 from primgraph.cli.main import main
-from primgraph.codegen.native import build, cache, known, making
-from primgraph.codegen.native.folder import open_private
-from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.native import code_cache, driver
+from primgraph.codegen.native.toolchain import cache, compile_c
+from primgraph.codegen.native.toolchain.folder import open_private
 from primgraph.codegen.plan.program import Options
-from primgraph.ir.debug import debug
+from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.primitives import elementwise
 from primgraph.transforms import lower
 
@@ -28,13 +29,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
-COMPILER = build.Compiler(("/usr/bin/cc",), "cc 1")
+COMPILER = compile_c.Compiler(("/usr/bin/cc",), "cc 1")
 
 
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch):
     """Whoever works on files while tests run changes nothing in them."""
-    monkeypatch.setattr(known, "LOADED", math.inf)
+    monkeypatch.setattr(code_cache, "LOADED", math.inf)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def folder(tmp_path, monkeypatch, native_cache):
         if ".o" in file.suffixes or file.name.startswith("compiler-"):
             shutil.copy2(file, found / file.name)
     with open_private(found) as shared:
-        cache.keep(shared, *build.caller())
+        cache.keep(shared, *compile_c.caller())
     monkeypatch.setenv("PRIMGRAPH_CACHE", str(found))
     monkeypatch.setenv("PRIMGRAPH_DEBUG", "0")
     with debug(False):
@@ -59,7 +60,7 @@ def graph_of(function, *arrays):
 
 
 def key(graph, options=None, limits=None, compiler=COMPILER):
-    return known.key_of(graph, options or Options(), limits or default_limits(), compiler)
+    return code_cache.key_of(graph, options or Options(), limits or default_limits(), compiler)
 
 
 # What a graph is.
@@ -110,8 +111,8 @@ def test_equal_graphs_have_one_key_and_others_have_others():
         key(graph, Options(given=(0,))),
         key(graph, Options(donated=((0, 0),))),
         key(graph, limits=Limits(1 << 12)),
-        key(graph, compiler=build.Compiler(("/usr/bin/cc", "-g"), "cc 1")),
-        key(graph, compiler=build.Compiler(("/usr/bin/cc",), "cc 2")),
+        key(graph, compiler=compile_c.Compiler(("/usr/bin/cc", "-g"), "cc 1")),
+        key(graph, compiler=compile_c.Compiler(("/usr/bin/cc",), "cc 2")),
     ]
     assert len({*others, keys[0]}) == len(others) + 1
 
@@ -133,12 +134,12 @@ def test_what_is_kept_comes_back_as_it_was(folder):
     for seed in range(100, 160):
         graph = lower(random_program(seed).graph)
         name, options = key(graph), Options(given=(0,))
-        found = None if name is None else making.made(graph, options, default_limits())
+        found = None if name is None else driver.made(graph, options, default_limits())
         if found is None:
             continue
         entry = found.entry._replace(library="some.so")
-        known.remember(name, graph, entry, found.constants)
-        recalled = known.recall(name, graph)
+        code_cache.remember(name, graph, entry, found.constants)
+        recalled = code_cache.recall(name, graph)
         if recalled is None:
             assert any(a.nbytes > 1 << 16 for a in found.constants)
             continue
@@ -161,10 +162,10 @@ def test_what_only_this_process_knows_has_no_key(monkeypatch):
     fft = graph_of(lambda x: pg.fft.fft(x), X)
     assert key(fft) is not None
     (eqn,) = (e for e in fft.body if "fft" in e.op.name)
-    monkeypatch.setattr(known, "spelled", {eqn.op})
+    monkeypatch.setattr(code_cache, "spelled", {eqn.op})
     assert key(fft) is None
     pg.extend.spell_c(own, "({0} + {0})")
-    assert own in known.spelled
+    assert own in code_cache.spelled
     # Whether there is LAPACK is another machine's, or another process's, affair.
     assert key(graph_of(lambda x: pg.linalg.solve(x, x), X[:, :3])) is None
 
@@ -178,11 +179,11 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         (home / "inner" / "one.py").write_text("a = 1\n")
         (home / "two.c").write_text("int a = 1;\n")
         rooms[f"primgraph.{room}"] = types.SimpleNamespace(__path__=[str(home)])
-    monkeypatch.setattr(known.importlib, "import_module", rooms.__getitem__)
+    monkeypatch.setattr(code_cache.importlib, "import_module", rooms.__getitem__)
 
     def writers():
-        known._writers.cache_clear()
-        return known._writers()
+        code_cache._writers.cache_clear()
+        return code_cache._writers()
 
     try:
         seen = [writers()]
@@ -203,12 +204,14 @@ def test_another_generator_is_another_key(tmp_path, monkeypatch):
         (tmp_path / "ir" / "__pycache__" / "three.py").write_text("")
         assert writers() == seen[-1]
         # What has changed since this process was started is not what it runs.
-        monkeypatch.setattr(known, "LOADED", (tmp_path / "ir" / "three.py").stat().st_ctime - 1)
-        known._writers.cache_clear()
+        monkeypatch.setattr(
+            code_cache, "LOADED", (tmp_path / "ir" / "three.py").stat().st_ctime - 1
+        )
+        code_cache._writers.cache_clear()
         assert key(graph) is None
     finally:
         monkeypatch.undo()
-        known._writers.cache_clear()
+        code_cache._writers.cache_clear()
     assert key(graph) == before
 
 
@@ -269,13 +272,13 @@ def test_another_process_writes_no_c(folder, capsys):
 def compiled():
     """A new kernel, its result, and whether C was written for it."""
     written = []
-    plain = making.made
-    making.made = lambda *args: (written.append(1), plain(*args))[1]
+    plain = driver.made
+    driver.made = lambda *args: (written.append(1), plain(*args))[1]
     try:
         kernel = pg.compile(pg.trace(lambda x: pg.cos(x) * 3.5 + X, X), target="c")
         found = kernel(X)
     finally:
-        making.made = plain
+        driver.made = plain
     np.testing.assert_allclose(found, np.cos(X) * 3.5 + X, rtol=1e-15)
     return bool(written)
 
@@ -314,12 +317,12 @@ def test_what_is_damaged_or_may_be_anothers_is_written_again(folder):
     damaged.write_bytes(library.read_bytes()[:-100])
     os.replace(damaged, library)
     assert not compiled()
-    assert build.kept(library.name) is not None
+    assert compile_c.kept(library.name) is not None
     # It is made of the text that is kept.
     cache.forget(library.name)
-    assert build.kept(library.name) is None
+    assert compile_c.kept(library.name) is None
     assert not compiled()
-    assert build.kept(library.name) is not None
+    assert compile_c.kept(library.name) is not None
 
 
 def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, capsys):

@@ -9,7 +9,8 @@ import pytest
 from native_checks import outside
 
 import primgraph as pg
-from primgraph.codegen.native import choice, routines, systems
+from primgraph.codegen.native import blas_dispatch
+from primgraph.codegen.native.lower import routines, systems
 from primgraph.codegen.run import lapack
 
 needs_compiler = pytest.mark.skipif(
@@ -25,8 +26,8 @@ la = pg.linalg
 @pytest.fixture
 def early(monkeypatch):
     """LAPACK is called from four rows on."""
-    for op in choice.FROM:
-        monkeypatch.setitem(choice.FROM, op, 4)
+    for op in blas_dispatch.FROM:
+        monkeypatch.setitem(blas_dispatch.FROM, op, 4)
 
 
 def systems_of(a, b):
@@ -149,14 +150,14 @@ def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
     pytest.importorskip("scipy.linalg")
     theirs = lapack._of_scipy()
     assert theirs is not None
-    for module in (choice, routines, systems):
+    for module in (blas_dispatch, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: theirs)
     a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
     compared(few_of, [a, rng.normal(size=(6, 3))], 1e-11)
 
 
 def test_without_lapack_numpy_does_it(monkeypatch):
-    for module in (choice, routines, systems):
+    for module in (blas_dispatch, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: None)
     a = rng.normal(size=(65, 65)) + 20 * np.eye(65)
     graph = pg.trace(lambda a: [la.inv(a), la.solve(a[:5, :5], a[:5]), *la.eigh(a + a.T)], a)

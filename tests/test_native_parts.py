@@ -9,7 +9,7 @@ from program_draft import F64
 
 import primgraph as pg
 from primgraph.codegen.native.items import Nest
-from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.builder import Builder
 from primgraph.ir.types import TensorType

@@ -18,9 +18,10 @@ import pytest
 
 import primgraph as pg
 from primgraph.cli.main import main
-from primgraph.codegen.native import build, cache, compiling, folder, loading, native
-from primgraph.codegen.native.folder import open_private
+from primgraph.codegen.native import loading, native
 from primgraph.codegen.native.loading import load
+from primgraph.codegen.native.toolchain import cache, compile_c, folder, run_compiler
+from primgraph.codegen.native.toolchain.folder import open_private
 
 posix = pytest.mark.skipif(os.name != "posix", reason="there are no owners, modes and pipes")
 pytestmark = [
@@ -191,7 +192,7 @@ def test_temporary_folders_of_another_user_are_not_used(tmp_path, monkeypatch):
     os.chown(shared, _OTHER, _OTHER)
     with cache.usable_folder() as used:
         assert shared not in Path(used.path).parents
-    assert number(build.library(_TEXT % 1, runtime=False)) == 1
+    assert number(compile_c.library(_TEXT % 1, runtime=False)) == 1
     assert not list(shared.iterdir())
 
 
@@ -214,8 +215,8 @@ def test_another_user_who_exchanges_folders_runs_no_code(reachable, monkeypatch)
     shared, evil = reachable / "shared", reachable / "shared" / "evil"
     (shared / "cache").mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("PRIMGRAPH_CACHE", str(shared / "cache"))
-    made = build.library(_TEXT % 1, runtime=False)
-    other = build.library(_TEXT % 666, runtime=False)
+    made = compile_c.library(_TEXT % 1, runtime=False)
+    other = compile_c.library(_TEXT % 666, runtime=False)
     evil.mkdir()
     (evil / made.name).write_bytes(other.content + cache._sum_of(made.name, other.content))
     for path in (evil, evil / made.name, shared):
@@ -233,7 +234,7 @@ def test_another_user_who_exchanges_folders_runs_no_code(reachable, monkeypatch)
     try:
         deadline = time.monotonic() + 3
         while time.monotonic() < deadline:
-            assert number(build.library(_TEXT % 1, runtime=False)) == 1
+            assert number(compile_c.library(_TEXT % 1, runtime=False)) == 1
         assert attacker.poll() is None
     finally:
         # What the shell has started goes with it: nothing is moved while folders are removed.
@@ -247,28 +248,28 @@ def test_another_user_who_exchanges_folders_runs_no_code(reachable, monkeypatch)
 
 def test_what_is_loaded_is_what_was_verified(own, monkeypatch):
     """Files are exchanged, cut off and removed between the check and the load."""
-    made, other = (build.library(_TEXT % n, runtime=False) for n in (2, 3))
+    made, other = (compile_c.library(_TEXT % n, runtime=False) for n in (2, 3))
     file = own / made.name
     for exchange in (
         lambda: shutil.copy(own / other.name, file),
         lambda: os.truncate(file, 100),
         lambda: shutil.rmtree(own),
     ):
-        stored = build.library(_TEXT % 2, runtime=False)
+        stored = compile_c.library(_TEXT % 2, runtime=False)
         exchange()
         assert number(stored) == 2
 
 
 def test_libraries_that_are_exchanged_with_their_sums_are_made_again(own):
     """Under another name a file is not what is looked for."""
-    one, two = (own / build.library(_TEXT % n, runtime=False).name for n in (10, 11))
+    one, two = (own / compile_c.library(_TEXT % n, runtime=False).name for n in (10, 11))
     for sums in ("", ".sum"):
         others = [path.with_name(path.name + sums) for path in (one, two)]
         if all(path.exists() for path in others):
             others[0].rename(own / "aside")
             others[1].rename(others[0])
             (own / "aside").rename(others[1])
-    assert [number(build.library(_TEXT % n, runtime=False)) for n in (10, 11)] == [10, 11]
+    assert [number(compile_c.library(_TEXT % n, runtime=False)) for n in (10, 11)] == [10, 11]
 
 
 @pytest.fixture
@@ -288,9 +289,9 @@ def deadline():
 @pytest.mark.usefixtures("deadline")
 @pytest.mark.parametrize("kind", ["fifo", "directory", "link", "socket"])
 def test_what_is_no_regular_file_in_the_cache_is_passed_over(own, kind, tmp_path):
-    path = build.compiler().command[0]
-    version = build._version(path)
-    assert number(build.library(_TEXT % 4, runtime=False)) == 4
+    path = compile_c.compiler().command[0]
+    version = compile_c._version(path)
+    assert number(compile_c.library(_TEXT % 4, runtime=False)) == 4
     names = [f.name for f in own.iterdir()]
     assert {name.partition("-")[0] for name in names} > {"compiler", "lock"}
     for name in names:
@@ -305,12 +306,12 @@ def test_what_is_no_regular_file_in_the_cache_is_passed_over(own, kind, tmp_path
         else:
             (tmp_path / name).write_bytes(content)
             (own / name).symlink_to(tmp_path / name)
-    assert number(build.library(_TEXT % 4, runtime=False)) == 4
-    assert build._version(path) == version
+    assert number(compile_c.library(_TEXT % 4, runtime=False)) == 4
+    assert compile_c._version(path) == version
 
 
 def test_copies_are_in_memory_or_in_a_private_folder(own, monkeypatch):
-    made = [build.library(_TEXT % n, runtime=False) for n in (5, 6)]
+    made = [compile_c.library(_TEXT % n, runtime=False) for n in (5, 6)]
     # Descriptors have the same number each time, libraries are others.
     assert [number(m) for m in made * 3] == [5, 6] * 3
     seen = []
@@ -333,10 +334,10 @@ def test_copies_are_in_memory_or_in_a_private_folder(own, monkeypatch):
 def test_files_are_private_whatever_the_umask(own):
     before = os.umask(0o002)
     try:
-        made = build.library(_TEXT % 7, runtime=False)
+        made = compile_c.library(_TEXT % 7, runtime=False)
     finally:
         os.umask(before)
-    assert build.kept(made.name) == made
+    assert compile_c.kept(made.name) == made
     assert {stat.S_IMODE(f.stat().st_mode) for f in own.iterdir()} == {0o600}
 
 
@@ -364,9 +365,9 @@ def script(path, text):
 
 def test_a_command_that_cannot_be_read_is_no_compiler(own, monkeypatch):
     monkeypatch.setenv("CC", "gcc 'x")
-    monkeypatch.setattr(build, "found", build.found.__wrapped__)
+    monkeypatch.setattr(compile_c, "found", compile_c.found.__wrapped__)
     with pytest.warns(RuntimeWarning, match="no C compiler .gcc 'x. is to be found"):
-        assert build.compiler.__wrapped__() is None
+        assert compile_c.compiler.__wrapped__() is None
 
 
 def test_a_cache_whose_path_is_not_unicode(own, monkeypatch, capsys):
@@ -376,9 +377,9 @@ def test_a_cache_whose_path_is_not_unicode(own, monkeypatch, capsys):
     except OSError:
         pytest.skip("the file system takes no such names")
     monkeypatch.setenv("PRIMGRAPH_CACHE", os.fsdecode(path))
-    made = build.library(_TEXT % 8)
+    made = compile_c.library(_TEXT % 8)
     assert number(made) == 8
-    assert build.kept(made.name) == made
+    assert compile_c.kept(made.name) == made
     assert main(["cache"]) == 0
     assert "-\\xff\n" in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
@@ -386,34 +387,34 @@ def test_a_cache_whose_path_is_not_unicode(own, monkeypatch, capsys):
 
 
 def test_a_compiler_whose_path_is_not_unicode(own, tmp_path, monkeypatch):
-    real = build.compiler().command[0]
+    real = compile_c.compiler().command[0]
     try:
         path = script(os.fsencode(tmp_path) + b"/cc-\xff", f'exec {real} "$@"')
     except OSError:
         pytest.skip("the file system takes no such names")
     monkeypatch.setenv("CC", path)
-    found = build.found.__wrapped__()
+    found = compile_c.found.__wrapped__()
     assert found.command == (path,)
-    monkeypatch.setattr(build, "compiler", lambda: found)
-    assert number(build.library(_TEXT % 8, runtime=False)) == 8
+    monkeypatch.setattr(compile_c, "compiler", lambda: found)
+    assert number(compile_c.library(_TEXT % 8, runtime=False)) == 8
 
 
 def test_a_library_without_its_functions_is_not_used(native_cache, monkeypatch):
-    made = build.library("int other;", runtime=False)
+    made = compile_c.library("int other;", runtime=False)
     monkeypatch.setattr(native, "library", lambda text, loose: made)
     plan, told = by_numpy(lambda x: pg.sin(x) * 2.125, np.linspace(0.0, 1.0, 50))
     assert plan == "NumPy does all: the C could not be compiled, as a warning has said"
     assert "cannot be loaded" in told
     assert "undefined symbol" in told
     # It is made again by a compiler that is repaired.
-    assert build.kept(made.name) is None
+    assert compile_c.kept(made.name) is None
 
 
 def test_a_compiler_without_a_message_has_refused_nothing(own, tmp_path, monkeypatch):
     path = script(tmp_path / "cc", "exit 1")
-    monkeypatch.setattr(build, "compiler", lambda: build.Compiler((path,), "1"))
-    with pytest.raises(build.UnavailableError, match="failed without a message"):
-        build.library(_TEXT % 8, runtime=False)
+    monkeypatch.setattr(compile_c, "compiler", lambda: compile_c.Compiler((path,), "1"))
+    with pytest.raises(compile_c.UnavailableError, match="failed without a message"):
+        compile_c.library(_TEXT % 8, runtime=False)
 
 
 def test_messages_of_compilers_about_the_machine():
@@ -423,10 +424,10 @@ def test_messages_of_compilers_about_the_machine():
         "fatal error: error writing to /tmp/x.s: No space left on device",
         "gcc: fatal error: cannot execute 'cc1': execvp: No such file or directory",
     ):
-        assert compiling.NO_ROOM.search(text), text
+        assert run_compiler.NO_ROOM.search(text), text
     # So ends every fatal error, also one in C of the user's.
     text = "kernel.c:1:10: fatal error: none.h: No such file or directory\ncompilation terminated."
-    assert not compiling.NO_ROOM.search(text)
+    assert not run_compiler.NO_ROOM.search(text)
 
 
 @pytest.fixture
@@ -463,8 +464,8 @@ def test_on_a_full_disk_numpy_runs(disk):
 @pytest.mark.parametrize("room", [8, 16, 24, 64])
 def test_a_disk_that_is_nearly_full_is_no_fault_of_the_source(disk, room):
     cache = disk(room)
-    with contextlib.suppress(build.UnavailableError):
-        assert number(build.library(_TEXT % 9, runtime=False)) == 9
+    with contextlib.suppress(compile_c.UnavailableError):
+        assert number(compile_c.library(_TEXT % 9, runtime=False)) == 9
     assert not list(cache.glob("making-*"))
 
 
@@ -472,7 +473,7 @@ def test_a_temporary_folder_that_cannot_be_used_is_not_needed(own, monkeypatch):
     for name in ("TMPDIR", "TMP", "TEMP"):
         monkeypatch.setenv(name, "/proc/self")
     monkeypatch.setattr(tempfile, "tempdir", "/proc/self")
-    assert number(build.library(_TEXT % 9, runtime=False)) == 9
+    assert number(compile_c.library(_TEXT % 9, runtime=False)) == 9
 
 
 def test_what_cannot_be_used_is_said(own, capsys):
@@ -482,5 +483,5 @@ def test_what_cannot_be_used_is_said(own, capsys):
     out = capsys.readouterr().out
     assert f"unused:  '{own}' may be written by another user\nfiles:   0" in out
     with warnings.catch_warnings():
-        assert number(build.library(_TEXT % 9, runtime=False)) == 9
+        assert number(compile_c.library(_TEXT % 9, runtime=False)) == 9
     assert not list(own.iterdir())

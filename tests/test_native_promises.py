@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.ir.debug import debug
+from primgraph.base.debug_mode import debug
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"

@@ -12,16 +12,16 @@ from random_programs import random_draft
 from thread_checks import threads_at_work
 
 import primgraph as pg
+from primgraph.base.debug_mode import debugging
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native import build
 from primgraph.codegen.native.items import Blocks
 from primgraph.codegen.native.listing import listing
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.plan.limits import default_limits
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
+from primgraph.codegen.native.toolchain import compile_c
 from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.storage.limits import default_limits
 from primgraph.errors import FeedError, ShapeError
-from primgraph.ir.debug import debugging
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import at_sizes
 from primgraph.transforms import clean_up, lower
@@ -132,7 +132,7 @@ def test_rows_of_a_size_are_not_those_of_another():
 
 def test_what_kernels_promise_holds_in_blocks(monkeypatch):
     made = []
-    library = build.library
+    library = compile_c.library
     monkeypatch.setattr(
         "primgraph.codegen.native.native.library",
         lambda text, **more: made.append(text) or library(text, **more),

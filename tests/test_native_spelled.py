@@ -9,8 +9,8 @@ from native_checks import outside
 from test_native import same
 
 import primgraph as pg
-from primgraph.codegen.native.routines import FITS, ROUTINES
-from primgraph.codegen.native.spellings import CODES, SPELLINGS
+from primgraph.codegen.native.c.spellings import CODES, SPELLINGS
+from primgraph.codegen.native.lower.routines import FITS, ROUTINES
 from primgraph.extend import TensorType, elementwise, emit, lift, primitive, spell_c
 from primgraph.ir import primitive as registry
 

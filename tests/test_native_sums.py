@@ -13,12 +13,12 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.export.unspelled import SERIAL
-from primgraph.codegen.native import build
+from primgraph.codegen.export.unsupported import SERIAL
+from primgraph.codegen.native.c.source import made_by, source
 from primgraph.codegen.native.items import Blocks, Product
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.native.source import made_by, source
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
+from primgraph.codegen.native.toolchain import compile_c
 from primgraph.codegen.native.verify import verify_memory
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import InternalError
@@ -208,7 +208,7 @@ int pg_share(int (*each)(void *const *, char *, long), void *const *arrays, char
 def test_products_are_right_on_processors_with_shorter_vectors(option, tmp_path):
     """Each has tiles of its own; what runs here else are those of this processor."""
     made = tmp_path / "products.so"
-    text = Path(build.__file__).with_name("products.c").read_text()
+    text = Path(compile_c.__file__).with_name("products.c").read_text()
     (tmp_path / "products.c").write_text(text + STUB)
     given = *compiler(), "-O1", "-std=c11", "-fPIC", "-shared", "-march=native", option
     words = [*given, str(tmp_path / "products.c"), "-o", str(made)]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.ir import nesting
-from primgraph.ir.debug import debug
+from primgraph.base import interpreter_limits as nesting
+from primgraph.base.debug_mode import debug
 from primgraph.ir.interpret import interpret
-from primgraph.transforms.analysis.bounds import ranges_of
+from primgraph.transforms.dataflow.value_bounds import ranges_of
 
 KINDS = ("cond", "loop", "while")
 LIMIT = nesting.DEEPEST

@@ -26,9 +26,9 @@ import pytest
 from density import DENSE
 
 import primgraph as pg
-from primgraph.frames import rendered
-from primgraph.ir.sheet import ROWS, Row, Sheet, facts
-from primgraph.source import Source
+from primgraph.base.frames import rendered
+from primgraph.base.user_lines import Source
+from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, facts
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = "<script>alert('&\"')</script>"

@@ -15,10 +15,10 @@ import pytest
 import primgraph as pg
 import primgraph.numpy as pnp
 from primgraph.errors import ShapeError
-from primgraph.operators.implementing import implemented
-from primgraph.operators.late import function_named
+from primgraph.operators.lazy_loading import function_named
 from primgraph.operators.numpy_calls import known, names
 from primgraph.operators.numpy_names import NOT_BECAUSE, table
+from primgraph.operators.numpy_overrides import implemented
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
 ROOMS = {"": np, "linalg.": np.linalg, "fft.": np.fft}
@@ -274,6 +274,6 @@ def test_families_are_loaded_when_one_of_them_is_first_used() -> None:
         "late = lambda: [m for m in sys.modules if m.endswith(('.manipulation', '.numpy_calls'))]\n"
         "assert late() == [], late()\n"
         "pg.hstack\n"
-        "assert late() == ['primgraph.operators.manipulation'], late()\n"
+        "assert late() == ['primgraph.operators.shape.manipulation'], late()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -17,7 +17,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import registered
 from primgraph.operators.call import Operator
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.transforms import lower
 
 FLOATS = [np.float64, np.float32, np.float16]

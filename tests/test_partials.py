@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 
 import primgraph as pg
 from primgraph import transforms
-from primgraph.autodiff import partials
-from primgraph.autodiff.directions import directions_for
-from primgraph.autodiff.partials import directions_of_biharmonic
+from primgraph.derivatives import partials
+from primgraph.derivatives.directions import directions_for
+from primgraph.derivatives.partials import directions_of_biharmonic
 
 RNG = np.random.default_rng(11)
 

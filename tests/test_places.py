@@ -17,7 +17,7 @@ from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.shapes import concat, pad, permute, reshape, slice_, slice_assign
 from primgraph.transforms import clean_up, simplify
-from primgraph.transforms.rules import last as rules_last
+from primgraph.transforms.rewrite import sink_moves as rules_last
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32)
 SHAPE = (2, 4)

@@ -13,9 +13,9 @@ import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.compiled import plan_for
 from primgraph.codegen.plan import planner
-from primgraph.codegen.plan.arena import ALIGN, Arena, Packed
-from primgraph.codegen.plan.places import Buffer, root_of
 from primgraph.codegen.plan.program import Compute, Loop, Make, Options, Release, See, text_of
+from primgraph.codegen.plan.storage.arena import ALIGN, Arena, Packed
+from primgraph.codegen.plan.storage.places import Buffer, root_of
 from primgraph.codegen.plan.verify import verify
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret

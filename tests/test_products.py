@@ -14,7 +14,7 @@ import primgraph.operators as ops
 from primgraph.codegen import compile_graph
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.interpret import interpret
-from primgraph.operators.linalg import trace
+from primgraph.operators.linear_algebra.products import trace
 from primgraph.transforms import lower
 
 TOLERANCE = 1e-13

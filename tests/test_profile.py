@@ -10,7 +10,7 @@ import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
 from primgraph.codegen.emit.module import Function, Module
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.text import parse
 

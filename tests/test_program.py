@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 
 
 def small():

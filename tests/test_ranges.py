@@ -22,8 +22,8 @@ from primgraph.primitives.constants import full, zeros_like
 from primgraph.primitives.logic import equal, greater, greater_equal, less, less_equal, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum, root_of_squares
 from primgraph.primitives.shapes import broadcast, pad
-from primgraph.transforms.analysis.bounds import ranges_of, slope_stays_finite
-from primgraph.transforms.analysis.ranges import ANYTHING, BY_RANGE, INF, REAL, SMOOTH, Range
+from primgraph.transforms.dataflow.ranges import ANYTHING, BY_RANGE, INF, REAL, SMOOTH, Range
+from primgraph.transforms.dataflow.value_bounds import ranges_of, slope_stays_finite
 from primgraph.transforms.linearize import linearize
 
 # As sums and products of bounds, results may be off by rounding.

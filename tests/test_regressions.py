@@ -5,14 +5,14 @@ import pytest
 from program_tolerance import same_bits
 
 import primgraph as pg
-from primgraph.autodiff.grad import grad
 from primgraph.codegen import compile_graph
+from primgraph.derivatives.grad import grad
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.ir.types import FLOAT64, TensorType
-from primgraph.operators.elementary import sin
+from primgraph.operators.elementwise.elementary import sin
 from primgraph.operators.variable import Variable
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.transforms import linearize, simplify, transpose

@@ -13,9 +13,9 @@ import pytest
 from program_tolerance import same_bits
 
 import primgraph as pg
+from primgraph.base.debug_mode import debug
 from primgraph.errors import PrimgraphError
 from primgraph.ir.builder import Builder
-from primgraph.ir.debug import debug
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
@@ -24,12 +24,12 @@ from primgraph.primitives import logic
 from primgraph.primitives.constants import filled
 from primgraph.transforms import dead_code, simplify
 from primgraph.transforms.optimize.simplify import _sweep, rules
-from primgraph.transforms.rules.conditions import floats, power_of_two, single
-from primgraph.transforms.rules.last import LAST
-from primgraph.transforms.rules.rows import rows
-from primgraph.transforms.rules.rule import Family, Rule, Table
-from primgraph.transforms.rules.stable import STABLE
-from primgraph.transforms.rules.terms import (
+from primgraph.transforms.rewrite.row_conditions import floats, power_of_two, single
+from primgraph.transforms.rewrite.rows import rows
+from primgraph.transforms.rewrite.rule import Family, Rule, Table
+from primgraph.transforms.rewrite.sink_moves import LAST
+from primgraph.transforms.rewrite.stable_forms import STABLE
+from primgraph.transforms.rewrite.terms import (
     Applied,
     Condition,
     Row,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.transforms.analysis.mixing import Mixing, mixing
-from primgraph.transforms.analysis.sampled import taken_apart
+from primgraph.transforms.dataflow.batch_independence import Mixing, mixing
+from primgraph.transforms.dataflow.sum_separability import taken_apart
 
 W, X, Y = pg.spec(3), pg.spec(("rows", 3)), pg.spec(("rows",), "int64")
 

@@ -14,6 +14,7 @@ import pytest
 from program_tolerance import same_bits
 
 import primgraph as pg
+from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
@@ -21,9 +22,8 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions, shapes
 from primgraph.primitives.constants import filled
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.program.compile import optimized
-from primgraph.source import Source
 from primgraph.transforms import simplify
 
 Function = Callable[[Value, Value], Value]

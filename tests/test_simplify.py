@@ -19,10 +19,10 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic, reductions, shapes
 from primgraph.primitives.constants import constant_op, filled, iota
 from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.transforms import clean_up, simplify
 from primgraph.transforms.optimize.simplify import rules
-from primgraph.transforms.rules.rule import LEVELS, Family
+from primgraph.transforms.rewrite.rule import LEVELS, Family
 
 F64, F32, F16 = map(np.dtype, (np.float64, np.float32, np.float16))
 I32, U8, BOOL = map(np.dtype, (np.int32, np.uint8, np.bool_))

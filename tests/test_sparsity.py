@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.autodiff import patterns
+from primgraph.derivatives.matrices import sparsity_patterns
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, ShapeError
 from primgraph.sparsity.pattern import Pattern
 from primgraph.sparsity.rows import listed
-from primgraph.transforms.analysis.sparsity import dependencies, pattern_rows
+from primgraph.transforms.dataflow.sparsity import dependencies, pattern_rows
 from primgraph.transforms.lower import lower
 
 rng = np.random.default_rng(7)
@@ -280,14 +280,14 @@ def test_what_nothing_reaches_has_no_columns():
 
 def test_dense_matrices_are_given_up_before_elements_are_listed(monkeypatch):
     counts = []
-    original = patterns.pattern_rows
+    original = sparsity_patterns.pattern_rows
 
     def noted(graph, wrt, most):
         found = original(graph, wrt, most)
         counts.append((most, found))
         return found
 
-    monkeypatch.setattr(patterns, "pattern_rows", noted)
+    monkeypatch.setattr(sparsity_patterns, "pattern_rows", noted)
     n = 400
     matrix = np.random.default_rng(0).standard_normal((n, n))
 

@@ -10,7 +10,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import initializers
-from primgraph.ir import signature
+from primgraph.ir.frontend import signature
 
 PACKAGE = Path(pg.__file__).parent
 

@@ -17,7 +17,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import initializers
-from primgraph.source import Source
+from primgraph.base.user_lines import Source
 
 RNG = np.random.default_rng(3)
 

@@ -3,6 +3,7 @@
 `python tests/test_stored.py FILE` saves it, for a format that is new.
 """
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -47,6 +48,30 @@ def test_what_is_saved_now_is_what_is_stored(tmp_path):
     again, stored = pg.load(tmp_path / "again.pgz"), pg.load(STORED)
     assert set(again.inputs) == set(stored.inputs) == {"x", "k"}
     np.testing.assert_allclose(losses(again), losses(stored), rtol=1e-12)
+
+
+def printed(code: str) -> str:
+    """Run `code` in a fresh process, and return what it prints."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_programs_with_operators_that_load_late_are_read_in_a_fresh_process(tmp_path):
+    with pg.Program() as program:
+        x, w = pg.data("x", (1, 2, 8)), pg.data("w", (3, 2, 3))
+        pg.softmax(pg.conv1d(x, w))
+    path = tmp_path / "program.pgz"
+    pg.save(program, path)
+    assert "conv1d" in printed(f"import primgraph as pg; print(pg.load({str(path)!r}))")
+
+
+def test_every_operator_is_found_by_its_name_alone():
+    ask = "import primgraph; from primgraph.ir import primitive;"
+    names = printed(f"{ask} print(*primitive.registered())").split()
+    assert {"conv1d", "softmax", "eigh", "scan"} <= {*names}
+    printed(f"{ask} [primitive.lookup(name) for name in {names}]")
 
 
 if __name__ == "__main__":

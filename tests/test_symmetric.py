@@ -274,7 +274,7 @@ def test_gradients_of_gradients_do_not_double(function, summed):
 def test_derivatives_at_once_are_those_one_by_one(function, monkeypatch):
     order = 3 if function is likelihood_by_elimination else 5
     at_once = nested(function, order, False)
-    monkeypatch.setattr("primgraph.autodiff.modes._ORDER_AT_ONCE", 99)
+    monkeypatch.setattr("primgraph.derivatives.modes._ORDER_AT_ONCE", 99)
     one_by_one = nested(function, order, False)
     assert equations(at_once[-1]) < equations(one_by_one[-1]) or function is rosenbrock
     for a, b in zip(at_once, one_by_one, strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.codegen.native import build
+from primgraph.codegen.native.toolchain import compile_c
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -76,7 +76,7 @@ def test_sizes_count_as_sixty_four():
 
 
 def test_without_a_compiler_nothing_is_said(monkeypatch):
-    monkeypatch.setattr(build, "found", lambda: None)
+    monkeypatch.setattr(compile_c, "found", lambda: None)
     x = np.linspace(0, 1, 20000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -85,7 +85,7 @@ def test_without_a_compiler_nothing_is_said(monkeypatch):
 
 def test_a_compiler_that_fails_leaves_numpys_kernel(monkeypatch):
     def fail(*args, **kwargs):
-        raise build.FailedError("cc failed", "no luck")
+        raise compile_c.FailedError("cc failed", "no luck")
 
     monkeypatch.setattr("primgraph.codegen.native.native.library", fail)
     x = np.linspace(0, 1, 20001)

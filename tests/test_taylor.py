@@ -13,10 +13,10 @@ from test_primitives import FLOAT_CASES, Case
 
 import primgraph as pg
 from primgraph import transforms
-from primgraph.autodiff import modes
+from primgraph.derivatives import modes
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
-from primgraph.transforms.analysis.magnitudes import has_reciprocals, least
+from primgraph.transforms.dataflow.magnitudes import has_reciprocals, least
 from primgraph.transforms.taylor_mode import taylor
 
 RNG = np.random.default_rng(5)

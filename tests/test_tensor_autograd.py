@@ -16,7 +16,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import primgraph as pg
-from primgraph.eager.differentiable import TensorWarning
+from primgraph.eager.derivatives.differentiable import TensorWarning
 from primgraph.errors import PrimgraphError
 
 grad = pg.autograd.grad

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.eager.shelf import Shelf
+from primgraph.eager.buffer_pool import Shelf
 from primgraph.ir.types import FLOAT64, TensorType
 
 # Large enough to be lent by the shelf.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.eager.recognition import Pattern
+from primgraph.eager.structure_cache import Pattern
 
 A, B = np.array([0.5, -1.5, 2.0]), np.array([1.5, 0.25, -0.5])
 

@@ -23,7 +23,7 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph, compiled
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.plan.verify import verify
 from primgraph.codegen.run import blas, threads
 from primgraph.errors import ArgumentError, OptionError, RunError
@@ -580,7 +580,7 @@ def run_python(code, **variables):
 KERNEL = """
 import atexit, os, sys, threading, time
 import numpy as np, primgraph, primgraph as pg
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen import compile_graph
 limits = Limits(cache=1, least_bytes=1, least_block=1, processors=2, least_share=0, rows=20)
 kernel = compile_graph(pg.parse(\"\"\"graph f(%x: f64[200,3], %w: f64[3,3]) {

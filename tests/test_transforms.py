@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.base.debug_mode import debug
 from primgraph.ir import contract
-from primgraph.ir.debug import debug
 from primgraph.ir.graph import Graph
 from primgraph.transforms import (
     batch,

@@ -22,13 +22,13 @@ from primgraph.view.folding import (
     tree_of,
     within,
 )
-from primgraph.view.ladder import ladder
-from primgraph.view.layout import layout
+from primgraph.view.layouts.lanes import ladder
+from primgraph.view.layouts.layout import layout
+from primgraph.view.layouts.node_places import BOX_GAP
 from primgraph.view.patterns import repeats
 from primgraph.view.picture import numbered, picture_of
-from primgraph.view.placing import BOX_GAP
+from primgraph.view.primitive_twins import without_twins
 from primgraph.view.scene import scene_of
-from primgraph.view.twins import without_twins
 
 SEEDS = range(12)
 

@@ -17,9 +17,9 @@ import pytest
 import primgraph as pg
 from primgraph.ir.graph import Value
 from primgraph.transforms.lower import lower
+from primgraph.view.formats.page import Step, page
 from primgraph.view.grouping import Group
 from primgraph.view.layers import SMALL
-from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 from primgraph.view.steps import as_built
 

@@ -19,12 +19,12 @@ import pytest
 from view_graphs import HOSTILE, chain, hostile, net
 
 import primgraph as pg
+from primgraph.base.plain_text import plain, shortened, width_of
 from primgraph.errors import ArgumentError, RunError
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.plain import plain, shortened, width_of
-from primgraph.view import svg
-from primgraph.view.dot import quoted
-from primgraph.view.mermaid import escaped
+from primgraph.view.formats import svg
+from primgraph.view.formats.dot import quoted
+from primgraph.view.formats.mermaid import escaped
 from primgraph.view.picture import picture_of
 
 SPACE = "{http://www.w3.org/2000/svg}"

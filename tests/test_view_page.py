@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 import primgraph as pg
+from primgraph.base.plain_text import plain
 from primgraph.errors import ArgumentError
-from primgraph.ir.plain import plain
+from primgraph.view.formats.page import Step, page
 from primgraph.view.grouping import Group
-from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 
 pytestmark = pytest.mark.long

@@ -5,7 +5,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import initializers
-from primgraph.operators.late import all_functions, functions
+from primgraph.operators.lazy_loading import all_functions, functions
 
 START = {(): 2.0, (3,): [1.0, 2.0, 3.0], (2, 3): [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]}
 

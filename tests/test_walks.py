@@ -13,7 +13,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import codegen, transforms
-from primgraph.ir.debug import debug
+from primgraph.base.debug_mode import debug
 
 FOLDERS = tuple(str(Path(package.__file__).parent) for package in (pg, codegen, transforms))
 

@@ -5,11 +5,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.plan.places import Buffer, Constant, Number, Place, View, name_of, root_of
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
 from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.views import How, Repeat
+from primgraph.codegen.plan.storage.places import (
+    Buffer,
+    Constant,
+    Number,
+    Place,
+    View,
+    name_of,
+    root_of,
+)
+from primgraph.codegen.plan.storage.views import How, Repeat
 from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import registered
 from primgraph.ir.views import Expand, Permute, Reshape, Slice

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import primgraph as pg
+from primgraph.base.user_lines import Source
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import mul, tanh
-from primgraph.source import Source
 
 HOSTILE = [
     "<script>alert(1)</script>", "]]>", "<!--", "&lt;b&gt;", "&amp;", '"', "'", '\\"', "\\", "\\N",

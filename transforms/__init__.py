@@ -6,14 +6,14 @@ if __name__ != "primgraph.transforms":
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from primgraph.base.debug_mode import debug
 from primgraph.errors import unknown_name
-from primgraph.ir.debug import debug
-from primgraph.transforms import control  # noqa: F401
+from primgraph.transforms import loops  # noqa: F401
 from primgraph.transforms.batch import batch
-from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.hoist import hoist
 from primgraph.transforms.instantiate import instantiate
+from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up

@@ -8,8 +8,8 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.dims import of_one_trip
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import require_primitive
+from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.dead_code import dead_code
-from primgraph.transforms.stacks import fills
 
 # What is split off must be at least this part of all elements that are read and written.
 _LEAST_PART = 1 / 50

@@ -22,18 +22,18 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add, as_another
-from primgraph.primitives.spectral_derivatives import (
+from primgraph.primitives.linear_algebra.spectral_derivatives import (
     as_spectral_gradient,
     as_spectral_tangent,
     tangents_of_gradient,
     tangents_of_tangent,
 )
-from primgraph.transforms.analysis.activity import depending
-from primgraph.transforms.analysis.frames import is_mark
-from primgraph.transforms.analysis.masks import masks_of
-from primgraph.transforms.analysis.ranges import Range
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.masks.masks import masks_of
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.region_interface import is_mark
+from primgraph.transforms.jacobians.spectral_probes import Probes
 from primgraph.transforms.masking import Masking
-from primgraph.transforms.probes import Probes
 
 # A tangent for each of some values; None is zero everywhere.
 Tangents: TypeAlias = Sequence[Value | None]

@@ -9,9 +9,9 @@ from typing import final
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.logic import select
-from primgraph.transforms.analysis.frames import opened
-from primgraph.transforms.analysis.guard import Guards
-from primgraph.transforms.analysis.masks import Masks
+from primgraph.transforms.dataflow.masks.guard import Guards
+from primgraph.transforms.dataflow.masks.masks import Masks
+from primgraph.transforms.dataflow.region_interface import opened
 
 
 @final

@@ -13,17 +13,17 @@ from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import Operator
-from primgraph.operators.elementary import exp, log
-from primgraph.operators.reductions import sum
+from primgraph.operators.elementwise.elementary import exp, log
+from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise, logic, shapes
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.optimize.simplify import simplify
-from primgraph.transforms.rules.last import OWN_SLOPES
+from primgraph.transforms.rewrite.sink_moves import OWN_SLOPES
 
 Definitions: TypeAlias = dict[Value, Equation]
 Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]

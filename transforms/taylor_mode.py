@@ -18,15 +18,15 @@ from primgraph.ir.rebuild import NOWHERE, derived_source, keep, rebuild, require
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, as_another, div, mul, neg, sub
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import concat
-from primgraph.transforms.analysis.activity import depending
-from primgraph.transforms.analysis.frames import is_mark
-from primgraph.transforms.analysis.magnitudes import has_reciprocals
-from primgraph.transforms.analysis.masks import masks_of
-from primgraph.transforms.analysis.ranges import Range
-from primgraph.transforms.control import jets as rules_of_loops  # noqa: F401
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.magnitudes import has_reciprocals
+from primgraph.transforms.dataflow.masks.masks import masks_of
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.linearize import differentiated
+from primgraph.transforms.loops import taylor_loops  # noqa: F401
 from primgraph.transforms.masking import Masking
 
 # From this order on divisors are looked at, for reciprocals that several coefficients share.

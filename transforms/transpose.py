@@ -22,9 +22,9 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.transforms.optimize.loops import pruned
-from primgraph.transforms.separate import separated
-from primgraph.transforms.stacks import added
+from primgraph.transforms.loops.stacks import added
+from primgraph.transforms.optimize.simplify_loops import pruned
+from primgraph.transforms.partial_eval import separated
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

@@ -9,9 +9,9 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, input_positions
 from primgraph.ir.slices import forward_slice
+from primgraph.transforms.loops.stacks import with_loops
 from primgraph.transforms.optimize.dead_code import dead_code
-from primgraph.transforms.separate import separated
-from primgraph.transforms.stacks import with_loops
+from primgraph.transforms.partial_eval import separated
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

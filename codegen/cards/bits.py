@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep, as_on_reals, everywhere
-from primgraph.codegen.cards.notation import AND, ATOM, OR, UNARY, XOR
-from primgraph.codegen.cards.ufuncs import ufunc
-from primgraph.codegen.plan.work import MOVED
+from primgraph.codegen.cards.spelling.complex_step import (
+    ANALYTIC,
+    ComplexStep,
+    as_on_reals,
+    everywhere,
+)
+from primgraph.codegen.cards.spelling.notation import AND, ATOM, OR, UNARY, XOR
+from primgraph.codegen.cards.spelling.ufuncs import ufunc
+from primgraph.codegen.plan.cost_model import MOVED
 from primgraph.ir.primitive import Op
 from primgraph.primitives import bits as p
 

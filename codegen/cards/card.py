@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import final
 
-from primgraph.codegen.cards.complex_step import ComplexStep
-from primgraph.codegen.cards.notation import Amend, Needs, Read, Write
-from primgraph.codegen.cards.scalar import Scalar
-from primgraph.codegen.plan.roles import Blocking
-from primgraph.codegen.plan.work import Time
+from primgraph.codegen.cards.spelling.complex_step import ComplexStep
+from primgraph.codegen.cards.spelling.notation import Amend, Needs, Read, Write
+from primgraph.codegen.cards.spelling.scalar import Scalar
+from primgraph.codegen.plan.axis_semantics import Blocking
+from primgraph.codegen.plan.cost_model import Time
 
 
 @final

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import ANALYTIC
-from primgraph.codegen.cards.literals import (
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC
+from primgraph.codegen.cards.spelling.literals import (
     dtype_text,
     full_text,
     is_negative,
     scalar_text,
     shape_text,
 )
-from primgraph.codegen.cards.notation import ATOM, UNARY, Read, Target, Text, extent
-from primgraph.codegen.cards.scalar import Elements, Scalar, number_text
+from primgraph.codegen.cards.spelling.notation import ATOM, UNARY, Read, Target, Text, extent
+from primgraph.codegen.cards.spelling.scalar import Elements, Scalar, number_text
+from primgraph.codegen.plan.cost_model import MOVED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import MOVED
 from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import INT64, DType

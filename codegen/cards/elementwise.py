@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards import composed
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.complex_step import (
+from primgraph.codegen.cards.shapes import viewed
+from primgraph.codegen.cards.spelling import compositions
+from primgraph.codegen.cards.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
     PARTIAL,
@@ -24,8 +25,8 @@ from primgraph.codegen.cards.complex_step import (
     real,
     to_whole_number,
 )
-from primgraph.codegen.cards.literals import dtype_text
-from primgraph.codegen.cards.notation import (
+from primgraph.codegen.cards.spelling.literals import dtype_text
+from primgraph.codegen.cards.spelling.notation import (
     ADD,
     ATOM,
     MUL,
@@ -35,14 +36,20 @@ from primgraph.codegen.cards.notation import (
     Text,
     number_of,
 )
-from primgraph.codegen.cards.scalar import CALL, Scalar, by_element, function, of_floats, template
-from primgraph.codegen.cards.shapes import viewed
-from primgraph.codegen.cards.ufuncs import ufunc
+from primgraph.codegen.cards.spelling.scalar import (
+    CALL,
+    Scalar,
+    by_element,
+    function,
+    of_floats,
+    template,
+)
+from primgraph.codegen.cards.spelling.ufuncs import ufunc
+from primgraph.codegen.plan.axis_semantics import ALIGNED
 from primgraph.codegen.plan.card import Site
-from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.plan.cost_model import MOVED, Time, per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import MOVED, Time, per_element
+from primgraph.codegen.plan.storage.places import Place
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.ir.views import Reshape
@@ -277,8 +284,8 @@ CARDS: dict[Op, Card] = {
     e.rsqrt: replace(
         _function("sqrt", per_element(1.2, 0.4), template("1.0 / math_sqrt({})"), PARTIAL),
         read=lambda args, step: Text(f"1.0 / np.sqrt({args[0].code})", MUL),
-        write=composed.write_rsqrt,
-        needs=composed.a_one,
+        write=compositions.write_rsqrt,
+        needs=compositions.a_one,
         ufunc="",
     ),
     e.integer_pow: replace(
@@ -304,10 +311,10 @@ CARDS: dict[Op, Card] = {
     e.sigmoid: replace(
         _helper("sigmoid", per_element(1.8, 1.4), None,
                 _step(lambda x: 1 / (1 + np.exp(-x)), None)),
-        write=composed.write_sigmoid,
-        needs=composed.saturation,
+        write=compositions.write_sigmoid,
+        needs=compositions.saturation,
     ),
-    e.logaddexp: composed.logaddexp(
+    e.logaddexp: compositions.logaddexp(
         _function("logaddexp", per_element(12.0, 11.0), None, _step(_complex_logaddexp, None))
     ),
     e.sin: _function("sin", per_element(7.2, 0.4), function("sin"), ANALYTIC),

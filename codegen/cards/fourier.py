@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import log2
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.notation import Read, Target, Text, Write, extent
 from primgraph.codegen.cards.shapes import along_another
-from primgraph.codegen.plan.roles import Axes, Blocking, Role
+from primgraph.codegen.cards.spelling.notation import Read, Target, Text, Write, extent
+from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op

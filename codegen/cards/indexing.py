@@ -9,14 +9,14 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.literals import shape_text
-from primgraph.codegen.cards.notation import ATOM, Target, Text
-from primgraph.codegen.cards.scalar import Elements, Scalar
 from primgraph.codegen.cards.shapes import moved, read_copy
-from primgraph.codegen.plan.roles import Axes, Blocking, Role, common
+from primgraph.codegen.cards.spelling.literals import shape_text
+from primgraph.codegen.cards.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.cards.spelling.scalar import Elements, Scalar
+from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role, common
+from primgraph.codegen.plan.cost_model import MOVED, per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import tuple_text
-from primgraph.codegen.plan.work import MOVED, per_element
+from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64
 from primgraph.primitives import indexing as p

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep, as_on_reals, kinked
-from primgraph.codegen.cards.notation import (
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep, as_on_reals, kinked
+from primgraph.codegen.cards.spelling.notation import (
     AND,
     COMPARE,
     OR,
@@ -20,13 +20,13 @@ from primgraph.codegen.cards.notation import (
     Text,
     number_of,
 )
-from primgraph.codegen.cards.scalar import Scalar, of_floats, template
-from primgraph.codegen.cards.ufuncs import ALL, ufunc
+from primgraph.codegen.cards.spelling.scalar import Scalar, of_floats, template
+from primgraph.codegen.cards.spelling.ufuncs import ALL, ufunc
+from primgraph.codegen.plan.axis_semantics import ALIGNED
 from primgraph.codegen.plan.card import Site
-from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.plan.cost_model import MOVED, per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import MOVED, per_element
+from primgraph.codegen.plan.storage.places import Place
 from primgraph.ir.primitive import Op
 from primgraph.primitives import logic as p
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.notation import Target, Text
-from primgraph.codegen.cards.ufuncs import ALL, ufunc
-from primgraph.codegen.plan.roles import ALIGNED
-from primgraph.codegen.plan.work import MOVED, per_element
+from primgraph.codegen.cards.spelling.notation import Target, Text
+from primgraph.codegen.cards.spelling.ufuncs import ALL, ufunc
+from primgraph.codegen.plan.axis_semantics import ALIGNED
+from primgraph.codegen.plan.cost_model import MOVED, per_element
 from primgraph.ir.primitive import Op
 from primgraph.primitives import parts as p
 

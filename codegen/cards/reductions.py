@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import (
+from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.spelling.complex_step import (
     ANALYTIC,
     MARGIN,
     Arrays,
@@ -19,16 +20,21 @@ from primgraph.codegen.cards.complex_step import (
     as_on_reals,
     everywhere,
 )
-from primgraph.codegen.cards.literals import dtype_text, scalar_text
-from primgraph.codegen.cards.notation import ATOM, Target, Text
-from primgraph.codegen.cards.scalar import Elements, Scalar, by_element, of_floats, template
-from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.cards.spelling.literals import dtype_text, scalar_text
+from primgraph.codegen.cards.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.cards.spelling.scalar import (
+    Elements,
+    Scalar,
+    by_element,
+    of_floats,
+    template,
+)
+from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.plan.card import Site
-from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.roles import Axes, Blocking, Role
+from primgraph.codegen.plan.cost_model import MOVED, per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import view_text
-from primgraph.codegen.plan.work import MOVED, per_element
+from primgraph.codegen.plan.storage.places import Place
+from primgraph.codegen.plan.storage.views import view_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flipped

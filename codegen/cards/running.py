@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.cards.literals import dtype_text
-from primgraph.codegen.cards.notation import Target, Text
 from primgraph.codegen.cards.shapes import along_another
-from primgraph.codegen.plan.roles import Blocking
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.cards.spelling.literals import dtype_text
+from primgraph.codegen.cards.spelling.notation import Target, Text
+from primgraph.codegen.plan.axis_semantics import Blocking
+from primgraph.codegen.plan.cost_model import per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import per_element
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, DType
 from primgraph.primitives import running as p

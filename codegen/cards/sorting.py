@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.notation import Read, Target, Text, Write
 from primgraph.codegen.cards.shapes import along_another
-from primgraph.codegen.plan.roles import Blocking
+from primgraph.codegen.cards.spelling.notation import Read, Target, Text, Write
+from primgraph.codegen.plan.axis_semantics import Blocking
+from primgraph.codegen.plan.cost_model import Time, per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import Time, per_element
 from primgraph.ir.primitive import Op
 from primgraph.primitives import sorting as p
 

@@ -14,37 +14,37 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards import (
-    assumed,
     bits,
-    borrowed,
     constants,
     elementwise,
     fourier,
-    gamma,
     indexing,
-    linalg,
     logic,
-    matrix_functions,
     parts,
     reductions,
     running,
     shapes,
     sorting,
-    special,
-    spectra,
-    systems,
-    ties,
     windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.literals import dtype_text, scalar_text
-from primgraph.codegen.cards.notation import ATOM, Target, Text
-from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.cards.linear_algebra import (
+    assumptions,
+    matrix_functions,
+    products,
+    spectra,
+    systems,
+    ties,
+)
+from primgraph.codegen.cards.special_functions import gamma, scipy_calls, special
+from primgraph.codegen.cards.spelling.literals import dtype_text, scalar_text
+from primgraph.codegen.cards.spelling.notation import ATOM, Target, Text
+from primgraph.codegen.plan.axis_semantics import ALIGNED
+from primgraph.codegen.plan.cost_model import MOVED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.work import MOVED
 from primgraph.errors import BuildError
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.signature import checked
 
 CARDS: dict[Op, Card] = {
     **constants.CARDS,
@@ -58,15 +58,15 @@ CARDS: dict[Op, Card] = {
     **reductions.CARDS,
     **running.CARDS,
     **sorting.CARDS,
-    **linalg.CARDS,
+    **products.CARDS,
     **systems.CARDS,
-    **assumed.CARDS,
+    **assumptions.CARDS,
     **matrix_functions.CARDS,
     **spectra.CARDS,
     **ties.CARDS,
     **gamma.CARDS,
     **special.CARDS,
-    **borrowed.CARDS,
+    **scipy_calls.CARDS,
     **windows.CARDS,
 }
 # Those that are not from outside.

@@ -9,16 +9,16 @@ from math import prod
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import ANALYTIC
-from primgraph.codegen.cards.literals import shape_text
-from primgraph.codegen.cards.notation import Target, Text
 from primgraph.codegen.cards.shapes import moved
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC
+from primgraph.codegen.cards.spelling.literals import shape_text
+from primgraph.codegen.cards.spelling.notation import Target, Text
+from primgraph.codegen.plan.axis_semantics import Axes, Blocking, Role
 from primgraph.codegen.plan.card import Site
-from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.roles import Axes, Blocking, Role
+from primgraph.codegen.plan.cost_model import per_element
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import tuple_text
-from primgraph.codegen.plan.work import per_element
+from primgraph.codegen.plan.storage.places import Place
+from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, Shape
 from primgraph.ir.views import Slice, sliced

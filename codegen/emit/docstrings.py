@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from primgraph.codegen.emit.layout import WIDTH
 from primgraph.codegen.plan.extents import extents_text
-from primgraph.ir.titles import Title
+from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.types import TensorType
 
 # A name and a type.

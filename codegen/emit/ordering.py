@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.plan.schedule import Schedule
-from primgraph.source import Source
 
 
 def by_source(schedule: Schedule) -> Schedule:

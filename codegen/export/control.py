@@ -7,13 +7,13 @@ from math import prod
 from typing import Protocol
 
 from primgraph.codegen.export.extents import behind, code, index
-from primgraph.codegen.export.formulas import kind_of
+from primgraph.codegen.export.identifiers import PRODUCT
 from primgraph.codegen.export.needed import reads
+from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.export.places import Place
 from primgraph.codegen.export.scope import hints_of
-from primgraph.codegen.export.words import PRODUCT
-from primgraph.codegen.native.extents import is_few, is_one, is_zero
+from primgraph.codegen.native.c.extents import is_few, is_one, is_zero
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import cond, parted, scan, while_loop

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
-from primgraph.codegen.export.words import ATOM, PRODUCT, SIGN, SUM, Text
-from primgraph.codegen.native.extents import PREFIX, is_zero
+from primgraph.codegen.export.identifiers import ATOM, PRODUCT, SIGN, SUM, Text
+from primgraph.codegen.native.c.extents import PREFIX, is_zero
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds, remainder, typical
 
 # Functions that expressions may call. Sums and products of these stay at the largest number.

@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from primgraph.base.safe_overwrite import require_own
+from primgraph.codegen.emit.identifiers import called
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import rendered
-from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.extents import helpers
-from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.function import Part, Writer, extents, pointers
-from primgraph.codegen.export.given import given
+from primgraph.codegen.export.identifiers import Names, function_name, is_name, require_name
+from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.places import Place, Tables
 from primgraph.codegen.export.remarks import Needs, told_of
 from primgraph.codegen.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
-from primgraph.codegen.export.unspelled import SERIAL
+from primgraph.codegen.export.unsupported import SERIAL
 from primgraph.codegen.export.unused import without_unused
-from primgraph.codegen.export.words import Names, function_name, is_name, require_name
-from primgraph.codegen.native.extents import is_zero
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.parts import needed
+from primgraph.codegen.export.user_c import given
+from primgraph.codegen.native.c.extents import is_zero
+from primgraph.codegen.native.c.parts import needed
+from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.dims import size
-from primgraph.ir.form import result_names
+from primgraph.ir.frontend.containers import result_names
 from primgraph.ir.graph import Graph
-from primgraph.ir.overwriting import require_own
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import INT64, TensorType

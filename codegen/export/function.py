@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.export.control import control
 from primgraph.codegen.export.extents import behind, code
-from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.nest import nest
+from primgraph.codegen.export.identifiers import Names, remark, wrapped
+from primgraph.codegen.export.nests.formulas import kind_of
+from primgraph.codegen.export.nests.nest import nest
+from primgraph.codegen.export.nests.product import product
+from primgraph.codegen.export.nests.routine import routine
 from primgraph.codegen.export.places import Place, Room, Tables, Workspace
-from primgraph.codegen.export.product import product
-from primgraph.codegen.export.routine import routine
 from primgraph.codegen.export.scope import scope_of
-from primgraph.codegen.export.unspelled import require_words, unspelled
-from primgraph.codegen.export.words import Names, remark, wrapped
-from primgraph.codegen.native.extents import is_zero
+from primgraph.codegen.export.unsupported import require_words, unspelled
+from primgraph.codegen.native.c.extents import is_zero
+from primgraph.codegen.native.c.source import made_by
+from primgraph.codegen.native.c.spellings import CODES
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -28,11 +31,8 @@ from primgraph.codegen.native.items import (
     Product,
     Routine,
 )
-from primgraph.codegen.native.source import made_by
-from primgraph.codegen.native.spellings import CODES
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import TensorType
-from primgraph.source import Source
 
 _RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
 # Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from primgraph.codegen.native.extents import is_zero
+from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Node, Product
 from primgraph.primitives.control import cond, scan, while_loop
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from primgraph.codegen.export.formulas import kind_of
+from primgraph.base.user_lines import Source
+from primgraph.codegen.export.identifiers import Names
+from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.places import Place
 from primgraph.codegen.export.scope import Scope
-from primgraph.codegen.export.words import Names
 from primgraph.ir.types import TensorType
-from primgraph.source import Source
 
 
 class Page(Protocol):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.words import Names
-from primgraph.codegen.native.spellings import literal
-from primgraph.codegen.plan.arena import Arena
+from primgraph.codegen.export.identifiers import Names
+from primgraph.codegen.export.nests.formulas import kind_of
+from primgraph.codegen.native.c.spellings import literal
+from primgraph.codegen.plan.storage.arena import Arena
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, TensorType

@@ -9,8 +9,8 @@ from primgraph.codegen.emit.docstrings import Told, docstring
 from primgraph.codegen.emit.names import comment
 from primgraph.codegen.export.extents import code
 from primgraph.codegen.export.sizes import REFUSED, Sizes
-from primgraph.codegen.native.extents import is_zero
-from primgraph.ir.titles import Title
+from primgraph.codegen.native.c.extents import is_zero
+from primgraph.ir.frontend.result_names import Title
 
 _WHY = "where NumPy raises an error: results are of no use"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
 
-from primgraph.codegen.emit.titles import called
+from primgraph.codegen.emit.identifiers import called
 from primgraph.codegen.export.needed import needed
 from primgraph.codegen.export.places import Place, Room, number
 from primgraph.codegen.native.items import Item, Nests

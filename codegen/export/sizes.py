@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.export.extents import code, most
-from primgraph.codegen.export.words import SIGN, remark, wrapped
-from primgraph.codegen.native.extents import divisors
+from primgraph.codegen.export.identifiers import SIGN, remark, wrapped
+from primgraph.codegen.native.c.extents import divisors
 from primgraph.codegen.native.items import Blocks, Control, Nests
 from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, bounds, names_in
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import assumptions
 from primgraph.ir.types import TensorType
-from primgraph.source import Source
 
 # What a function returns for sizes that it refuses.
 REFUSED = -1

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
-from primgraph.codegen.native.access import Access
+from primgraph.codegen.native.lower.access import Access
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.types import Shape, TensorType

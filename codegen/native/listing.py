@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import final
 
-from primgraph.codegen.native.build import compiler
-from primgraph.codegen.native.growing import stays_inside
+from primgraph.base.user_lines import Source
 from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.native.lower.dynamic_stack import stays_inside
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
+from primgraph.codegen.native.toolchain.compile_c import compiler
 from primgraph.codegen.plan.schedule import Step, schedule
+from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import Shape
 from primgraph.primitives.control import scan, while_loop
-from primgraph.source import Source
 
 # Names of operations that are told of one nest of loops.
 _TOLD = 12

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from primgraph.codegen.native import cache
+from primgraph.codegen.native.toolchain import cache
 
 T = TypeVar("T")
 

@@ -15,17 +15,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph.codegen.native.build import (
-    FailedError,
-    UnavailableError,
-    caller,
-    compiler,
-    has_products,
-    kept,
-    library,
-)
-from primgraph.codegen.native.cache import Stored, forget
-from primgraph.codegen.native.known import (
+from primgraph.base.debug_mode import debugging
+from primgraph.base.journal import FROM_CACHE, note_source
+from primgraph.codegen.native.code_cache import (
     FIRST,
     HANDED,
     MADE,
@@ -40,15 +32,23 @@ from primgraph.codegen.native.known import (
     remember,
 )
 from primgraph.codegen.native.loading import load
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.native.toolchain.cache import Stored, forget
+from primgraph.codegen.native.toolchain.compile_c import (
+    FailedError,
+    UnavailableError,
+    caller,
+    compiler,
+    has_products,
+    kept,
+    library,
+)
 from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.run import blas, threads
 from primgraph.errors import BuildError, CompileError
-from primgraph.ir.debug import debugging
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import Shape, TensorType
-from primgraph.journal import FROM_CACHE, note_source
 
 # For how many sets of sizes a step of NumPy's is kept.
 _KEPT = 64
@@ -141,7 +141,7 @@ def _function(
             held = _held(entry, stored, options.loose)
             note_source(FROM_CACHE)
             return _bound(held, entry, constants, graph, options, by_numpy)
-    made = importlib.import_module("primgraph.codegen.native.making").made(graph, options, limits)
+    made = importlib.import_module("primgraph.codegen.native.driver").made(graph, options, limits)
     if made is None:
         return None
     try:
@@ -234,7 +234,7 @@ def _linked(entry: Entry, stored: Stored) -> ctypes.CDLL:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
     if "pg_lapack_" in text:
-        importlib.import_module("primgraph.codegen.native.choice").tell_of_lapack(held, text)
+        importlib.import_module("primgraph.codegen.native.blas_dispatch").tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)

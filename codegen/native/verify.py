@@ -6,9 +6,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from primgraph.codegen.native.extents import Place
-from primgraph.codegen.native.growing import POINTER
+from primgraph.codegen.native.c.extents import Place
 from primgraph.codegen.native.items import Blocks, Item, Nest, Nests, Product
+from primgraph.codegen.native.lower.dynamic_stack import POINTER
 from primgraph.errors import InternalError
 from primgraph.ir.dims import is_open
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from primgraph.codegen.plan.axis_semantics import Role
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.draft import Draft, LoopDraft
-from primgraph.codegen.plan.places import Argument, Place
+from primgraph.codegen.plan.fusion_groups import Region, narrowed
+from primgraph.codegen.plan.lowering_state import Draft, LoopDraft
 from primgraph.codegen.plan.program import (
     Combine,
     Compute,
@@ -22,11 +23,10 @@ from primgraph.codegen.plan.program import (
     Loop,
     Make,
 )
-from primgraph.codegen.plan.regions import Region, narrowed
-from primgraph.codegen.plan.roles import Role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain, needed
-from primgraph.codegen.plan.views import Cut
+from primgraph.codegen.plan.storage.places import Argument, Place
+from primgraph.codegen.plan.storage.views import Cut
 from primgraph.ir.types import DType, Shape
 
 

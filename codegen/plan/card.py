@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.roles import Blocking
+from primgraph.codegen.plan.axis_semantics import Blocking
 from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.storage.places import Place
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import DType
 from primgraph.ir.views import Reshape, Slice

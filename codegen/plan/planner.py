@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from primgraph.codegen.plan.arena import AnyArena, Arena, packing
 from primgraph.codegen.plan.blocks import plan_region
 from primgraph.codegen.plan.card import Cards
-from primgraph.codegen.plan.draft import Draft
+from primgraph.codegen.plan.fusion_groups import Region
+from primgraph.codegen.plan.lowering_state import Draft
 from primgraph.codegen.plan.program import Loop, Options, Plan
-from primgraph.codegen.plan.regions import Region
 from primgraph.codegen.plan.schedule import Schedule
 from primgraph.codegen.plan.steps import plan_results, plan_step
+from primgraph.codegen.plan.storage.arena import AnyArena, Arena, packing
 
 
 def planned(

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.plan.card import Cards
-from primgraph.codegen.plan.places import (
+from primgraph.codegen.plan.fusion_groups import Region
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.storage.places import (
     Argument,
     Buffer,
     Constant,
@@ -21,12 +24,9 @@ from primgraph.codegen.plan.places import (
     View,
     name_of,
 )
-from primgraph.codegen.plan.regions import Region
-from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import view_text
+from primgraph.codegen.plan.storage.views import view_text
 from primgraph.ir.text import brief_text
 from primgraph.ir.types import DType
-from primgraph.source import Source
 
 
 @final

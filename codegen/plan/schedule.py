@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
+from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
@@ -19,7 +20,6 @@ from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
-from primgraph.source import Source
 
 # No variables for sizes: they stand for themselves.
 NONE: Mapping[str, int] = MappingProxyType({})

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, final
 
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.draft import Draft
-from primgraph.codegen.plan.places import Buffer, Life, Place, Result, View, is_repeated
+from primgraph.codegen.plan.lowering_state import Draft
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import part_shape
+from primgraph.codegen.plan.storage.places import Buffer, Life, Place, Result, View, is_repeated
+from primgraph.codegen.plan.storage.views import part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
 from primgraph.ir.views import Reshape, Rows, Slice
 

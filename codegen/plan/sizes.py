@@ -10,10 +10,10 @@ from collections.abc import Sequence, Set
 from math import ceil
 from typing import NamedTuple
 
+from primgraph.codegen.plan.axis_semantics import Role
 from primgraph.codegen.plan.card import Cards
-from primgraph.codegen.plan.limits import Limits
-from primgraph.codegen.plan.roles import Role
 from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.codegen.run import blas
 
 # Blocks for each processor at least, so that all of them end at about the same time.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.plan.card import Facts
-from primgraph.codegen.plan.draft import Draft
-from primgraph.codegen.plan.places import Argument, Held, Place
+from primgraph.codegen.plan.lowering_state import Draft
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain
+from primgraph.codegen.plan.storage.places import Argument, Held, Place
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import broadcast_shapes
 from primgraph.primitives.constants import full, iota, iota_shape

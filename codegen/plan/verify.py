@@ -5,21 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any, NoReturn, final
 
-from primgraph.codegen.plan.arena import ALIGN, rounded
-from primgraph.codegen.plan.places import (
-    Argument,
-    Buffer,
-    Constant,
-    Held,
-    Number,
-    Ones,
-    Place,
-    Result,
-    Stack,
-    View,
-    name_of,
-    root_of,
-)
 from primgraph.codegen.plan.program import (
     Call,
     Combine,
@@ -37,7 +22,22 @@ from primgraph.codegen.plan.program import (
     See,
     text_of,
 )
-from primgraph.codegen.plan.views import Cut
+from primgraph.codegen.plan.storage.arena import ALIGN, rounded
+from primgraph.codegen.plan.storage.places import (
+    Argument,
+    Buffer,
+    Constant,
+    Held,
+    Number,
+    Ones,
+    Place,
+    Result,
+    Stack,
+    View,
+    name_of,
+    root_of,
+)
+from primgraph.codegen.plan.storage.views import Cut
 from primgraph.errors import InternalError
 
 # What an array holds that is there but in which nothing has been written, and one that is filled.

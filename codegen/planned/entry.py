@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from primgraph.codegen.cards.literals import dtype_text
+from primgraph.codegen.cards.spelling.literals import dtype_text
 from primgraph.codegen.emit.module import MANY, Function, Line, Parts
 from primgraph.codegen.plan.program import Options, Plan
-from primgraph.codegen.plan.views import tuple_text
+from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.codegen.planned.workspace import Workspace
 from primgraph.codegen.run.feeds import strides_of
 from primgraph.ir.types import TensorType

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, final
 
-from primgraph.codegen.cards.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.cards.notation import Text, number_of
+from primgraph.codegen.cards.spelling.literals import dtype_text, scalar_text, shape_text
+from primgraph.codegen.cards.spelling.notation import Text, number_of
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
-from primgraph.codegen.plan.places import (
-    Argument,
-    Constant,
-    Fixed,
-    Held,
-    Life,
-    Number,
-    Ones,
-    Place,
-    Result,
-    Stack,
-    View,
-    name_of,
-    root_of,
-)
 from primgraph.codegen.plan.program import (
     Call,
     Combine,
@@ -40,7 +25,22 @@ from primgraph.codegen.plan.program import (
     See,
 )
 from primgraph.codegen.plan.schedule import CHUNK, Step
-from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
+from primgraph.codegen.plan.storage.places import (
+    Argument,
+    Constant,
+    Fixed,
+    Held,
+    Life,
+    Number,
+    Ones,
+    Place,
+    Result,
+    Stack,
+    View,
+    name_of,
+    root_of,
+)
+from primgraph.codegen.plan.storage.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.planned.entry import check_of, entries, trips
 from primgraph.codegen.planned.looks import look
 from primgraph.codegen.planned.workspace import Workspace

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from primgraph.codegen.plan.places import Argument, Place, Result, View
 from primgraph.codegen.plan.program import Plan
-from primgraph.codegen.plan.views import of_rows, view_text
+from primgraph.codegen.plan.storage.places import Argument, Place, Result, View
+from primgraph.codegen.plan.storage.views import of_rows, view_text
 from primgraph.ir.views import Reshape
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from primgraph.codegen.cards.literals import dtype_text, shape_text
+from primgraph.codegen.cards.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.emit.module import MANY, Function, Line
-from primgraph.codegen.plan.places import Buffer, Life, Ones, Stack, View, loop_of, name_of
 from primgraph.codegen.plan.program import Loop, Plan
-from primgraph.codegen.plan.views import tuple_text, view_text
+from primgraph.codegen.plan.storage.places import Buffer, Life, Ones, Stack, View, loop_of, name_of
+from primgraph.codegen.plan.storage.views import tuple_text, view_text
 from primgraph.ir.types import TensorType
 
 # Lines in one function that makes a workspace.

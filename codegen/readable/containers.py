@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, final
 
 from primgraph.codegen.emit.names import Names
-from primgraph.ir.form import Branch, Form, Key, Leaf, Tree
+from primgraph.ir.frontend.containers import Branch, Form, Key, Leaf, Tree
 
 _PLAIN = re.compile(r"[ !#-\[\]-~]*", re.ASCII)
 _TOLD = re.compile(r"[A-Za-z0-9_]+([. ][A-Za-z0-9_]+)*", re.ASCII)

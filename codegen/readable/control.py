@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
-from primgraph.codegen.cards.literals import dtype_text, shape_text
-from primgraph.codegen.cards.notation import ADD, ATOM, Text
+from primgraph.codegen.cards.spelling.literals import dtype_text, shape_text
+from primgraph.codegen.cards.spelling.notation import ADD, ATOM, Text
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Line, Within
 from primgraph.codegen.emit.ordering import by_source

@@ -5,8 +5,13 @@ from __future__ import annotations
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.constants import literal
 from primgraph.codegen.cards.elementwise import SHORT_CUTS
-from primgraph.codegen.cards.literals import dtype_text, full_text, is_weak_default, scalar_text
-from primgraph.codegen.cards.notation import Text
+from primgraph.codegen.cards.spelling.literals import (
+    dtype_text,
+    full_text,
+    is_weak_default,
+    scalar_text,
+)
+from primgraph.codegen.cards.spelling.notation import Text
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.codegen.cards.notation import Text
+from primgraph.codegen.cards.spelling.notation import Text
 from primgraph.codegen.emit.layout import result, signature
 from primgraph.codegen.emit.module import MANY, Function, Module
 from primgraph.codegen.plan.schedule import Schedule
@@ -18,8 +18,8 @@ from primgraph.codegen.readable.interface import Interface
 from primgraph.codegen.readable.page import LONGEST, Page, Piece, Shared
 from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import support
-from primgraph.ir.form import Form, result_names
-from primgraph.ir.titles import Title
+from primgraph.ir.frontend.containers import Form, result_names
+from primgraph.ir.frontend.result_names import Title
 
 
 def readable(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from primgraph.codegen.cards.literals import dtype_text, shape_text
+from primgraph.codegen.cards.spelling.literals import dtype_text, shape_text
 from primgraph.codegen.emit.docstrings import docstring
 from primgraph.codegen.emit.layout import statement
 from primgraph.codegen.readable.containers import accesses, is_nested, lengths, returned, told
 from primgraph.codegen.readable.page import LONGEST, Page, Piece, entry_name
-from primgraph.ir.form import Form, Tree, result_names
-from primgraph.ir.form import names as names_of
-from primgraph.ir.titles import Title
+from primgraph.ir.frontend.containers import Form, Tree, result_names
+from primgraph.ir.frontend.containers import names as names_of
+from primgraph.ir.frontend.result_names import Title
 
 
 @final

@@ -12,7 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.cards.literals import (
+from primgraph.base.user_lines import Source
+from primgraph.codegen.cards.spelling.literals import (
     array_lines,
     dtype_text,
     full_text,
@@ -20,20 +21,19 @@ from primgraph.codegen.cards.literals import (
     shape_text,
     short_text,
 )
-from primgraph.codegen.cards.notation import ATOM, Text
+from primgraph.codegen.cards.spelling.notation import ATOM, Text
 from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.emit.identifiers import called
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
-from primgraph.codegen.emit.titles import called
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.readable.containers import Classes
 from primgraph.codegen.readable.shapes import shown_shapes
 from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import support
-from primgraph.ir.titles import Title
+from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.types import Shape, TensorType
-from primgraph.source import Source
 
 # Columns of an expression behind `return`, and behind the name of a value that has none.
 LONGEST = WIDTH - len("    return ")

@@ -14,7 +14,7 @@ from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import extent, full
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import broadcast, reshape
 

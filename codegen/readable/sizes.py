@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.emit.layout import statement
 from primgraph.codegen.emit.names import is_safe, printable
 from primgraph.codegen.plan.extents import PRODUCT, extent_text, written
@@ -17,7 +18,6 @@ from primgraph.ir.dims import Dim, extent_at, remainder
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions
 from primgraph.ir.types import TensorType
-from primgraph.source import Source
 
 # A line of code, and how deep it stands below the others.
 Lines = list[str]

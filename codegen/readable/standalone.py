@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from primgraph.base.safe_overwrite import require_own
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import render
@@ -15,7 +16,6 @@ from primgraph.codegen.readable.page import Shared, entry_name
 from primgraph.codegen.readable.sizes import Sizes
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
-from primgraph.ir.overwriting import require_own
 
 
 def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:

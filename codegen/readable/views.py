@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from primgraph.codegen.cards.notation import ATOM, Text
+from primgraph.codegen.cards.spelling.notation import ATOM, Text
 from primgraph.codegen.plan.schedule import Step, seen_shape
-from primgraph.codegen.plan.views import view_text
+from primgraph.codegen.plan.storage.views import view_text
 from primgraph.codegen.readable.page import Page, Piece
 from primgraph.ir.views import Expand, Permute, Reshape, View
 from primgraph.primitives.shapes import broadcast, slice_

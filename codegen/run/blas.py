@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.locks import make_lock
+from primgraph.base.locks import make_lock
 
 # How builds of OpenBLAS decorate the names of their functions.
 DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.dims import Dim
-from primgraph.ir.dlpack import exchanged
+from primgraph.ir.frontend.dlpack import exchanged
 from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.approximations import beta as beta_functions
 from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
@@ -355,7 +354,7 @@ def _called(code: CodeType) -> Iterator[str]:
 
 _COLLECTED: tuple[ModuleType, ...] = (
     gamma_functions,
-    beta_functions,
+    gamma_functions,
     quadrature,
     error_functions,
     borrowed,

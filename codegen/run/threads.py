@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.locks import make_lock
 from primgraph.errors import ArgumentError, OptionError
-from primgraph.ir.signature import checked_late
-from primgraph.locks import make_lock
+from primgraph.ir.frontend.signature import checked_late
 
 # The things that one thread has for each block of a loop, those for all loops of a kernel, and a
 # loop that goes through them.

@@ -20,11 +20,11 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.cards.scalar import CALL, Elements
+from primgraph.codegen.cards.spelling.scalar import CALL, Elements
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.module import Function, Line, Module
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import tuple_text
+from primgraph.codegen.plan.storage.views import tuple_text
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
 from primgraph.ir.views import Slice
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from primgraph import operators as ops
 from primgraph.eager.tensor import Tensor
-from primgraph.operators import building, matrices, norms, spectra, systems
 from primgraph.operators.handle import Handle
+from primgraph.operators.linear_algebra import matrices, spectra, systems
+from primgraph.operators.reduce import norms
+from primgraph.operators.shape import matrix_building
 
 __all__ = [
     "cholesky",
@@ -157,7 +159,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums along diagonals of matrices."""
-    return building.trace(x, offset, -2, -1, dtype=dtype)
+    return matrix_building.trace(x, offset, -2, -1, dtype=dtype)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 from primgraph import operators as ops
 from primgraph.errors import ArgumentError, BoundsError, ShapeError
-from primgraph.operators.elements import elements
 from primgraph.operators.handle import Handle
+from primgraph.operators.index.known_elements import elements
 
 __all__ = [
     "broadcast_arrays",

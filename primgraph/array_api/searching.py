@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as ops
-from primgraph.operators.finding import UniqueAll, UniqueCounts, UniqueInverse
+from primgraph.operators.index.sets import UniqueAll, UniqueCounts, UniqueInverse
 
 __all__ = [
     "argmax",

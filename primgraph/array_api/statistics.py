@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as ops
-from primgraph.operators import differences
+from primgraph.operators.reduce import differences
 
 __all__ = [
     "all",

@@ -8,8 +8,8 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype
-from primgraph.operators.creation import astype as converted
 from primgraph.operators.handle import Handle
+from primgraph.operators.shape.creation import astype as converted
 
 __all__ = [
     "astype",

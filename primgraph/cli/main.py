@@ -16,25 +16,25 @@ from types import TracebackType
 
 import numpy as np
 
-from primgraph.autodiff.grad import forward_grad, grad
-from primgraph.autodiff.jacobian import hessian
+from primgraph.base.safe_overwrite import require_own
+from primgraph.base.user_lines import caller
 from primgraph.cli.targets import Target, find
 from primgraph.codegen import get_num_threads
 from primgraph.codegen.export.file import c_source, save_c
-from primgraph.codegen.plan.limits import cache_bytes
+from primgraph.codegen.plan.storage.limits import cache_bytes
 from primgraph.codegen.readable.standalone import standalone_source
+from primgraph.derivatives.grad import forward_grad, grad
+from primgraph.derivatives.matrices.jacobian import hessian
 from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.inspect.check import check_grads
 from primgraph.inspect.cost import cost
 from primgraph.inspect.profile import profile
 from primgraph.ir.builder import Builder
-from primgraph.ir.form import taken_apart
+from primgraph.ir.frontend.containers import taken_apart
 from primgraph.ir.graph import Graph
-from primgraph.ir.overwriting import require_own
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, optimized
-from primgraph.source import caller
 from primgraph.transforms.lower import lower
 from primgraph.view.steps import steps
 
@@ -366,7 +366,7 @@ def _profile(options: argparse.Namespace) -> None:
 
 
 def _cache(options: argparse.Namespace) -> None:
-    kept = importlib.import_module("primgraph.codegen.native.cache")
+    kept = importlib.import_module("primgraph.codegen.native.toolchain.cache")
     found = kept.clear() if options.what == "clear" else kept.contents()
     size = f"{found.size / 2**20:.1f} MiB"
     # A path may contain bytes that are not Unicode.

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.files import open_regular
 from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, FeedError, LoadError, PrimgraphError, near_matches
-from primgraph.files import open_regular
 from primgraph.ir.dims import bounds, parse_extent
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.text import parse

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from primgraph.base.array_functions import written_instead
 from primgraph.errors import UnknownNameError, near_matches
-from primgraph.meanings import written_instead
 
 _PACKAGE = "primgraph.compat."
 _CPU = "all arrays are in the memory of the CPU: leave it out"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import optimizer as pg
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import sqrt
 from primgraph.operators.variable import Variable

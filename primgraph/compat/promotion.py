@@ -16,7 +16,7 @@ import numpy as np
 from primgraph.ir.types import DType, complex_dtype
 from primgraph.operators.call import called
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 
 # Operators by the operands that have one dtype in the end; what begins with a list takes its items.
 _TOGETHER: dict[str, tuple[int, ...]] = {

@@ -10,17 +10,17 @@ from typing import Any, final
 import numpy as np
 
 from primgraph import tree
-from primgraph.eager.adoption import Adoption, adopting
+from primgraph.api.arguments import following
+from primgraph.api.world import is_array
+from primgraph.base.grad_mode import tracked
+from primgraph.base.interpreter_limits import require_nesting
+from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.functional.arguments import following
-from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.nesting import require_nesting
 from primgraph.ir.primitive import active_recorder
-from primgraph.ir.tracking import tracked
 from primgraph.ir.types import DType, TensorType
 from primgraph.operators.promotion import SCALARS, lift
 from primgraph.operators.variable import Variable

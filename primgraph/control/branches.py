@@ -21,8 +21,8 @@ from primgraph.control.bodies import (
 )
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.rebuild import full_value
-from primgraph.ir.signature import checked
 from primgraph.ir.types import INT64, DType, TensorType
 from primgraph.operators.promotion import converted
 from primgraph.operators.variable import Variable, emit

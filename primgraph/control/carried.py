@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, final
 
 from primgraph import tree
+from primgraph.api.world import as_tensor, is_array
 from primgraph.control.bodies import require_equal, takes
 from primgraph.errors import ArgumentError
-from primgraph.functional.world import as_tensor, is_array
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS
 

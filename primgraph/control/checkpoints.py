@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any, final
 
 from primgraph import tree
+from primgraph.api.arguments import following
+from primgraph.api.jit import Jit
+from primgraph.api.transformed import P, R, Transformed
+from primgraph.api.world import is_array
 from primgraph.control.bodies import captured, inputs_of, record, traced
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError
-from primgraph.functional.arguments import following
-from primgraph.functional.jit import Jit
-from primgraph.functional.transformed import P, R, Transformed
-from primgraph.functional.world import is_array
 from primgraph.ir.builder import Builder
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.operators.promotion import SCALARS
 from primgraph.operators.variable import Variable
 from primgraph.primitives import control

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph import tree
+from primgraph.api.world import as_tensor
 from primgraph.control.bodies import (
     Body,
     captured,
@@ -27,9 +28,8 @@ from primgraph.control.checkpoints import checkpoint as checkpoint_of
 from primgraph.control.segments import segments
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.functional.world import as_tensor
 from primgraph.ir.builder import Builder
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.types import (
     BOOL,
     INT64,
@@ -39,11 +39,11 @@ from primgraph.ir.types import (
     smaller,
     without_leading,
 )
-from primgraph.operators.creation import zeros
 from primgraph.operators.handle import Handle
-from primgraph.operators.joining import concatenate, stack
 from primgraph.operators.promotion import SCALARS, converted
-from primgraph.operators.shaping import reshape
+from primgraph.operators.shape.creation import zeros
+from primgraph.operators.shape.joining import concatenate, stack
+from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import control
 from primgraph.primitives.constants import iota

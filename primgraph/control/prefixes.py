@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 from primgraph import tree
+from primgraph.api.world import is_array
 from primgraph.control.bodies import require_equal
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.functional.world import is_array
 from primgraph.ir.dims import Dim
+from primgraph.ir.frontend.signature import applied, checked
 from primgraph.ir.primitive import innermost
-from primgraph.ir.signature import applied, checked
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
-from primgraph.operators.joining import concatenate, flip, stack
-from primgraph.operators.shaping import reshape
+from primgraph.operators.shape.joining import concatenate, flip, stack
+from primgraph.operators.shape.shaping import reshape
 
 
 @checked

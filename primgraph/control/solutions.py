@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph import tree
+from primgraph.api import tracing
 from primgraph.control.bodies import (
     Body,
     captured,
@@ -21,16 +22,15 @@ from primgraph.control.bodies import (
 )
 from primgraph.control.loops import settled
 from primgraph.control.world import in_world
-from primgraph.eager.adoption import stand_in
-from primgraph.eager.inlined import inlined, results
+from primgraph.eager.derivatives.inlined import inlined, results
+from primgraph.eager.inplace.adoption import stand_in
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, DTypeError
-from primgraph.functional import tracing
 from primgraph.ir.builder import Builder
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.types import TensorType, integer
 from primgraph.operators.variable import Variable
-from primgraph.transforms.control.solution import solution
+from primgraph.transforms.loops.implicit_solution import solution
 
 
 class Solved(NamedTuple):

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from primgraph import tree
+from primgraph.api.call_in_world import in_program
+from primgraph.api.world import InProgram, as_tensor, is_array, world_of
+from primgraph.base.user_lines import caller
 from primgraph.eager.node import numbers
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import PrimgraphError
-from primgraph.functional.applied import in_program
-from primgraph.functional.world import InProgram, as_tensor, is_array, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.primitive import recording as into
 from primgraph.operators.call import handed_out
-from primgraph.operators.shaping import reshape
+from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
-from primgraph.source import caller
 
 
 def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from primgraph.custom.declared import Declared
 from primgraph.custom.static import is_operand, sorted_out
 from primgraph.custom.tensors import TensorCall
-from primgraph.eager.adoption import adopting
+from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.ir.primitive import innermost
 from primgraph.operators.call import on_handles

@@ -12,8 +12,8 @@ from primgraph.custom.called import called
 from primgraph.custom.declared import Declared
 from primgraph.custom.traced import Call, Definition, asked, lifted, refused
 from primgraph.errors import ArgumentError, MissingRuleError
-from primgraph.ir.signature import applied
-from primgraph.operators.arithmetic import add
+from primgraph.ir.frontend.signature import applied
+from primgraph.operators.elementwise.arithmetic import add
 
 R = TypeVar("R", bound=Callable[..., Any])
 

@@ -10,8 +10,8 @@ from primgraph.custom.declared import Declared
 from primgraph.custom.traced import Call, Definition, asked
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError, MissingMethodError
-from primgraph.ir.form import LEAF
-from primgraph.ir.signature import applied
+from primgraph.ir.frontend.containers import LEAF
+from primgraph.ir.frontend.signature import applied
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 

@@ -17,7 +17,7 @@ from primgraph.ir.params import Named, named
 from primgraph.ir.primitive import Types, active_recorder, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.rules.last import LAST, without_own_slope
+from primgraph.transforms.rewrite.sink_moves import LAST, without_own_slope
 
 # Static arguments of a call, by position or name, in order.
 Static: TypeAlias = tuple[tuple[int | str, Any], ...]

@@ -7,14 +7,15 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.user_lines import instruction
 from primgraph.custom.declared import Declared, ruled
 from primgraph.custom.primitives import Static
 from primgraph.custom.traced import Call, TracedCall, TracedSlope, pulled, pushed
-from primgraph.eager import recording
-from primgraph.eager.gradients import gradients
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.custom_vjp_node import Passed, held
+from primgraph.eager.derivatives.gradient_nodes import gradients
+from primgraph.eager.derivatives.reverse import holder_of
 from primgraph.eager.node import Node, given
-from primgraph.eager.passed import Passed, held
-from primgraph.eager.reverse import holder_of
 from primgraph.eager.steps import Arrays, Step
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import (
@@ -25,13 +26,12 @@ from primgraph.errors import (
     ShapeError,
 )
 from primgraph.ir.builder import Builder
-from primgraph.ir.form import taken_apart
+from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.signature import UNFIT
 from primgraph.ir.graph import Value
-from primgraph.ir.signature import UNFIT
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS
 from primgraph.operators.variable import Variable
-from primgraph.source import instruction
 
 
 @final

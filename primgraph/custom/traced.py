@@ -10,9 +10,11 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.grad_mode import tracked
+from primgraph.base.user_lines import declared
 from primgraph.custom.primitives import Batched, Rules, Slope, Static
 from primgraph.custom.static import arranged
-from primgraph.eager.adoption import Adoption, adopting
+from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
 from primgraph.errors import (
     WRITTEN,
@@ -25,12 +27,11 @@ from primgraph.errors import (
     ShapeError,
 )
 from primgraph.ir.builder import Builder
-from primgraph.ir.form import Leaf, Tree, opened, put_together
+from primgraph.ir.frontend.containers import Leaf, Tree, opened, put_together
+from primgraph.ir.frontend.signature import applied
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.params import Named, bits
 from primgraph.ir.primitive import Types
-from primgraph.ir.signature import applied
-from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import SCALARS, lift
@@ -38,7 +39,6 @@ from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.constants import filled
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.program.trace import results_of, with_flags
-from primgraph.source import declared
 from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph import tree
+from primgraph.base.locks import cached_property
 from primgraph.distributed.engine import Engine, dask_module
 from primgraph.distributed.tasks import Chunk, File, Piece, Rows, look, partition
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import TensorType, as_dtype
-from primgraph.locks import cached_property
 from primgraph.operators.promotion import array_of
 from primgraph.program.program import Program
 from primgraph.tables import quantity

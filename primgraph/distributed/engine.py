@@ -13,11 +13,11 @@ from typing import Any, Never, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.user_lines import caller
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.distributed.parcels import MissingKernel, Named, Parcel, forget, keep
 from primgraph.distributed.tasks import Given, add_up
 from primgraph.errors import ArgumentError, OptionError, PrimgraphError, RunError
-from primgraph.source import caller
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 # Tasks by key, and the key of the final one.

@@ -14,7 +14,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph import tree
-from primgraph.codegen.plan.limits import default_limits
+from primgraph.base.files import open_regular
+from primgraph.base.frames import is_interruption
+from primgraph.codegen.plan.storage.limits import default_limits
 from primgraph.codegen.run import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
 from primgraph.distributed.parcels import Named, Parcel, opened, pack
@@ -27,9 +29,7 @@ from primgraph.errors import (
     RunError,
     ShapeError,
 )
-from primgraph.files import open_regular
-from primgraph.frames import is_interruption
-from primgraph.ir.form import put_together
+from primgraph.ir.frontend.containers import put_together
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.promotion import array_of

@@ -20,7 +20,7 @@ from primgraph.distributed.summands import (
 )
 from primgraph.distributed.tasks import item_of, run_rows, same
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.form import put_together
+from primgraph.ir.frontend.containers import put_together
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.locks import make_lock
 from primgraph.codegen import Kernel
 from primgraph.errors import LoadError, RunError
-from primgraph.locks import make_lock
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

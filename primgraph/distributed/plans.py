@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from math import ceil
 from typing import final
 
+from primgraph.base.user_lines import caller
 from primgraph.codegen.compiled import plan_with_bodies
-from primgraph.codegen.plan.memory import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.distributed.engine import FAN_IN, Engine
 from primgraph.distributed.kernels import Kernels
 from primgraph.inspect.cost import works
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType
-from primgraph.source import caller
 from primgraph.tables import quantity
 
 # Memory of a worker process before it receives data.

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph import tree
-from primgraph.autodiff.grad import forward_grad, grad
-from primgraph.autodiff.jacobian import jacobian
+from primgraph.base.locks import cached_property
+from primgraph.derivatives.grad import forward_grad, grad
+from primgraph.derivatives.matrices.jacobian import jacobian
 from primgraph.errors import (
     ArgumentError,
     FeedError,
@@ -24,7 +25,6 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType, declared_shape
-from primgraph.locks import cached_property
 from primgraph.operators import reshape, zeros_like
 from primgraph.operators import sum as sum_
 from primgraph.operators.promotion import array_of
@@ -34,8 +34,8 @@ from primgraph.primitives.shapes import broadcast
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
 from primgraph.program.trace import trace, with_flags
-from primgraph.transforms.analysis.mixing import Mixing
-from primgraph.transforms.analysis.sampled import Parts, cut_at_sums, taken_apart
+from primgraph.transforms.dataflow.batch_independence import Mixing
+from primgraph.transforms.dataflow.sum_separability import Parts, cut_at_sums, taken_apart
 from primgraph.transforms.lower import lower
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

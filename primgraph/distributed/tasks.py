@@ -14,15 +14,15 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph import tree
+from primgraph.base.files import open_regular
+from primgraph.base.frames import is_interruption
+from primgraph.base.locks import make_lock
 from primgraph.codegen.run import blas
 from primgraph.distributed.parcels import Named, Parcel, opened
 from primgraph.errors import NumericalError, PrimgraphError, RunError, ShapeError
-from primgraph.files import open_regular
-from primgraph.frames import is_interruption
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
-from primgraph.locks import make_lock
 from primgraph.operators.promotion import array_of
 from primgraph.program.finite import check_finite
 

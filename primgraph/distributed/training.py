@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 
+from primgraph.base.files import open_regular
 from primgraph.distributed.chunks import fed
 from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels
@@ -21,8 +22,7 @@ from primgraph.distributed.plans import warn_early
 from primgraph.distributed.summands import step_of_program, sums_of
 from primgraph.distributed.tasks import write_atomically
 from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
-from primgraph.files import open_regular
-from primgraph.ir.signature import applied
+from primgraph.ir.frontend.signature import applied
 from primgraph.operators.variable import Variable
 from primgraph.program.archives import DAMAGE, Members, archived, parsed
 from primgraph.program.compile import compiled

@@ -6,8 +6,8 @@ compilation.
 """
 
 from primgraph.eager.apply import apply
-from primgraph.eager.log import Compilation, Log, log
-from primgraph.eager.looking import debug, sync
+from primgraph.eager.compilation_log import Compilation, Log, log
+from primgraph.eager.evaluation_scope import debug, sync
 
 __all__ = ["Compilation", "Log", "apply", "debug", "log", "sync"]
 

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.user_lines import caller, instruction
 from primgraph.defaults import get_default_dtype
-from primgraph.eager.adoption import adopting
-from primgraph.eager.indexing import with_numbers
+from primgraph.eager.derivatives.recording import is_tracked
+from primgraph.eager.inplace.adoption import adopting
+from primgraph.eager.inplace.indexing import with_numbers
+from primgraph.eager.inplace.views import makes_views, share_as_numpy, share_step
 from primgraph.eager.mixed import in_program_of, in_trace_of
 from primgraph.eager.node import Node, given
-from primgraph.eager.recording import is_tracked
 from primgraph.eager.run import compute, debugging, postpone, source_of
 from primgraph.eager.steps import Call, Step, key_of, together, traced
 from primgraph.eager.tensor import Tensor
-from primgraph.eager.views import makes_views, share_as_numpy, share_step
 from primgraph.errors import WRITTEN, PrimgraphError
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import view_of
 from primgraph.operators.call import appliers
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, handles
-from primgraph.source import caller, instruction
 
 # Functions with the positions at which Python numbers are data: their values are no part of the
 # cache key.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph.eager.tensor import Tensor, tensor
-from primgraph.ir.dlpack import from_protocol
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.dlpack import from_protocol
+from primgraph.ir.frontend.signature import checked
 
 
 @checked

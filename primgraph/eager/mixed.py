@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from primgraph.eager.adoption import Adoption, adopting
+from primgraph.eager.derivatives.reverse import holder_of, recorded
+from primgraph.eager.inplace.adoption import Adoption, adopting
+from primgraph.eager.inplace.shared_storage import label_of, made_state, state_of
 from primgraph.eager.node import Node
-from primgraph.eager.reverse import holder_of, recorded
 from primgraph.eager.run import compute, source_of
-from primgraph.eager.shared import label_of, made_state, state_of
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import BuildError
 from primgraph.ir.builder import Builder

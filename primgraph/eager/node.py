@@ -11,11 +11,11 @@ from weakref import ref
 
 import numpy as np
 
+from primgraph.base.locks import make_lock
 from primgraph.ir.types import TensorType
-from primgraph.locks import make_lock
 
 if TYPE_CHECKING:
-    from primgraph.eager.passed import Passed
+    from primgraph.eager.derivatives.custom_vjp_node import Passed
     from primgraph.eager.steps import Step
     from primgraph.eager.tensor import Tensor
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from primgraph.base.user_lines import instruction
+from primgraph.eager.derivatives.recording import is_tracked
 from primgraph.eager.node import Node, given
-from primgraph.eager.recording import is_tracked
 from primgraph.eager.run import compute, debugging
 from primgraph.eager.steps import Step, Traced
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
-from primgraph.source import instruction
 
 # Constants of up to this many elements are inputs; larger ones are part of the structure.
 _SMALL = 4096

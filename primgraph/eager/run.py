@@ -12,12 +12,13 @@ from weakref import ref
 
 import numpy as np
 
+from primgraph.base.user_lines import Source, source_at
 from primgraph.codegen.kernel import Kernel, taken
-from primgraph.eager.log import Compilation, Part, log
+from primgraph.eager.buffer_pool import LEAST, shelf
+from primgraph.eager.compilation_log import Compilation, Part, log
 from primgraph.eager.node import MANY, Node, forget, lock, numbers, unknown
-from primgraph.eager.recognition import Pattern
-from primgraph.eager.shelf import LEAST, shelf
 from primgraph.eager.steps import NOWHERE, Step, evaluated
+from primgraph.eager.structure_cache import Pattern
 from primgraph.errors import WRITTEN, BoundsError, RunError, run_error
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
@@ -25,7 +26,6 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.compile import compile_last, optimized
 from primgraph.program.finite import check_finite
-from primgraph.source import Source, source_at
 
 if TYPE_CHECKING:
     from primgraph.eager.tensor import Tensor

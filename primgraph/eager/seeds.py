@@ -10,12 +10,12 @@ from typing import final
 
 import numpy as np
 
-from primgraph.eager.adoption import adopting
+from primgraph.base.locks import make_lock
+from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.types import INT64, TensorType
-from primgraph.locks import make_lock
 
 
 @final

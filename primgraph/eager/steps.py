@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen.cards.table import CARDS
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
-from primgraph.ir.form import Tree, put_together, taken_apart
+from primgraph.ir.frontend.containers import Tree, put_together, taken_apart
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled
-from primgraph.source import Source
-from primgraph.transforms.stacks import fills
+from primgraph.transforms.loops.stacks import fills
 
 if TYPE_CHECKING:
     pass

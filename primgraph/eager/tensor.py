@@ -9,23 +9,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from primgraph.eager import recording
-from primgraph.eager.backward import backward
-from primgraph.eager.differentiable import Differentiable
-from primgraph.eager.elements import elements_of
-from primgraph.eager.in_place import change, set_elements
-from primgraph.eager.indexing import elements_at
+from primgraph.eager.array_elements import elements_of
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.backward import backward
+from primgraph.eager.derivatives.differentiable import Differentiable
+from primgraph.eager.inplace.in_place import change, set_elements
+from primgraph.eager.inplace.indexing import elements_at
+from primgraph.eager.inplace.views import View, share_all, share_part
 from primgraph.eager.node import given
 from primgraph.eager.run import compute, source_of
-from primgraph.eager.views import View, share_all, share_part
 from primgraph.errors import ArgumentError, BuildError, DTypeError
-from primgraph.ir.sheet import facts
-from primgraph.ir.signature import checked_late
+from primgraph.ir.frontend.html_tables import facts
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.types import NAME_OF_DTYPE
 from primgraph.operators import advice
 from primgraph.operators.call import appliers
 from primgraph.operators.handle import array_functions
-from primgraph.operators.late import functions, named_function
+from primgraph.operators.lazy_loading import functions, named_function
 from primgraph.program.sharing import Share
 
 

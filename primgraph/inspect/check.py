@@ -10,20 +10,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph import tree
-from primgraph.eager import recording
-from primgraph.eager.derived import argument, graph_between
+from primgraph.api.arguments import parameter_names
+from primgraph.api.world import as_tensor
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.other_modes import argument, graph_between
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
-from primgraph.functional.arguments import parameter_names
-from primgraph.functional.world import as_tensor
 from primgraph.inspect.complex_step import STEP, evaluate, knows, widened
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.signature import applied, checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.ir.signature import applied, checked_late
 from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import FLOAT64, Shape

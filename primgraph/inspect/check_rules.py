@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.user_lines import declared
 from primgraph.custom.function import Function
 from primgraph.custom.primitives import as_custom
 from primgraph.custom.static import is_operand
 from primgraph.custom.traced import TracedCall, TracedSlope
-from primgraph.eager.backward import grad
+from primgraph.eager.derivatives.backward import grad
 from primgraph.eager.node import given
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import WRITTEN, ArgumentError, CheckError
 from primgraph.inspect.check import Array, Level, differing, in_parts, richardson
 from primgraph.inspect.complex_step import widened
 from primgraph.ir.builder import Builder
-from primgraph.ir.form import taken_apart
+from primgraph.ir.frontend.containers import taken_apart
+from primgraph.ir.frontend.signature import UNFIT, checked_late
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
-from primgraph.ir.signature import UNFIT, checked_late
 from primgraph.operators.promotion import lift
 from primgraph.program.trace import trace
-from primgraph.source import declared
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code
 

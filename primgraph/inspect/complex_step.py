@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
-from primgraph.codegen.cards.gamma import stepped
+from primgraph.codegen.cards.special_functions.gamma import stepped
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.cards.table import CARDS
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.builder import Builder
@@ -24,7 +24,7 @@ from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import COMPLEX128, FLOAT64, TensorType
 from primgraph.operators.call import Operator
-from primgraph.primitives.special import as_gamma_of
+from primgraph.primitives.special_functions.special import as_gamma_of
 
 STEP = 1e-30
 

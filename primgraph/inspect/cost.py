@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar, final
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
-from primgraph.codegen.plan.memory import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.inspect.residuals import residual_bytes
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
+from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
-from primgraph.ir.signature import checked_late
 from primgraph.ir.types import smaller
 from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.sized import SizedKernel
-from primgraph.source import Source
 from primgraph.tables import place_of, quantity, table
 from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.lower import lower

@@ -8,24 +8,24 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.autodiff.modes import way_of
-from primgraph.autodiff.request import Request
-from primgraph.autodiff.subgraph import Path
+from primgraph.base.user_lines import Source
 from primgraph.codegen.run.feeds import as_feed
+from primgraph.derivatives.modes import way_of
+from primgraph.derivatives.request import Request
+from primgraph.derivatives.subgraph import Path
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.html_tables import Row, Sheet, Tabled
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import full_value
-from primgraph.ir.sheet import Row, Sheet, Tabled
-from primgraph.ir.signature import checked_late
 from primgraph.ir.slices import backward_slice
 from primgraph.operators.variable import Variable
 from primgraph.primitives.logic import unless_nan
 from primgraph.program.finite import Walk, spread
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values
-from primgraph.source import Source
 from primgraph.transforms.bind import bind
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up

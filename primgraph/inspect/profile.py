@@ -13,25 +13,25 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.run.threads import alone
 from primgraph.errors import ArgumentError
 from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, works
+from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
+from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
-from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.sizes import fitted
 from primgraph.program.compile import compiled
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.scope import Scope
-from primgraph.source import Source
 from primgraph.tables import percent, place_of, quantity, table
-from primgraph.view.page import page
+from primgraph.view.formats.page import page
+from primgraph.view.formats.svg import to_svg
 from primgraph.view.picture import picture_of
 from primgraph.view.steps import as_built
-from primgraph.view.svg import to_svg
 
 _SHOWN = 15
 _HEAD = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s")

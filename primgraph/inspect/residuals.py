@@ -11,8 +11,8 @@ from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import larger
 from primgraph.primitives.control import checkpoint
 from primgraph.transforms.linearize import linearize
+from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.stacks import fills
 from primgraph.transforms.unzip import unzip
 
 

@@ -18,17 +18,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, final
 
-from primgraph.atomic import Exit
+from primgraph.base.atomic import Exit
+from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
-from primgraph.ir.collection import uncollected
-from primgraph.ir.form import Form
-from primgraph.ir.gradients import Joint, Line, titles_of
+from primgraph.ir.frontend.containers import Form
+from primgraph.ir.frontend.gradient_names import Joint, Line, titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import TensorType
-from primgraph.source import Source, caller, user_frame
 
 # The automatic name of a value: its op, the index of its equation, its output.
 _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from primgraph.base.debug_mode import debugging
+from primgraph.base.interpreter_limits import uncollected
 from primgraph.errors import InternalError
-from primgraph.ir.collection import uncollected
-from primgraph.ir.debug import debugging
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.signature import checked
 from primgraph.ir.verify import verify_once
 
 P = ParamSpec("P")

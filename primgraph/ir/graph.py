@@ -8,18 +8,18 @@ from typing import Any, TypeVar, dataclass_transform, final
 
 import numpy as np
 
+from primgraph.base.immutable import Fixed
+from primgraph.base.interpreter_limits import require_nesting
+from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.dims import Dim, names_in
-from primgraph.ir.drawn import Drawn
-from primgraph.ir.fixed import Fixed
-from primgraph.ir.form import Form, bound, leaves_of
-from primgraph.ir.nesting import require_nesting
+from primgraph.ir.frontend.containers import Form, bound, leaves_of
+from primgraph.ir.frontend.drawable import Drawn
+from primgraph.ir.frontend.result_names import Title
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.params import Nested, Params, bits
 from primgraph.ir.primitive import Op, active_recorder, lookup
-from primgraph.ir.signature import checked
-from primgraph.ir.titles import Title
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
-from primgraph.source import Source
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from primgraph.errors import FeedError, InternalError
 from primgraph.ir.dims import is_open
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.signature import checked
 from primgraph.ir.sizes import fitted
 from primgraph.ir.types import Shape
 

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.base.interpreter_limits import require_nesting
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
-from primgraph.ir.nesting import require_nesting
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 
 Params: TypeAlias = tuple[tuple[str, Any], ...]

@@ -21,7 +21,7 @@ from typing import (
     overload,
 )
 
-from primgraph.atomic import Exit
+from primgraph.base.atomic import Exit
 from primgraph.errors import (
     ArgumentError,
     BuildError,
@@ -30,13 +30,13 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.ir.dims import Dim
-from primgraph.ir.signature import checked, misfit
+from primgraph.ir.frontend.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.ir.views import View
 
 if TYPE_CHECKING:
+    from primgraph.base.user_lines import Source
     from primgraph.ir.graph import Value
-    from primgraph.source import Source
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
@@ -641,11 +641,15 @@ def primitive(
 
 # Modules that declare ops, loaded when one of these is first looked up by name.
 later: list[str] = []
+# The module of each operator that is declared by a module loaded on first use.
+homes: dict[str, str] = {}
 
 
 def lookup(name: str) -> Op:
     """Return the op of that name. Raises `MissingRuleError`, with near matches, if there is
     none."""
+    if name not in _registry and name in homes:
+        import_module(homes[name])
     if name not in _registry:
         _load_others()
     try:
@@ -668,5 +672,5 @@ def loaded() -> dict[str, Op]:
 
 def _load_others() -> None:
     """Load the modules of rarely used ops."""
-    for name in later:
+    for name in [*later, *sorted(set(homes.values()))]:
         import_module(name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from primgraph.base.user_lines import Source
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.source import Source
 
 NOWHERE = Source("<transform>", 0)
 

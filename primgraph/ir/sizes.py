@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, BuildError, FeedError, PrimgraphError
 from primgraph.ir.assumptions import Condition, noting
 from primgraph.ir.builder import Builder
@@ -16,7 +17,6 @@ from primgraph.ir.params import Params
 from primgraph.ir.primitive import lookup
 from primgraph.ir.rebuild import NOWHERE, written
 from primgraph.ir.types import Shape, TensorType, scalar_of
-from primgraph.source import Source
 
 
 def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:

@@ -26,15 +26,15 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.interpreter_limits import is_too_deep, too_deep
+from primgraph.base.user_lines import Source
 from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
 from primgraph.ir.dims import written_extent
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value, beside, printer
-from primgraph.ir.nesting import is_too_deep, too_deep
 from primgraph.ir.params import Array, Named, Params, bits, freeze_all, named
 from primgraph.ir.primitive import lookup
-from primgraph.ir.signature import checked
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
-from primgraph.source import Source
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3

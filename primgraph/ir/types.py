@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.immutable import Fixed
 from primgraph.errors import ArgumentError, AxisError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.assumptions import at_least, equal
 from primgraph.ir.dims import Dim, names_in, parse_extent, size
-from primgraph.ir.fixed import Fixed
 
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = "np.dtype[Any]"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from primgraph.errors import InternalError, PrimgraphError
 from primgraph.ir.dims import is_open
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.signature import checked
 from primgraph.ir.text import lines_around
 from primgraph.ir.types import TensorType
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+from primgraph.base.array_functions import written_instead
 from primgraph.errors import unknown_name
-from primgraph.meanings import written_instead
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from primgraph.nn.attention import Embedding, MultiheadAttention
 from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential

@@ -9,12 +9,12 @@ import numpy as np
 from primgraph import operators
 from primgraph.errors import ArgumentError
 from primgraph.initializers import Initializer, Normal
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import BOOL
 from primgraph.nn.basic import Linear, key_for
 from primgraph.nn.layer import Layer
-from primgraph.operators.attention import parts_of_mask, shares_of
 from primgraph.operators.handle import ArrayLike
+from primgraph.operators.networks.attention import parts_of_mask, shares_of
 
 
 @final

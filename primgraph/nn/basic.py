@@ -8,13 +8,13 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.eager.adoption import adopting
-from primgraph.eager.recording import no_grad
+from primgraph.eager.derivatives.recording import no_grad
+from primgraph.eager.inplace.adoption import adopting
 from primgraph.eager.seeds import next_key
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BoundsError
 from primgraph.initializers import Constant, Initializer
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import as_dtype, as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var

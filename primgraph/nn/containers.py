@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import Any, final, overload
 
 from primgraph.errors import ArgumentError, BoundsError, BuildError, UnknownKeyError, near_matches
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.nn.layer import Layer, as_parameter
 
 

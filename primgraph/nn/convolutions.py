@@ -7,11 +7,11 @@ from typing import Any, ClassVar, final
 from primgraph import operators
 from primgraph.errors import ArgumentError
 from primgraph.initializers import Initializer, Uniform
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.nn.layer import Layer
-from primgraph.operators.convolutions import Padding
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.sliding import Sizes, both_ends, numbers
+from primgraph.operators.signal.convolutions import Padding
+from primgraph.operators.signal.window_geometry import Sizes, both_ends, numbers
 from primgraph.primitives.windows import span
 
 # What torch calls the elements that stand around an array, and NumPy; zeros are those of the

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from primgraph.atomic import Call
-from primgraph.eager.accumulation import clear_grad
-from primgraph.eager.adoption import adopting
-from primgraph.eager.shared import label_of
+from primgraph.base.array_functions import REMARKS
+from primgraph.base.atomic import Call
+from primgraph.eager.derivatives.accumulation import clear_grad
+from primgraph.eager.inplace.adoption import adopting
+from primgraph.eager.inplace.shared_storage import label_of
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     ArgumentError,
@@ -24,11 +25,10 @@ from primgraph.errors import (
     unknown_name,
 )
 from primgraph.initializers import Assign, Initializer
+from primgraph.ir.frontend.html_tables import Row, Sheet
+from primgraph.ir.frontend.signature import applied, checked_methods
 from primgraph.ir.primitive import innermost
-from primgraph.ir.sheet import Row, Sheet
-from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
-from primgraph.meanings import REMARKS
 from primgraph.nn.parameter import Parameter, parameter_of
 from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.nn.layer import Layer
 from primgraph.operators import (
     binary_cross_entropy,

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from primgraph import operators
 from primgraph.initializers import Constant
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators.handle import ArrayLike

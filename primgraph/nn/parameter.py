@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from primgraph.atomic import Call
+from primgraph.base.atomic import Call
+from primgraph.eager.inplace.shared_storage import made_state, state_of, tensor_of, tensor_there
 from primgraph.eager.node import given
 from primgraph.eager.run import along, compute
 from primgraph.eager.seeds import reserved
-from primgraph.eager.shared import made_state, state_of, tensor_of, tensor_there
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.initializers import Constant, Initializer, first_array

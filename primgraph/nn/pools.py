@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, final
 
 from primgraph import operators
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import as_axis
 from primgraph.nn.layer import Layer
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.sliding import Sizes, numbers
+from primgraph.operators.signal.window_geometry import Sizes, numbers
 
 
 class _Pool(Layer):

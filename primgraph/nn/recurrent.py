@@ -8,7 +8,7 @@ from primgraph import operators
 from primgraph.control.loops import scan
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.initializers import Uniform
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.nn.basic import key_for
 from primgraph.nn.layer import Layer
 from primgraph.operators.handle import ArrayLike

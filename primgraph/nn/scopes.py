@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, final
 from weakref import WeakKeyDictionary
 
+from primgraph.base.user_lines import marked
 from primgraph.ir.primitive import active_recorder
-from primgraph.source import marked
 
 
 @final

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from primgraph.base.locks import cached_property
 from primgraph.errors import ArgumentError
 from primgraph.ir.dims import Dim
-from primgraph.locks import cached_property
 from primgraph.operators.call import called
-from primgraph.operators.dynamic_slices import has_variable_bounds
 from primgraph.operators.handle import Handle
+from primgraph.operators.index.dynamic_slices import has_variable_bounds
 from primgraph.operators.variable import Variable, handles
 from primgraph.operators.view_graphs import Arguments, ViewGraph, write_through
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.numpy.changing import changing
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import handles
 
 

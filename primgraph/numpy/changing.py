@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from primgraph.base.user_lines import caller
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
@@ -29,10 +30,9 @@ from primgraph.numpy.aliasing import (
 )
 from primgraph.operators.call import body_being_built
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import functions
-from primgraph.operators.placing import is_computed, placed, put
+from primgraph.operators.index.scatter import is_computed, placed, put
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, handles, in_manner
-from primgraph.source import caller
 
 # The reason why arrays that a body of a loop or a branch captures are not assigned to in it.
 _OF_AROUND = "the body of a loop or a branch cannot assign to an array of the program around it"

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.ir.dims import Dim
-from primgraph.operators.late import functions, named_function
+from primgraph.operators.lazy_loading import functions, named_function
 from primgraph.operators.numpy_calls import call_function
 from primgraph.operators.numpy_ufuncs import call_ufunc
 from primgraph.operators.variable import handles

@@ -22,8 +22,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.atomic import Setting
-from primgraph.source import caller, declared
+from primgraph.base.atomic import Setting
+from primgraph.base.user_lines import caller, declared
 
 _RANDOM = "draw with pg.random.normal(key, shape) and its kind, or pass the numbers as an argument"
 _TIME = "pass the time as an argument"

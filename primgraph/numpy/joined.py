@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import handles
 
 _WEAK = (bool, complex, float, int)

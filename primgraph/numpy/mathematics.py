@@ -6,14 +6,16 @@ import math
 from typing import Any, final
 
 from primgraph.ir.dims import Dim
-from primgraph.operators.late import named_function
+from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.variable import handles
 
 # Functions of Python's that have another name here, or the same.
 _NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "degrees": "rad2deg", "pow": "power",
-    "comb": "combined.comb", "gamma": "special.gamma", "lgamma": "special.gammaln",
+    "comb": "elementwise.special_compositions.comb",
+    "gamma": "elementwise.special_functions.gamma",
+    "lgamma": "elementwise.special_functions.gammaln",
     "radians": "deg2rad",
     **{name: name for name in (
         "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs",

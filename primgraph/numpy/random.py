@@ -16,7 +16,7 @@ import numpy
 
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.numpy.impure import warn_of_fixed
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import handles
 
 MOVED_AND_SCALED = {

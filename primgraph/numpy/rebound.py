@@ -19,6 +19,7 @@ from typing import Any, TypeGuard, final
 
 import numpy as np
 
+from primgraph.base.user_lines import is_library, is_own_name
 from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
@@ -26,7 +27,6 @@ from primgraph.numpy.impure import Captured, stand_in, watching
 from primgraph.numpy.mathematics import mathematics
 from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
-from primgraph.source import is_library, is_own_name
 
 __all__ = ["Captured", "making", "mentioned", "rebound", "traceable", "watching"]
 

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from functools import reduce
 from types import ModuleType
 
-from primgraph.ir.written import expressions, text_of
-from primgraph.meanings import (
+from primgraph.base.array_functions import (
     ARGUMENTS,
     REMARKS,
     call_instead,
@@ -16,7 +15,8 @@ from primgraph.meanings import (
     renamed,
     written_instead,
 )
-from primgraph.source import user_frame
+from primgraph.base.user_lines import user_frame
+from primgraph.ir.frontend.user_expression import expressions, text_of
 
 _CHOOSE = "choose between arrays with pg.where(condition, x, y)"
 _READ = "call the function of the same name in primgraph, or run the program first"

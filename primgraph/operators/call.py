@@ -9,10 +9,13 @@ from typing import Any, ParamSpec, TypeVar, cast, final
 
 import numpy as np
 
+from primgraph.base.frames import is_interruption
+from primgraph.base.grad_mode import is_on, tracked
+from primgraph.base.user_lines import caller
 from primgraph.errors import ArgumentError, PrimgraphError
-from primgraph.frames import is_interruption
 from primgraph.ir.assumptions import Condition, note, noting
 from primgraph.ir.builder import Builder, foreign
+from primgraph.ir.frontend.signature import UNFIT, misfit
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import (
@@ -24,10 +27,8 @@ from primgraph.ir.primitive import (
     lookup,
     recording,
 )
-from primgraph.ir.signature import UNFIT, misfit
-from primgraph.ir.tracking import is_on, tracked
 from primgraph.ir.types import TensorType
-from primgraph.operators.late import functions
+from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import SCALARS, lift
 from primgraph.operators.variable import (
     Variable,
@@ -38,7 +39,6 @@ from primgraph.operators.variable import (
     mannered,
     map_variables,
 )
-from primgraph.source import caller
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -400,5 +400,44 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
             return op(*args, **kwargs)
 
         return call
+
+    return declare
+
+
+def require_fixed(name: str, value: Any) -> None:
+    """Raise `ArgumentError` for a variable as a static argument."""
+    found = handles((value,))
+    if found:
+        static = next((h for v in found if isinstance(v, Variable) and (h := v._static_hint())), "")
+        raise ArgumentError(
+            f"{name} is fixed when the program is built; it cannot be a variable",
+            hint=static or "give Python integers",
+        )
+
+
+def public_with_fixed(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function on handles a public operator with static arguments `names`.
+
+    Arrays among these are converted to lists: beside tensors an array counts as data, which may
+    change between calls.
+    """
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        call: Callable[..., R] = public(function)
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def with_lists(*args: Any, **kwargs: Any) -> R:
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError:
+                return call(*args, **kwargs)
+            for name in names:
+                if isinstance(given.arguments.get(name), np.ndarray):
+                    given.arguments[name] = given.arguments[name].tolist()
+            return call(*given.args, **given.kwargs)
+
+        functions[function.__name__] = with_lists
+        return cast("Callable[P, R]", with_lists)
 
     return declare

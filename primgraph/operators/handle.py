@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy.typing as npt
 
+from primgraph.base.array_functions import renamed
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.meanings import renamed
 from primgraph.operators import advice
-from primgraph.operators.late import all_functions, function_named, functions, named_function
+from primgraph.operators.lazy_loading import (
+    all_functions,
+    function_named,
+    functions,
+    named_function,
+)
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import function_named, named_function
+from primgraph.operators.lazy_loading import function_named, named_function
 
 # NumPy's options on how a result is computed or stored, which have no effect here.
 _IGNORED = frozenset(

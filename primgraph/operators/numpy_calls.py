@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.base.array_functions import written_instead
 from primgraph.errors import ArgumentError, near_matches
-from primgraph.meanings import written_instead
-from primgraph.operators.implementing import implemented
 from primgraph.operators.numpy_arguments import Counterpart, called
 from primgraph.operators.numpy_meanings import CALLED
 from primgraph.operators.numpy_names import NOT_BECAUSE, table
+from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
 # Functions for which a list is a list of arrays.

@@ -12,8 +12,8 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.call import of_namespace
 from primgraph.operators.handle import Handle
+from primgraph.operators.index.scatter import along, put
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
-from primgraph.operators.placing import along, put
 
 
 def _clip(

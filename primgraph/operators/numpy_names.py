@@ -49,7 +49,7 @@ OTHER = {
     "bitwise_not": "invert",
     "bitwise_right_shift": "right_shift",
     "concat": "concatenate",
-    "i0": "borrowed.i0",
+    "i0": "elementwise.scipy_calls.i0",
     "degrees": "rad2deg",
     "linalg.cross": "cross",
     "linalg.matmul": "matmul",
@@ -60,18 +60,18 @@ OTHER = {
     "permute_dims": "transpose",
     "pow": "power",
     "radians": "deg2rad",
-    "rint": "rounding.rint",
+    "rint": "elementwise.rounding.rint",
     "row_stack": "vstack",
     "true_divide": "divide",
 }
 
 # Functions of numpy.linalg with the same name in a module of operators.
 IN_FILES = {
-    "factored": "eig eigvals",
-    "matrices": "matrix_power multi_dot vecdot",
-    "norms": "cond matrix_norm norm vector_norm",
-    "spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
-    "systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
+    "linear_algebra.factorizations": "eig eigvals",
+    "linear_algebra.matrices": "matrix_power multi_dot vecdot",
+    "reduce.norms": "cond matrix_norm norm vector_norm",
+    "linear_algebra.spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
+    "linear_algebra.systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
 }
 
 # Functions of numpy.fft, with the same names in their module of operators.
@@ -96,24 +96,24 @@ SPECIAL = {
     "exp2": "exp2",
     "expm1": "expm1",
     "log1p": "log1p",
-    "psi": "special.digamma",
-    **{name: f"special.{name}" for name in _SPECIAL.split()},
-    **{name: f"borrowed.{name}" for name in _BORROWED.split()},
-    **{name: f"combined.{name}" for name in _COMBINED.split()},
+    "psi": "elementwise.special_functions.digamma",
+    **{name: f"elementwise.special_functions.{name}" for name in _SPECIAL.split()},
+    **{name: f"elementwise.scipy_calls.{name}" for name in _BORROWED.split()},
+    **{name: f"elementwise.special_compositions.{name}" for name in _COMBINED.split()},
 }
 
 # Functions of scipy.special that are not ufuncs.
 SPECIAL_FUNCTIONS = {
-    "comb": "combined.comb",
-    "digamma": "special.digamma",
-    "factorial": "combined.factorial",
-    "lambertw": "borrowed.lambertw",
+    "comb": "elementwise.special_compositions.comb",
+    "digamma": "elementwise.special_functions.digamma",
+    "factorial": "elementwise.special_compositions.factorial",
+    "lambertw": "elementwise.scipy_calls.lambertw",
     "log_softmax": "log_softmax",
     "logsumexp": "logsumexp",
-    "multigammaln": "special.multigammaln",
-    "polygamma": "special.polygamma",
+    "multigammaln": "elementwise.special_functions.multigammaln",
+    "polygamma": "elementwise.special_functions.polygamma",
     "softmax": "softmax",
-    "zeta": "borrowed.zeta",
+    "zeta": "elementwise.scipy_calls.zeta",
 }
 
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
@@ -161,5 +161,5 @@ def table() -> dict[str, str]:
     """
     named = [(file, name) for file, names in IN_FILES.items() for name in names.split()]
     found = {f"linalg.{name}": f"{file}.{name}" for file, name in named}
-    transforms = {f"fft.{name}": f"fourier.{name}" for name in FOURIER.split()}
+    transforms = {f"fft.{name}": f"signal.fourier.{name}" for name in FOURIER.split()}
     return {name: name for name in SAME.split()} | OTHER | found | transforms

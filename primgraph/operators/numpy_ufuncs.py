@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.elements import elements
-from primgraph.operators.implementing import implemented
-from primgraph.operators.late import function_named
+from primgraph.operators.index.known_elements import elements
+from primgraph.operators.lazy_loading import function_named
 from primgraph.operators.numpy_arguments import Counterpart, called, listed, may_change, refuse_out
 from primgraph.operators.numpy_calls import known, missing
 from primgraph.operators.numpy_meanings import listed_axes
 from primgraph.operators.numpy_names import SPECIAL
+from primgraph.operators.numpy_overrides import implemented
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -65,7 +65,7 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         dtype = complex_dtype(get_default_dtype()) if _has_complex(x) else get_default_dtype()
     try:
         if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
-            x = import_module("primgraph.ir.dlpack").from_protocol(x)
+            x = import_module("primgraph.ir.frontend.dlpack").from_protocol(x)
         array = np.asarray(x)
     except ValueError as error:
         raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None

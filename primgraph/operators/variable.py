@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
 from primgraph.ir.builder import Builder, leaked, outside
+from primgraph.ir.frontend.html_tables import facts
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
-from primgraph.ir.sheet import facts
-from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
 from primgraph.operators import advice
 from primgraph.operators.handle import Handle, array_functions
-from primgraph.operators.late import all_functions
+from primgraph.operators.lazy_loading import all_functions
 
 
 def checked_name(name: Any) -> str:

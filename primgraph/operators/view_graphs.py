@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
-from primgraph.ir.form import taken_apart
+from primgraph.ir.frontend.containers import taken_apart
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType

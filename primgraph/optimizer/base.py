@@ -9,12 +9,13 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.atomic import Call, call_all
-from primgraph.autodiff.grad import grad
 from primgraph.autograd import backward
-from primgraph.eager.accumulation import clear_grad
+from primgraph.base.atomic import Call, call_all
+from primgraph.base.user_lines import UPDATE, caller, marked
+from primgraph.derivatives.grad import grad
+from primgraph.eager.derivatives.accumulation import clear_grad
+from primgraph.eager.inplace.shared_storage import label_of, made_state, state_of, tensor_there
 from primgraph.eager.node import given
-from primgraph.eager.shared import label_of, made_state, state_of, tensor_there
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     ArgumentError,
@@ -26,16 +27,15 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.initializers import Constant
+from primgraph.ir.frontend.signature import applied, checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
-from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Clip, Pairs, Schedule, from_zero, rate_from
 from primgraph.optimizer.stepping import Draft, Ledger, Rule, Stepped
 from primgraph.program.program import Program, program_of
 from primgraph.program.scope import Scope, copied
-from primgraph.source import UPDATE, caller, marked
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.types import FLOAT64
 from primgraph.operators import clip, maximum, norm, stack
 from primgraph.operators.variable import Variable

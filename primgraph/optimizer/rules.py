@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators import sqrt
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.base import Optimizer

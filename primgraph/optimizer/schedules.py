@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from primgraph.ir.signature import checked
+from primgraph.ir.frontend.signature import checked
 from primgraph.operators import cos, maximum, minimum, where
 from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Schedule, from_zero, positive

@@ -8,13 +8,13 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from primgraph.atomic import Call, call_all
+from primgraph.base.atomic import Call, call_all
+from primgraph.eager.inplace.shared_storage import label_of, tensor_of
+from primgraph.eager.inplace.views import Storage
 from primgraph.eager.node import Node, given
 from primgraph.eager.run import compute
-from primgraph.eager.shared import label_of, tensor_of
 from primgraph.eager.steps import Part
 from primgraph.eager.tensor import Tensor
-from primgraph.eager.views import Storage
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
-from primgraph.ir.signature import checked
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from primgraph.errors import BuildError, near_matches
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
 
 if TYPE_CHECKING:

@@ -9,37 +9,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.locks import cached_property
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError, CompileError
-from primgraph.ir.collection import uncollected
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.signature import checked_late
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.locks import cached_property
-from primgraph.primitives import assumed, matrix_functions, spectra, systems
 from primgraph.primitives.elementwise import stop_gradient
+from primgraph.primitives.linear_algebra import assumptions, matrix_functions, spectra, systems
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
-from primgraph.transforms.control.solution import iterated
 from primgraph.transforms.hoist import hoist, input_free
+from primgraph.transforms.loops.implicit_solution import iterated
+from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.drop_eigenvectors import values_alone
 from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
-from primgraph.transforms.optimize.structure import structure
-from primgraph.transforms.optimize.values_alone import values_alone
-from primgraph.transforms.rules.rule import check_level
-from primgraph.transforms.split_loops import split_loops
+from primgraph.transforms.optimize.matrix_structure import structure
+from primgraph.transforms.rewrite.rule import check_level
 
 TARGETS = ("numpy", "c", "auto")
 
 # Ops that linear algebra passes transform.
 _OF_MATRICES: frozenset[Op] = frozenset(
     op
-    for module in (assumed, matrix_functions, spectra, systems)
+    for module in (assumptions, matrix_functions, spectra, systems)
     for op in vars(module).values()
     if isinstance(op, Primitive)
 )

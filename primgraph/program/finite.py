@@ -9,12 +9,12 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.frames import is_interruption
 from primgraph.codegen import Kernel
 from primgraph.codegen.cards.card import Marks
 from primgraph.codegen.cards.table import CARDS, marks_of
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import WRITTEN, ArgumentError, NumericalError, run_error
-from primgraph.frames import is_interruption
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import require_primitive

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from primgraph.atomic import Exit
+from primgraph.base.atomic import Exit
+from primgraph.base.user_lines import Source, caller
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
@@ -27,18 +28,17 @@ from primgraph.errors import (
 )
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier, first_array
 from primgraph.ir.builder import Builder, origins
-from primgraph.ir.drawn import Drawn
-from primgraph.ir.gradients import titles_of
+from primgraph.ir.frontend.drawable import Drawn
+from primgraph.ir.frontend.gradient_names import titles_of
+from primgraph.ir.frontend.signature import checked, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
-from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape, declared_shape
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.program.block import Block
 from primgraph.program.scope import Scope, copied
-from primgraph.source import Source, caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,26 +8,26 @@ from typing import Any, Never, TypeAlias, final, overload
 
 import numpy as np
 
+from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.journal import compiling
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import is_for_all_sizes
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
-from primgraph.ir.collection import uncollected
-from primgraph.ir.form import leaves_for, put_together, taken_apart
-from primgraph.ir.gradients import titles_of
+from primgraph.ir.frontend.containers import leaves_for, put_together, taken_apart
+from primgraph.ir.frontend.gradient_names import titles_of
+from primgraph.ir.frontend.result_names import UNTITLED, Title
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.signature import checked_methods
 from primgraph.ir.sizes import Fitting, at_sizes
-from primgraph.ir.titles import UNTITLED, Title
 from primgraph.ir.types import TensorType
-from primgraph.journal import compiling
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import Pipeline, pipeline, simplified_early, target_of
 from primgraph.program.finite import check_finite
 from primgraph.program.program import Program, State, default_main_program
 from primgraph.program.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
 from primgraph.program.sized import GENERIC, KEPT, BySizes, Policy
-from primgraph.transforms.rules.rule import check_level
+from primgraph.transforms.rewrite.rule import check_level
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]

@@ -17,22 +17,22 @@ from typing import IO, Any, final
 
 import numpy as np
 
+from primgraph.base.files import open_regular
+from primgraph.base.interpreter_limits import is_too_deep, too_deep
+from primgraph.base.user_lines import Source, shown
 from primgraph.errors import LoadError
-from primgraph.files import open_regular
 from primgraph.initializers import Assign
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, written_extent
+from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.nesting import is_too_deep, too_deep
 from primgraph.ir.params import Array, Named, named
 from primgraph.ir.primitive import lookup
-from primgraph.ir.signature import checked
 from primgraph.ir.text import read_type
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
 from primgraph.program.archives import DAMAGE, DATE, Archive, Members, npy, parsed
 from primgraph.program.program import Program, State
 from primgraph.program.scope import Scope
-from primgraph.source import Source, shown
 
 FORMAT = 2
 

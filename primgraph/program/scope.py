@@ -20,12 +20,12 @@ from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 
-from primgraph.atomic import Call, call_all
+from primgraph.base.atomic import Call, call_all
+from primgraph.base.locks import make_lock
 from primgraph.errors import FeedError, near_matches
-from primgraph.ir.sheet import Row, Sheet
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.html_tables import Row, Sheet
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import TensorType
-from primgraph.locks import make_lock
 from primgraph.program.sharing import NEXT, Desk, Guest
 from primgraph.tables import quantity
 

@@ -11,7 +11,7 @@ from weakref import ref
 
 import numpy as np
 
-from primgraph.atomic import Call
+from primgraph.base.atomic import Call
 
 if TYPE_CHECKING:
     from primgraph.program.scope import Scope, Version

@@ -10,16 +10,16 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
+from primgraph.base.immutable import Fixed
+from primgraph.base.locks import make_lock
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
-from primgraph.ir.drawn import Drawn
-from primgraph.ir.fixed import Fixed
+from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions, checked_sizes
 from primgraph.ir.types import Shape
-from primgraph.locks import make_lock
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from primgraph.ir.dims import of_one_trip, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.primitives.control import scan, while_loop
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 
 # Number of calls within which a compilation must pay off.
@@ -44,7 +44,7 @@ _TRIPS, _SIZE = 16, 64
 
 def style_of(graph: Graph) -> str:
     """Return the code generator's style for a graph of primitives: "native" or "planned"."""
-    build = importlib.import_module("primgraph.codegen.native.build")
+    build = importlib.import_module("primgraph.codegen.native.toolchain.compile_c")
     if build.found() is None:
         return "planned"
     try:
@@ -59,7 +59,7 @@ def style_of(graph: Graph) -> str:
 
 def _saved(steps: Schedule) -> float:
     """Estimate the nanoseconds that native code saves in one call."""
-    native = importlib.import_module("primgraph.codegen.native.nests")
+    native = importlib.import_module("primgraph.codegen.native.lower.nests")
     items = importlib.import_module("primgraph.codegen.native.items")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.Outside)}
     total, scalar = -float(_STEP * len(outside)), 0.0

@@ -11,23 +11,31 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from primgraph.base.frames import shorten_tracebacks
+from primgraph.base.grad_mode import tracked
+from primgraph.base.user_lines import Source
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
-from primgraph.frames import shorten_tracebacks
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_extent, parse_extent
-from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, taken_apart
+from primgraph.ir.frontend.containers import (
+    LEAF,
+    Form,
+    Tree,
+    names,
+    opened,
+    put_together,
+    taken_apart,
+)
+from primgraph.ir.frontend.result_names import generated_name
+from primgraph.ir.frontend.signature import applied, checked
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
-from primgraph.ir.signature import applied, checked
-from primgraph.ir.titles import generated_name
-from primgraph.ir.tracking import tracked
 from primgraph.ir.types import TensorType, as_dtype, declared_shape
 from primgraph.operators.handle import Handle
-from primgraph.operators.late import named_function
+from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.promotion import SCALARS, array_of, lift
 from primgraph.operators.variable import Variable, mannered
-from primgraph.source import Source
 
 # NumPy's maximum number of axes: more deeply nested lists are not arrays.
 _MOST_AXES = 64

@@ -10,18 +10,18 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.control.loops import scan, while_loop
-from primgraph.eager import recording
+from primgraph.eager.derivatives import recording
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
 from primgraph.ir.primitive import innermost
-from primgraph.operators.arithmetic import abs, maximum, minimum
-from primgraph.operators.creation import stop_gradient
-from primgraph.operators.elementary import sqrt
+from primgraph.operators.elementwise.arithmetic import abs, maximum, minimum
+from primgraph.operators.elementwise.elementary import sqrt
+from primgraph.operators.elementwise.logic import greater_equal, less, logical_and, where
 from primgraph.operators.handle import Handle
-from primgraph.operators.joining import concatenate
-from primgraph.operators.late import functions
-from primgraph.operators.logic import greater_equal, less, logical_and, where
-from primgraph.operators.shaping import expand_dims
-from primgraph.operators.statistics import mean
+from primgraph.operators.lazy_loading import functions
+from primgraph.operators.reduce.statistics import mean
+from primgraph.operators.shape.creation import stop_gradient
+from primgraph.operators.shape.joining import concatenate
+from primgraph.operators.shape.shaping import expand_dims
 
 __all__ = ["odeint"]
 

@@ -36,7 +36,7 @@ def _solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", **kwargs:
     known = {"pos": "positive_definite", "positive definite": "positive_definite"}
     known |= {"sym": "symmetric", "symmetric": "symmetric", "diagonal": "diagonal"}
     known |= {"upper triangular": "upper_triangular", "lower triangular": "lower_triangular"}
-    matrices = importlib.import_module("primgraph.operators.matrices")
+    matrices = importlib.import_module("primgraph.operators.linear_algebra.matrices")
     # Of complex matrices nothing is told.
     is_complex = getattr(getattr(a, "dtype", None), "kind", "f") == "c"
     told = assume_a in known and not is_complex

@@ -10,9 +10,10 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import COMPLEX128
 from primgraph.operators.call import of_namespace
-from primgraph.operators.complexes import imag, real
-from primgraph.operators.creation import eye, stop_gradient
-from primgraph.operators.factored import (
+from primgraph.operators.elementwise.complex_numbers import imag, real
+from primgraph.operators.index.indexing import take
+from primgraph.operators.index.sorting import argsort
+from primgraph.operators.linear_algebra.factorizations import (
     eig,
     expm,
     logm,
@@ -21,14 +22,9 @@ from primgraph.operators.factored import (
     sqrtm,
     toeplitz,
 )
-from primgraph.operators.indexing import take
-from primgraph.operators.joining import concatenate
-from primgraph.operators.linalg import matmul
-from primgraph.operators.matrices import matrix_power
-from primgraph.operators.promotion import converted, lift
-from primgraph.operators.shaping import reshaped
-from primgraph.operators.sorting import argsort
-from primgraph.operators.systems import (
+from primgraph.operators.linear_algebra.matrices import matrix_power
+from primgraph.operators.linear_algebra.products import matmul
+from primgraph.operators.linear_algebra.systems import (
     adjoint,
     conjugated,
     inv,
@@ -36,8 +32,12 @@ from primgraph.operators.systems import (
     solve,
     square_matrices,
 )
+from primgraph.operators.promotion import converted, lift
+from primgraph.operators.shape.creation import eye, stop_gradient
+from primgraph.operators.shape.joining import concatenate
+from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable, emit
-from primgraph.primitives import matrix_functions
+from primgraph.primitives.linear_algebra import matrix_functions
 from primgraph.scipy.matrix_forms import circulant
 
 __all__ = [

@@ -9,21 +9,21 @@ import numpy as np
 from primgraph import linalg
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import complex_dtype
-from primgraph.operators.arithmetic import clip, square
-from primgraph.operators.building import diag
 from primgraph.operators.call import of_namespace
-from primgraph.operators.elementary import arccos, arcsin
-from primgraph.operators.logic import where
-from primgraph.operators.promotion import converted, lift
-from primgraph.operators.reductions import sum
-from primgraph.operators.shaping import expand_dims, reshaped, triu
-from primgraph.operators.systems import (
+from primgraph.operators.elementwise.arithmetic import clip, square
+from primgraph.operators.elementwise.elementary import arccos, arcsin
+from primgraph.operators.elementwise.logic import where
+from primgraph.operators.linear_algebra.systems import (
     adjoint,
     lapack_dtype,
     matrices,
     square_matrices,
     symmetric,
 )
+from primgraph.operators.promotion import converted, lift
+from primgraph.operators.reduce.reductions import sum
+from primgraph.operators.shape.matrix_building import diag
+from primgraph.operators.shape.shaping import expand_dims, reshaped, triu
 from primgraph.operators.variable import Variable
 
 __all__ = [

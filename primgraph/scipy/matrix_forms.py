@@ -8,12 +8,12 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.operators.call import of_namespace
-from primgraph.operators.creation import zeros
-from primgraph.operators.indexing import take
-from primgraph.operators.joining import concatenate
-from primgraph.operators.logic import where
+from primgraph.operators.elementwise.logic import where
+from primgraph.operators.index.indexing import take
 from primgraph.operators.promotion import converted, lift
-from primgraph.operators.shaping import expand_dims, reshaped
+from primgraph.operators.shape.creation import zeros
+from primgraph.operators.shape.joining import concatenate
+from primgraph.operators.shape.shaping import expand_dims, reshaped
 from primgraph.operators.variable import Variable
 
 __all__ = [

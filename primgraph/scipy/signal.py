@@ -10,11 +10,11 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
 from primgraph.operators.call import of_namespace
-from primgraph.operators.joining import flip, pad
-from primgraph.operators.linalg import tensordot
+from primgraph.operators.linear_algebra.products import tensordot
 from primgraph.operators.promotion import lift, result_dtype
-from primgraph.operators.shaping import transpose
-from primgraph.operators.sliding import Sliding
+from primgraph.operators.shape.joining import flip, pad
+from primgraph.operators.shape.shaping import transpose
+from primgraph.operators.signal.window_geometry import Sliding
 from primgraph.operators.variable import Variable, handles
 
 __all__ = ["convolve"]

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.operators.late import named_function
+from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.numpy_calls import missing
 from primgraph.operators.numpy_names import SPECIAL, SPECIAL_FUNCTIONS
 from primgraph.operators.variable import handles

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.locks import cached_property
 from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
-from primgraph.locks import cached_property
 
 Array = np.ndarray[Any, Any]
 Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -206,7 +206,7 @@ class Pattern:
 
     def _repr_svg_(self) -> str:
         """Draw the positions of the elements, for notebooks; see `pg.spy`."""
-        picture: str = import_module("primgraph.view.spy").spy(self)._repr_svg_()
+        picture: str = import_module("primgraph.view.formats.spy").spy(self)._repr_svg_()
         return picture
 
     def __repr__(self) -> str:

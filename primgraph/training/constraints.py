@@ -9,16 +9,16 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.autodiff.sparse import hessian_plan, matrix_of
+from primgraph.api.arguments import following
+from primgraph.api.derivatives.sparse import sparse_jacobian
+from primgraph.api.jit import jit
+from primgraph.base.locks import cached_property
+from primgraph.derivatives.matrices.sparse import hessian_plan, matrix_of
 from primgraph.errors import ArgumentError, OptionError, ShapeError
-from primgraph.functional.arguments import following
-from primgraph.functional.jit import jit
-from primgraph.functional.sparse import sparse_jacobian
-from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.types import FLOAT64
-from primgraph.locks import cached_property
 from primgraph.operators.promotion import array_of
-from primgraph.operators.reductions import sum as sum_
+from primgraph.operators.reduce.reductions import sum as sum_
 from primgraph.operators.variable import Variable
 
 Array = np.ndarray[Any, Any]

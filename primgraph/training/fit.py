@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
-from primgraph.ir.signature import applied, checked
+from primgraph.ir.frontend.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.optimizer import Optimizer
 from primgraph.program.program import Program

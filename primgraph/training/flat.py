@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators.promotion import array_of
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, final
 
-from primgraph.cells import notebook
+from primgraph.base.user_lines import notebook
 from primgraph.errors import ArgumentError
-from primgraph.ir.sheet import Row, Sheet
+from primgraph.ir.frontend.html_tables import Row, Sheet
 from primgraph.tables import quantity
 
 Advance: TypeAlias = Callable[[float], None]

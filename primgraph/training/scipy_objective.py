@@ -8,21 +8,21 @@ from typing import Any, final, overload
 
 import numpy as np
 
-from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.base.locks import cached_property
+from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
+from primgraph.derivatives.grad import forward_grad, grad
 from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.sizes import fitted
 from primgraph.ir.types import FLOAT64, TensorType
-from primgraph.locks import cached_property
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, style_for
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
-from primgraph.source import caller
 from primgraph.training.flat import FlatObjective
 from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
@@ -296,7 +296,7 @@ class _Record:
     def sparse_hessian(self) -> tuple[Kernel, Any]:
         """Return the kernel from the vector and the constants to elements of the Hessian, and their
         matrix."""
-        module = import_module("primgraph.autodiff.sparse")
+        module = import_module("primgraph.derivatives.matrices.sparse")
         with self.builder:
             loss = reshape(self.loss, ()).astype(FLOAT64)
             matrix = module.sparse_hessian("scipy_objective", loss, self.theta)

@@ -7,8 +7,8 @@ scene instead of its shapes, which would be many times as long, and stretches th
 groups. A test compares the two.
 """
 
-from primgraph.ir.drawn import views
-from primgraph.view.faces import Faces
+from primgraph.ir.frontend.drawable import views
+from primgraph.view.drawing_methods import Faces
 
 views.append(Faces())
 

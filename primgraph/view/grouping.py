@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
-from primgraph.view.bodies import Span
 from primgraph.view.layers import Part, is_told, layer_groups, line_label
+from primgraph.view.loop_bodies import Span
 from primgraph.view.patterns import repeats
 
 # Maximum size of a group, and maximum number of groups of the largest graphs.

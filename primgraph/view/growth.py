@@ -9,18 +9,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.base.plain_text import plain, shortened, width_of
+from primgraph.derivatives.grad import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.plain import plain, shortened, width_of
-from primgraph.ir.signature import checked_late, checked_methods
-from primgraph.operators.creation import zeros
+from primgraph.operators.shape.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import optimized
 from primgraph.program.trace import trace
+from primgraph.view.formats.svg import document, label_text, number
 from primgraph.view.scene import LABEL_SIZE
-from primgraph.view.svg import document, label_text, number
 
 _WIDTH, _HEIGHT = 420.0, 220.0
 _LEFT, _TOP, _FOOT = 64.0, 44.0, 46.0

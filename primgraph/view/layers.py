@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias, final
 
+from primgraph.base.user_lines import UPDATE, Source
 from primgraph.ir.graph import Equation
-from primgraph.source import UPDATE, Source
 
 # A part, and the order of the derivative.
 Part: TypeAlias = tuple[str, int]

@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
+from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.plain_text import shortened
+from primgraph.base.user_lines import UPDATE
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError
-from primgraph.ir.collection import uncollected
-from primgraph.ir.drawn import Drawn
+from primgraph.ir.frontend.drawable import Drawn
+from primgraph.ir.frontend.result_names import UNTITLED, target_name
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
-from primgraph.ir.plain import shortened
 from primgraph.ir.text import brief_text, names, value_text
-from primgraph.ir.titles import UNTITLED, target_name
 from primgraph.primitives.constants import full
 from primgraph.program.program import Program
-from primgraph.source import UPDATE
-from primgraph.view.bodies import Shown, Span, shown_bodies, title_of
 from primgraph.view.grouping import Group, groupings_of
 from primgraph.view.layers import is_told
-from primgraph.view.twins import without_twins
+from primgraph.view.loop_bodies import Shown, Span, shown_bodies, title_of
+from primgraph.view.primitive_twins import without_twins
 
 # Maximum lengths of a detail and of a label.
 _MOST_DETAIL = 300

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from primgraph.ir.plain import plain, shortened, width_of
+from primgraph.base.plain_text import plain, shortened, width_of
 from primgraph.tables import percent
 from primgraph.view.folding import Node, within
-from primgraph.view.ladder import Lane, ladder
 from primgraph.view.layers import Part, rank
-from primgraph.view.layout import Layout, layout
+from primgraph.view.layouts.lanes import Lane, ladder
+from primgraph.view.layouts.layout import Layout, layout
 from primgraph.view.picture import Picture
 
 LABEL_SIZE, NOTE_SIZE = 13.0, 11.0

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.plain_text import plain, shortened
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
-from primgraph.ir.collection import uncollected
-from primgraph.ir.drawn import Drawn
+from primgraph.ir.frontend.drawable import Drawn
+from primgraph.ir.frontend.html_tables import Row, Sheet, Tabled
+from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph
-from primgraph.ir.plain import plain, shortened
-from primgraph.ir.sheet import Row, Sheet, Tabled
-from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.sizes import require_known
 from primgraph.ir.text import names
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
-from primgraph.view.page import Step, page
+from primgraph.view.formats.page import Step, page
 from primgraph.view.picture import Limits, Picture, equation_text, graph_of, numbered
 
 _LONGEST = 400

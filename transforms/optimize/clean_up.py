@@ -9,8 +9,8 @@ from primgraph.ir.graph import Graph
 from primgraph.transforms.optimize.fold_constants import fold
 from primgraph.transforms.optimize.join_checkpoints import joined_checkpoints
 from primgraph.transforms.optimize.join_loops import joined
-from primgraph.transforms.optimize.loops import tidied
 from primgraph.transforms.optimize.simplify import simplified
+from primgraph.transforms.optimize.simplify_loops import tidied
 
 # What one round makes possible in bodies and around them, the next one finds.
 _ROUNDS = 8

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.frames import is_interruption
+from primgraph.base.frames import is_interruption
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import constant, constant_op, extent, filled, full
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 
 # Dense results of more elements are left to the kernel, unless an operand is a dense constant of
 # that size itself: folding must not make a graph much larger. What is read, and what a product of

@@ -13,7 +13,7 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.control import CONTROL, checkpoint, cond
 from primgraph.transforms.optimize.join_checkpoints import CANDIDATES
-from primgraph.transforms.optimize.loops import Loop
+from primgraph.transforms.optimize.simplify_loops import Loop
 
 
 def joined(graph: Graph) -> Graph:

@@ -12,7 +12,7 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.elementwise import add
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.shapes import concat, permute, reshape, slice_
 
 

@@ -14,9 +14,9 @@ from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import INT64
 from primgraph.primitives.constants import iota
 from primgraph.primitives.elementwise import cast
+from primgraph.primitives.linear_algebra.systems import inv, solve
 from primgraph.primitives.logic import equal
 from primgraph.primitives.shapes import broadcast, concat, slice_
-from primgraph.primitives.systems import inv, solve
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.linalg import matmul
+from primgraph.primitives.linear_algebra.products import matmul
 
 # Longer chains are treated in pieces of so many factors: the search takes cubic time.
 _LONGEST = 24

@@ -17,14 +17,12 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.transforms.optimize.dead_code import dead_code
-from primgraph.transforms.rules.arithmetic import ARITHMETIC
-from primgraph.transforms.rules.assembly import PLACES
-from primgraph.transforms.rules.factors import FACTORS
-from primgraph.transforms.rules.functions import FUNCTIONS
-from primgraph.transforms.rules.last import LAST, OWN_SLOPES
-from primgraph.transforms.rules.logic import LOGIC
-from primgraph.transforms.rules.parts import PARTS_OF_COMPLEX
-from primgraph.transforms.rules.rule import (
+from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
+from primgraph.transforms.rewrite.assembly import PLACES
+from primgraph.transforms.rewrite.complex_parts import PARTS_OF_COMPLEX
+from primgraph.transforms.rewrite.functions import FUNCTIONS
+from primgraph.transforms.rewrite.logic import LOGIC
+from primgraph.transforms.rewrite.rule import (
     Family,
     Fold,
     Readers,
@@ -35,11 +33,12 @@ from primgraph.transforms.rules.rule import (
     level_of_derivatives,
     selected,
 )
-from primgraph.transforms.rules.signs import SIGNS
-from primgraph.transforms.rules.slices import PARTS
-from primgraph.transforms.rules.stable import STABLE
-from primgraph.transforms.rules.sums import SUMS
-from primgraph.transforms.rules.views import VIEWS
+from primgraph.transforms.rewrite.signs import SIGNS
+from primgraph.transforms.rewrite.sink_moves import LAST, OWN_SLOPES
+from primgraph.transforms.rewrite.slices import PARTS
+from primgraph.transforms.rewrite.stable_forms import STABLE
+from primgraph.transforms.rewrite.sums import SUMS
+from primgraph.transforms.rewrite.views import VIEWS
 
 
 def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:

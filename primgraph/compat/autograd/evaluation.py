@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from primgraph import tree
+from primgraph.api.derivatives.of_functions import Outputs
+from primgraph.api.world import world_of
 from primgraph.errors import NotDifferentiable
-from primgraph.functional.derivatives import Outputs
-from primgraph.functional.world import world_of
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from primgraph.compat.absent import absent
 from primgraph.custom.function import Function as _Function
-from primgraph.eager.backward import grad
-from primgraph.eager.manager import GradManager
+from primgraph.eager.derivatives.backward import grad
+from primgraph.eager.derivatives.manager import GradManager
 from primgraph.errors import MissingMethodError
 
 __all__ = ["Function", "GradManager", "grad"]

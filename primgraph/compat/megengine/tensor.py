@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from primgraph.compat.promotion import promoted
+from primgraph.eager.derivatives.recording import no_grad
 from primgraph.eager.node import Node, given
-from primgraph.eager.recording import no_grad
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.ir.types import FLOAT32, as_axis, as_dtype
 from primgraph.operators.handle import Axes

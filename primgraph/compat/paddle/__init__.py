@@ -103,7 +103,7 @@ from primgraph.compat.paddle.tensor import (
     zeros,
     zeros_like,
 )
-from primgraph.eager.recording import (
+from primgraph.eager.derivatives.recording import (
     enable_grad,
     is_grad_enabled,
     no_grad,

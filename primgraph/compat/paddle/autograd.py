@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from primgraph.compat.absent import absent
-from primgraph.eager import backward as core
+from primgraph.eager.derivatives import backward as core
 from primgraph.eager.tensor import Tensor
 
 __all__ = ["backward"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.autodiff import grad as derivatives
-from primgraph.autodiff.request import Seeds
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
-from primgraph.eager.backward import grad as grad_of_tensors
+from primgraph.derivatives import grad as derivatives
+from primgraph.derivatives.request import Seeds
+from primgraph.eager.derivatives.backward import grad as grad_of_tensors
 from primgraph.eager.tensor import Tensor
 from primgraph.operators.variable import Variable
 

@@ -9,9 +9,9 @@ import numpy as np
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import CPUPlace, paddles
 from primgraph.compat.paddle.methods import Methods, Variable
-from primgraph.eager.adoption import stand_ins
+from primgraph.eager.derivatives.recording import no_grad as nothing_recorded
+from primgraph.eager.inplace.adoption import stand_ins
 from primgraph.eager.node import given
-from primgraph.eager.recording import no_grad as nothing_recorded
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import as_dtype

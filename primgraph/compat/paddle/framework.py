@@ -16,8 +16,8 @@ from primgraph.compat.paddle.methods import Variable
 from primgraph.eager.seeds import next_key
 from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
-from primgraph.ir.signature import checked_late
 from primgraph.operators.variable import in_manner
 from primgraph.program.program import create_parameter as _create_parameter
 from primgraph.program.program import current_program

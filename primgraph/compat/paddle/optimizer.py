@@ -11,7 +11,7 @@ from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import refused
 from primgraph.compat.paddle.static import variables_named
 from primgraph.eager.tensor import Tensor
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program.program import Program, program_guard, program_of
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from primgraph.autodiff.grad import grad
-from primgraph.autodiff.request import Seeds
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.defaults import dtype_or_default
 from primgraph.compat.paddle.framework import (
@@ -20,8 +18,10 @@ from primgraph.compat.paddle.framework import (
     paddles,
     refused,
 )
+from primgraph.derivatives.grad import grad
+from primgraph.derivatives.request import Seeds
 from primgraph.errors import ArgumentError
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program.program import Program, current_program, default_startup_program, program_of
 from primgraph.program.program import declared as _data

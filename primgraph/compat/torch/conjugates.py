@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.eager.derivatives.reverse import unheld
 from primgraph.eager.node import Node
-from primgraph.eager.reverse import unheld
 from primgraph.eager.tensor import Tensor
 from primgraph.operators import conj
 from primgraph.operators.handle import Handle

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from primgraph.api import public
+from primgraph.api.derivatives import of_functions
+from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
-from primgraph.functional import derivatives, public
-from primgraph.functional.vmap import vmap as vectorized
 
 __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
 
@@ -29,7 +30,7 @@ def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Funct
 
 def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `func`, and what `func` gives."""
-    both = derivatives.value_and_grad(func, argnums, has_aux)
+    both = of_functions.value_and_grad(func, argnums, has_aux)
 
     def called(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         value, gradient = both(*args, **kwargs)
@@ -40,17 +41,17 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
 
 def jacrev(func: Function, argnums: Positions = 0, *, has_aux: bool = False) -> Function:
     """The function that gives all derivatives of `func`, by reverse mode."""
-    return derivatives.jacrev(func, argnums, has_aux)
+    return of_functions.jacrev(func, argnums, has_aux)
 
 
 def jacfwd(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """The function that gives all derivatives of `func`, by forward mode."""
-    return derivatives.jacfwd(func, argnums, has_aux)
+    return of_functions.jacfwd(func, argnums, has_aux)
 
 
 def hessian(func: Function, argnums: Positions = 0) -> Function:
     """The function that gives the second derivatives of `func`, of one element."""
-    return derivatives.hessian_of(func, argnums, False)
+    return of_functions.hessian_of(func, argnums, False)
 
 
 def jvp(func: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -12,11 +12,11 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.torch import framework
-from primgraph.eager.views import share_computed
+from primgraph.eager.inplace.views import share_computed
 from primgraph.errors import ArgumentError, BoundsError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.handle import Handle
-from primgraph.operators.norms import vector_norm
+from primgraph.operators.reduce.norms import vector_norm
 
 __all__ = [
     "abs",

@@ -13,11 +13,11 @@ from primgraph.compat.promotion import promoted
 from primgraph.compat.torch import framework, functions
 from primgraph.compat.torch.conjugates import turned, turned_node
 from primgraph.compat.torch.indices import as_masks, in_two_steps
-from primgraph.eager.adoption import stand_ins
-from primgraph.eager.in_place import change
+from primgraph.eager.inplace.adoption import stand_ins
+from primgraph.eager.inplace.in_place import change
+from primgraph.eager.inplace.views import View, show_elements, show_view
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor as _Tensor
-from primgraph.eager.views import View, show_elements, show_view
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
 from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
 from primgraph.operators import astype

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
+from primgraph.base.user_lines import is_own
 from primgraph.errors import ArgumentError, UnknownSizeError
-from primgraph.ir.dims.asked import for_a_number
 from primgraph.ir.dims.polynomial import (
     FLOOR,
     MAX,
@@ -25,8 +25,7 @@ from primgraph.ir.dims.polynomial import (
     product,
     sum_of,
 )
-from primgraph.ir.dims.spelling import NAME, text_of
-from primgraph.source import is_own
+from primgraph.ir.dims.spelling import NAME, for_a_number, text_of
 
 # Words with another meaning where text has a size.
 _TAKEN = frozenset(

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
+from primgraph.base.immutable import Fixed
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.fixed import Fixed
 
 # A size is its name; any other atom is an operation with its operands.
 Atom: TypeAlias = "str | tuple[str, int, int]"

@@ -1,8 +1,10 @@
-"""Print symbolic sizes as text."""
+"""Text of symbolic sizes, and hints for code that needs one as a number."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 
 from primgraph.ir.dims.polynomial import (
     FLOOR,
@@ -13,6 +15,7 @@ from primgraph.ir.dims.polynomial import (
     product,
     terms_of,
 )
+from primgraph.ir.frontend import user_expression
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -66,3 +69,27 @@ def remainder(dim: int) -> tuple[int, int, int] | None:
 
 def _exact(x: int, y: int) -> int:
     return x // y if type(x) is int and x % y == 0 else 0
+
+
+def for_a_number() -> str:
+    """Return the hint for code that iterates over a symbolic size, or takes a length."""
+    nodes = user_expression.expressions()
+    match nodes[:1]:
+        case [ast.Call(func=ast.Name(id="len"), args=[operand])]:
+            return f"{user_expression.text_of(operand)}.shape[0], which is a size"
+    # Python reports the whole loop for iteration, but the expression for a call.
+    if not any(map(_loops, nodes[:1])) and all(
+        g.iter not in nodes for n in nodes for g in _loops(n)
+    ):
+        return ""
+    return (
+        "pg.scan(f, state, x), which goes through the rows of x, pg.fori_loop(0, n, f, state), "
+        "which counts, or pg.map(f, x), which keeps what f gives"
+    )
+
+
+def _loops(node: ast.AST) -> Sequence[ast.For | ast.comprehension]:
+    if isinstance(node, ast.For):
+        return [node]
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    return node.generators if isinstance(node, comprehensions) else []

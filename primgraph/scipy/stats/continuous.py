@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from primgraph.operators.arithmetic import abs, maximum, square
-from primgraph.operators.elementary import exp, expm1, log, log1p, sqrt
-from primgraph.operators.logic import equal, greater, isinf, less, logical_and, where
-from primgraph.operators.special import (
+from primgraph.operators.elementwise.arithmetic import abs, maximum, square
+from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p, sqrt
+from primgraph.operators.elementwise.logic import equal, greater, isinf, less, logical_and, where
+from primgraph.operators.elementwise.special_functions import (
     betainc,
     betaincc,
     betaln,

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any, final
 
 from primgraph.errors import ArgumentError
-from primgraph.operators.activations import log_softmax
 from primgraph.operators.call import of_namespace
-from primgraph.operators.creation import arange
-from primgraph.operators.elementary import exp, log
-from primgraph.operators.logic import (
+from primgraph.operators.elementwise.elementary import exp, log
+from primgraph.operators.elementwise.logic import (
     equal,
     greater_equal,
     less_equal,
@@ -19,10 +17,7 @@ from primgraph.operators.logic import (
     logical_not,
     where,
 )
-from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.reductions import any, sum
-from primgraph.operators.shaping import expand_dims
-from primgraph.operators.special import (
+from primgraph.operators.elementwise.special_functions import (
     betainc,
     betaincc,
     betaln,
@@ -30,6 +25,11 @@ from primgraph.operators.special import (
     gammaincc,
     gammaln,
 )
+from primgraph.operators.networks.activations import log_softmax
+from primgraph.operators.promotion import fractional, lift
+from primgraph.operators.reduce.reductions import any, sum
+from primgraph.operators.shape.creation import arange
+from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.distribution import Distribution, Frozen, Power, on_arrays
 

@@ -13,12 +13,20 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.operators.arithmetic import add, divide, floor, multiply, power, subtract
 from primgraph.operators.call import of_namespace
-from primgraph.operators.elementary import exp, expm1, log, log1p
-from primgraph.operators.logic import equal, greater, isinf, less, logical_and, not_equal, where
+from primgraph.operators.elementwise.arithmetic import add, divide, floor, multiply, power, subtract
+from primgraph.operators.elementwise.elementary import exp, expm1, log, log1p
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    isinf,
+    less,
+    logical_and,
+    not_equal,
+    where,
+)
+from primgraph.operators.elementwise.special_functions import xlog1py, xlogy
 from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.special import xlog1py, xlogy
 from primgraph.operators.variable import Variable, handles
 
 Rule = Callable[..., Variable]

@@ -9,20 +9,20 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError, unknown_name
-from primgraph.operators.arithmetic import abs, square
-from primgraph.operators.building import diag
 from primgraph.operators.call import of_namespace
-from primgraph.operators.creation import eye
-from primgraph.operators.elementary import exp, log
-from primgraph.operators.linalg import matmul
-from primgraph.operators.logic import greater, where
-from primgraph.operators.matrices import diagonal
+from primgraph.operators.elementwise.arithmetic import abs, square
+from primgraph.operators.elementwise.elementary import exp, log
+from primgraph.operators.elementwise.logic import greater, where
+from primgraph.operators.elementwise.special_functions import gammaln
+from primgraph.operators.linear_algebra.matrices import diagonal
+from primgraph.operators.linear_algebra.products import matmul
+from primgraph.operators.linear_algebra.spectra import eigh
+from primgraph.operators.linear_algebra.systems import cholesky, solve_triangular
 from primgraph.operators.promotion import fractional, lift
-from primgraph.operators.reductions import any, max, prod, sum
-from primgraph.operators.shaping import expand_dims
-from primgraph.operators.special import gammaln
-from primgraph.operators.spectra import eigh
-from primgraph.operators.systems import cholesky, solve_triangular
+from primgraph.operators.reduce.reductions import any, max, prod, sum
+from primgraph.operators.shape.creation import eye
+from primgraph.operators.shape.matrix_building import diag
+from primgraph.operators.shape.shaping import expand_dims
 from primgraph.operators.variable import Variable
 from primgraph.scipy.stats.distribution import Frozen, Power, on_arrays, original
 

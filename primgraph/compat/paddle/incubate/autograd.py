@@ -6,13 +6,13 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from primgraph.autodiff import functions as functional
-from primgraph.autodiff import grad as derivatives
-from primgraph.autodiff.jacobian import Hessian as _Hessian
-from primgraph.autodiff.jacobian import Jacobian as _Jacobian
-from primgraph.autodiff.request import Seeds, Variables
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
+from primgraph.derivatives import functions as functional
+from primgraph.derivatives import grad as derivatives
+from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
+from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
+from primgraph.derivatives.request import Seeds, Variables
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph
 from primgraph.program.program import Program, current_program

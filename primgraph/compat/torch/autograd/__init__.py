@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from primgraph.api.public import grad as of_handles
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.autograd import functional
 from primgraph.compat.torch.conjugates import turned
 from primgraph.custom import function as custom
-from primgraph.eager import backward as core
-from primgraph.eager.backward import Tensors
-from primgraph.eager.recording import (
+from primgraph.eager.derivatives import backward as core
+from primgraph.eager.derivatives.backward import Tensors
+from primgraph.eager.derivatives.recording import (
     enable_grad,
     inference_mode,
     is_on,
@@ -19,7 +20,6 @@ from primgraph.eager.recording import (
     set_grad_enabled,
 )
 from primgraph.eager.tensor import Tensor
-from primgraph.functional.public import grad as of_handles
 from primgraph.operators.variable import Variable
 
 __all__ = [

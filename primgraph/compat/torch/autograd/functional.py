@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from primgraph.api import public as pg
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
 from primgraph.eager.tensor import Tensor
-from primgraph.functional import public as pg
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

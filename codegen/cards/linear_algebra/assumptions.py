@@ -1,0 +1,24 @@
+"""The card of what is declared of matrices: in debug mode it is in code, and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.linear_algebra.systems import function_card
+from primgraph.codegen.cards.spelling.notation import Text
+from primgraph.codegen.plan.cost_model import MOVED
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra.assumptions import assumed
+
+
+def _read(args: Sequence[Text], step: Step) -> Text:
+    facts = ", ".join(f'"{fact}"' for fact in step.params["facts"])
+    return Text(f"assumed({args[0].code}, [{facts}])")
+
+
+CARDS: dict[Op, Card] = {
+    assumed: replace(function_card(_read, "assumed", None), nanoseconds=MOVED),
+}

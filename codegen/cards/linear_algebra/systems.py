@@ -1,0 +1,121 @@
+"""Cards of linear systems: NumPy's functions of LAPACK, and helpers for what it has none for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.cards.spelling.notation import Read, Target, Text
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra import systems as p
+
+# Nanoseconds for a call, and for an operation of LAPACK.
+_CALL, _OPERATION = 5000.0, 0.1
+
+
+def time_of_lapack(step: Step) -> float:
+    """The time of the operations that a primitive is said to take."""
+    return _CALL + _OPERATION * step.op.flops(step.operands, step.params)
+
+
+def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """The card of a function that returns new arrays, and may raise an error."""
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    made = plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=None,
+        nanoseconds=time_of_lapack,
+        scalar=None,
+        complex_step=step,
+        marks=Marks.UNKNOWN,
+    )
+    return replace(made, helper=helper, fallible=True, blas=True)
+
+
+def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """The card of a helper that works in an array `out`, which may be its second operand."""
+
+    def write(to: Target) -> list[str]:
+        call = read([Text(a) for a in to.args], to.step).code
+        return [f"{call[:-1]}, out={to.out})"]
+
+    return replace(function_card(read, helper, step), write=write, in_place=(1,))
+
+
+def numpy_card(name: str, step: ComplexStep | None) -> Card:
+    """The card of a function of `numpy.linalg` that takes nothing but arrays."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
+
+    return function_card(read, "", step)
+
+
+# Rows from which on a factor is computed in the array that is there.
+_MANY_ROWS = 128
+
+
+def _write_cholesky(to: Target) -> list[str]:
+    (a,), rows = to.args, to.step.operands[0].shape[-1]
+    if type(rows) is int and rows >= _MANY_ROWS:
+        return [f"cholesky_in_blocks({a}, {to.out})"]
+    return [f"{to.out}[...] = np.linalg.cholesky({a})"]
+
+
+def _cholesky_by_parts(a: Any) -> Any:
+    """The factor of the real part, and how it moves along the imaginary one."""
+    factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
+    along = d + np.swapaxes(np.tril(d, -1), -1, -2)
+    return factor + 1j * p.cholesky_tangent.evaluate([factor, along], {})[0]
+
+
+def _cofactors_of_regular(a: Any) -> Any:
+    return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+
+
+_COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
+_CHOLESKY_STEP = ComplexStep(_cholesky_by_parts, partial=False, smooth=None)
+
+
+def _read_triangular(args: Sequence[Text], step: Step) -> Text:
+    told = [f"{name}={step.params[name]}" for name in ("lower", "transposed", "unit")]
+    return Text(f"triangular_solve({', '.join([*(a.code for a in args), *told])})")
+
+
+CARDS: dict[Op, Card] = {
+    p.solve: replace(
+        numpy_card("solve", ANALYTIC),
+        advice="its matrix is singular, or nearly so",
+    ),
+    p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
+    p.inv: numpy_card("inv", ANALYTIC),
+    p.cholesky: replace(
+        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
+    ),
+    p.cholesky_tangent: function_card(
+        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
+        "cholesky_tangent",
+        None,
+    ),
+    p.cholesky_slope: changing_card(
+        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
+        "cholesky_slope",
+        None,
+    ),
+    p.slogdet: numpy_card("slogdet", None),
+    p.det: numpy_card("det", ANALYTIC),
+    p.cofactors: function_card(
+        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", _COFACTORS_STEP
+    ),
+}

@@ -1,0 +1,20 @@
+"""Card of what ends a run where derivatives of eigenvalues do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.linear_algebra.systems import function_card
+from primgraph.codegen.cards.spelling.notation import Text
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra import ties as p
+
+
+def _read(args: Sequence[Text], step: Step) -> Text:
+    message = step.params["message"]
+    return Text(f"unless_any({args[0].code}, {args[1].code}, {message!r})")
+
+
+CARDS: dict[Op, Card] = {p.unless_any: function_card(_read, "unless_any", None)}

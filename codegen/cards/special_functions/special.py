@@ -1,0 +1,43 @@
+"""Cards of special functions: calls of functions of the support file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.constants import random_card
+from primgraph.codegen.cards.special_functions.gamma import called
+from primgraph.codegen.cards.spelling.complex_step import ComplexStep, as_on_reals
+from primgraph.codegen.cards.spelling.notation import Text
+from primgraph.codegen.plan.cost_model import per_element
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.primitives.special_functions import special as s
+
+
+def _quoted(name: str) -> str:
+    """A text of Python's, as formatters write it."""
+    return f'"{name}"'
+
+
+def _read_variate(args: Sequence[Text], step: Step) -> Text:
+    key, *params = [a.code for a in args]
+    return Text(f"random_variate({', '.join([key, _quoted(step.params['name']), *params])})")
+
+
+CARDS: dict[Op, Card] = {
+    s.random_variate: replace(
+        random_card("random_variate", _read_variate),
+        complex_step=ComplexStep(as_on_reals(s.random_variate.impl), partial=False, smooth=None),
+    ),
+    s.gammainc: called(s.gammainc, per_element(3000.0, 3000.0)),
+    s.betainc: called(s.betainc, per_element(9000.0, 9000.0)),
+    s.erfinv: called(s.erfinv, per_element(50.0, 50.0)),
+    s.erfcinv: called(s.erfcinv, per_element(45.0, 45.0)),
+    s.erfcx: called(s.erfcx, per_element(30.0, 30.0)),
+    s.log_ndtr: called(s.log_ndtr, per_element(30.0, 30.0)),
+    s.xlogy: called(s.xlogy, per_element(8.0, 8.0)),
+    s.xlog1py: called(s.xlog1py, per_element(8.0, 8.0)),
+    s.logit: called(s.logit, per_element(14.0, 14.0)),
+}

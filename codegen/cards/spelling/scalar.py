@@ -1,0 +1,75 @@
+"""How primitives are written in scalar mode: expressions of Python's, an element each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from primgraph.codegen.cards.spelling.literals import scalar_text
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.types import FLOAT64, TensorType
+
+# How many expressions take as long as one call of a NumPy function.
+CALL = 12
+
+# Expressions of the elements of a value, in an array of its shape.
+Elements: TypeAlias = "np.ndarray[Any, Any]"
+Rule: TypeAlias = Callable[[Sequence[str], Step], str | None]
+Texts: TypeAlias = Callable[[Step, Sequence[Elements], bool], list[str] | None]
+
+
+class Scalar(NamedTuple):
+    """How scalar mode writes a primitive.
+
+    `texts(step, operands, in_order)` are the expressions of the elements of the result, None where
+    there are none; `in_order` tells that the elements of the first operand lie in memory in their
+    order. Without `texts`, elements are only moved, as the primitive's meaning moves anything.
+    An expression takes as long as `weight` operators.
+    """
+
+    texts: Texts | None
+    weight: int
+
+
+MOVING = Scalar(None, 1)
+
+
+def by_element(rule: Rule) -> Texts:
+    """The expressions that `rule` gives of the elements of operands of the result's size."""
+
+    def texts(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+        if not all(t.size == step.results[0].size for t in step.operands):
+            return None
+        rows = zip(*(x.ravel().tolist() for x in operands), strict=True)
+        found = [rule(row, step) for row in rows]
+        known = [text for text in found if text is not None]
+        return known if len(known) == len(found) else None
+
+    return texts
+
+
+def template(text: str, weight: int = 1) -> Scalar:
+    """The same expression of Python's for every element."""
+    return Scalar(by_element(lambda args, step: text.format(*args)), weight)
+
+
+def of_floats(text: str) -> Scalar:
+    """An expression for floats, and none for booleans."""
+
+    def rule(args: Sequence[str], step: Step) -> str | None:
+        return text.format(*args) if step.operands[0].dtype == FLOAT64 else None
+
+    return Scalar(by_element(rule), 1)
+
+
+def function(name: str) -> Scalar:
+    """A function of the module `math`."""
+    return template(f"math_{name}({{}})")
+
+
+def number_text(value: bool | float, type: TensorType) -> str:
+    """The expression of a number."""
+    text = scalar_text(value, type.dtype).replace("np.", "float_")
+    return f"({text})" if text.startswith("-") else text

@@ -1,0 +1,1 @@
+"""Loop nests, products and routines of exported C."""

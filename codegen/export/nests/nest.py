@@ -1,0 +1,75 @@
+"""Writes a loop nest as a person would: a loop for each axis that there has to be one for."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import final
+
+from primgraph.codegen.export.extents import code
+from primgraph.codegen.export.nests.elements import Elements
+from primgraph.codegen.export.nests.grid import grid_of
+from primgraph.codegen.export.nests.reductions import Reductions
+from primgraph.codegen.export.page import Page
+from primgraph.codegen.native.c.extents import is_few, is_zero
+from primgraph.codegen.native.items import Nest
+
+# Longer sums are made of sums of so many, which lose fewer digits.
+_BLOCK = 256
+
+
+def nest(page: Page, item: Nest) -> None:
+    """The statements of a nest."""
+    for n in item.reached():
+        # There is no such place.
+        page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
+        page.line("return 1;")
+        page.close()
+    loops = _Loops(page, item)
+    loops.reductions.begin_others()
+    if not is_zero(prod(item.domain)):
+        loops.level(0)
+
+
+@final
+class _Loops:
+    """The loops of one nest, within each other."""
+
+    def __init__(self, page: Page, item: Nest) -> None:
+        self.page, self.grid = page, grid_of(item, page.loops)
+        self.reductions = Reductions(page, item, self.grid)
+        self.elements = Elements(page, item, self.grid, self.reductions)
+
+    def level(self, depth: int) -> None:
+        """The loops within `depth` of them."""
+        self.reductions.begin(depth)
+        if depth == len(self.grid.axes):
+            self.elements.write()
+        elif depth + 1 == len(self.grid.axes) and self.in_blocks(depth):
+            self.blocks(depth)
+        else:
+            i, n = self.grid.variables[depth], self.grid.extents[depth]
+            self.page.open(f"for (long {i} = 0; {i} < {code(n)}; {i}++)")
+            self.level(depth + 1)
+            self.page.close()
+        self.reductions.end(depth)
+
+    def in_blocks(self, depth: int) -> bool:
+        sums = self.reductions.sums(depth)
+        floats = [n for n in sums if self.page.type(n.value).dtype.kind == "f"]
+        return bool(floats) and not is_few(self.grid.extents[depth], 2 * _BLOCK)
+
+    def blocks(self, depth: int) -> None:
+        """The innermost loop in blocks, each with a sum of its own."""
+        page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
+        first, last = page.name("first"), page.name("last")
+        sums = self.reductions.sums(depth)
+        page.open(f"for (long {first} = 0; {first} < {code(n)}; {first} += {_BLOCK})")
+        page.line(
+            f"const long {last} = {first} < {code(n - _BLOCK)} ? {first} + {_BLOCK} : {code(n)};"
+        )
+        whole = self.reductions.begin_parts(sums)
+        page.open(f"for (long {i} = {first}; {i} < {last}; {i}++)")
+        self.level(depth + 1)
+        page.close()
+        self.reductions.end_parts(sums, whole)
+        page.close()

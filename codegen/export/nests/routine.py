@@ -1,0 +1,103 @@
+"""Writes calls of functions on whole arrays, in blocks of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+
+import numpy as np
+
+from primgraph.codegen.export.extents import renamed, sizes_in
+from primgraph.codegen.export.nests.formulas import kind_of
+from primgraph.codegen.export.page import Page, declare
+from primgraph.codegen.native.c.call_lines import Call
+from primgraph.codegen.native.c.spellings import C_TYPES
+from primgraph.codegen.native.items import Routine
+from primgraph.codegen.native.lower import routines
+from primgraph.ir.types import TensorType
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CAST = re.compile(r"\((?:const )?(\w+) \*\)(&?[A-Za-z_]\w*)(?![\w\[(.-])")
+_DECLARES = re.compile(
+    r"(?:\*|\b(?:double|float|int|long|bool|size_t|u?int\d+_t) )([A-Za-z_]\w*) *[=;,\[]"
+    r"|, ([A-Za-z_]\w*) = "
+)
+# Memory that a function of whole arrays asks for, with its type.
+_ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
+
+
+def routine(page: Page, item: Routine) -> None:
+    """The statements of a call."""
+    for v in item.values:
+        declare(page, page.place(v), page.type(v))
+    values, count = (*item.operands, *item.values), len(item.operands)
+    kinds = [kind_of(page.type(v).dtype) for v in values]
+    pointers = [_address(page, v) for v in values]
+    made, rooms = _written(item, pointers, kinds)
+    # What such lines declare may have the name of something of the user's.
+    names = _declared(made)
+    shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
+    sizes = sorted(names.intersection(sizes_in("\n".join(made))))
+    if shadowed or sizes:
+        page.open("")
+    for k in shadowed:
+        alias = page.names.fresh("given", "given")
+        page.line(f"{'const ' if k < count else ''}{kinds[k]} *const {alias} = {pointers[k]};")
+        pointers[k] = alias
+    if shadowed:
+        made, rooms = _written(item, pointers, kinds)
+    others = {}
+    for size in sizes:
+        others[size] = page.names.fresh(f"{size}_given", "given")
+        page.line(f"const long {others[size]} = {size};")
+    made = [renamed(line, others) for line in made]
+    own = len(made) > 1
+    if own:
+        page.open("")
+    for line in made:
+        page.line(_ROOM.sub(lambda found: _scratch(page, found[1], rooms[int(found[2])]), line))
+    for _ in range(own + bool(shadowed or sizes)):
+        page.close()
+
+
+def _written(
+    item: Routine, pointers: Sequence[str], kinds: Sequence[str]
+) -> tuple[list[str], list[int]]:
+    """The lines of a call with arrays at these pointers, and the bytes of each room in them."""
+    lines, count = routines.routine(item.step), len(item.operands)
+    assert lines is not None
+    rooms: list[int] = []
+
+    def room(size: int) -> str:
+        rooms.append(size)
+        return f"@{len(rooms) - 1}@"
+
+    call = Call(item.step, pointers[:count], pointers[count:], room)
+    told = set(zip(pointers, kinds, strict=True))
+    return [_uncast(line, told) for line in lines(call)], rooms
+
+
+def _address(page: Page, value: int) -> str:
+    """A pointer to the elements of a value, of a number that is constant to one like it."""
+    place = page.place(value)
+    if value in page.scope.plan.constants and place.is_number:
+        name = page.names.fresh("", "given")
+        page.line(f"const {kind_of(page.type(value).dtype)} {name} = {place.text};")
+        return f"&{name}"
+    return place.pointer
+
+
+def _scratch(page: Page, kind: str, size: int) -> str:
+    """Memory of so many bytes for the current item, for elements of that type of C."""
+    dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1")
+    return page.held(TensorType((-(-size // dtype.itemsize),), dtype))
+
+
+def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
+    """A line without casts of pointers to what they point to, which is told in pairs."""
+    return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
+
+
+def _declared(lines: Sequence[str]) -> set[str]:
+    """The names that lines may declare."""
+    return {name for line in lines for pair in _DECLARES.findall(line) for name in pair if name}

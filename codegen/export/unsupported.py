@@ -1,0 +1,68 @@
+"""What is told of steps that have no words in C."""
+
+from __future__ import annotations
+
+from primgraph.codegen.export.nests.formulas import formula, function_of, kind_of
+from primgraph.codegen.native.items import Nest, Nests, Outside
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.plan.schedule import Step, schedule
+from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.errors import CompileError
+from primgraph.ir.dims import is_open
+from primgraph.primitives.control import while_loop
+
+# No blocks of rows: files know of no threads, and little of caches.
+SERIAL = Limits(cache=1 << 60)
+
+
+def unspelled(step: Step, name: str) -> CompileError:
+    """The error for a step that is not supported in C, or has a step in it that is not."""
+    step = _cause(step)
+    source, types = step.eqn.source, (*step.operands, *step.results)
+    origin = () if source is None else (f"{source}   {source.text}",)
+    if any(is_open(t.shape) for t in types):
+        return CompileError(
+            f"a loop without a bound on its trips leaves something for each of them, for which "
+            f"{name} would have no room in C",
+            origin=origin,
+            hint="give the loop max_trips; or take derivatives forward, which keep nothing",
+        )
+    strange = next((t.dtype for t in types if not kind_of(t.dtype)), None)
+    what = step.op.name if strange is None else f"{step.op.name} of {strange}"
+    return CompileError(
+        f"{what} is not supported in C, so {name} cannot be saved as C",
+        origin=origin,
+        hint="compute it outside and make it an input, or save NumPy source: "
+        f"kernel.save('{name}.py')",
+    )
+
+
+def require_words(nest: Nest, plan: Nests, name: str) -> None:
+    """Raise for a step of a nest that C has no words for."""
+    for node in nest.nodes:
+        if node.step is None:
+            continue
+        known: object = True
+        if node.kind == "text":
+            known = formula(node.step)
+        elif node.kind == "call":
+            known = function_of(node.name, plan.types[node.value].dtype)
+        if not known:
+            raise unspelled(node.step, name)
+
+
+def _cause(step: Step) -> Step:
+    """The step in a loop or branch for which that has no words itself."""
+    while step.op.has_bodies:
+        p = step.params
+        graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
+        items = [
+            item
+            for graph in graphs
+            for item in nests(schedule(graph), SERIAL, complete=True, alone=True).items
+        ]
+        inner = next((item.step for item in items if isinstance(item, Outside)), None)
+        if inner is None:
+            break
+        step = inner
+    return step

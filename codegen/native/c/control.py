@@ -1,0 +1,200 @@
+"""Writes branches and loops in C: calls of the functions that their bodies are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from math import prod
+from typing import NamedTuple, Protocol
+
+from primgraph.codegen.native.c.extents import extent
+from primgraph.codegen.native.c.size_arguments import SIZES
+from primgraph.codegen.native.c.spellings import moved_type
+from primgraph.codegen.native.items import Control, Nests
+from primgraph.codegen.native.lower.dynamic_stack import asked, one_more
+from primgraph.ir.dims import TRIPS, is_open, of_one_trip, typical
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import TensorType, larger
+from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
+
+
+class Body(NamedTuple):
+    """A body: its plan, the function that it is, with the values whose arrays that takes, and the
+    bytes that it needs.
+
+    It has no name where it does nothing. `constants` are values around it, by its own.
+    """
+
+    plan: Nests
+    name: str
+    arrays: tuple[int, ...]
+    constants: Mapping[int, int]
+    arena: int
+
+
+class Writer(Protocol):
+    """What writes the items around."""
+
+    def place(self, value: int) -> str:
+        """The memory of a value."""
+
+    def room(self, size: int) -> str:
+        """Memory for the item that is being written, and no other."""
+
+    def type(self, value: int) -> TensorType:
+        """The type of a value."""
+
+    def sizes(self, place: str) -> str:
+        """The declaration of sizes, whose numbers are at a place."""
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
+
+    def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
+        """Write a function for a body."""
+
+
+def control(writer: Writer, item: Control) -> Iterator[str]:
+    """The lines of a branch or a loop, behind functions for its bodies."""
+    pairs = zip(item.bodies, item.constants, strict=True)
+    bodies = [writer.body(plan, constants) for plan, constants in pairs]
+    if item.step.op is cond:
+        yield from _branches(writer, item, bodies)
+    elif item.step.op is scan:
+        yield from _scan(writer, item, bodies[0])
+    elif item.step.op is while_loop:
+        yield from _while(writer, item, *bodies)
+    else:
+        places = [writer.place(v) for v in (*item.operands, *item.values)]
+        yield from _call(writer, bodies[0], places, writer.room(bodies[0].arena))
+
+
+def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Iterator[str]:
+    """A call of a body with what it takes and gives, in order, at `places`."""
+    if not body.name:
+        return
+    inputs = range(body.plan.schedule.inputs)
+    where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
+    where.update({v: writer.place(own) for v, own in body.constants.items()})
+    where[SIZES] = writer.place(SIZES) if SIZES in body.arrays else ""
+    given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
+    yield f"{{ void *const b[] = {{{given}}};"
+    yield f"  const int failed = {body.name}(b, {room}); if (failed) return failed; }}"
+
+
+def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
+    index, *operands = item.operands
+    kind = moved_type(item.step.operands[0].dtype)
+    room = writer.room(reduce(larger, [body.arena for body in bodies]))
+    places = [writer.place(v) for v in (*operands, *item.values)]
+    yield f"const {kind} index = *(const {kind} *){writer.place(index)};"
+    for k, body in enumerate(bodies):
+        last = k + 1 == len(bodies)
+        test = "else" if last and k else f"{'else ' if k else ''}if (index <= {k})"
+        yield "{" if last and not k else f"{test} {{"
+        yield from (f"    {line}" for line in _call(writer, body, places, room))
+        yield "}"
+
+
+def _carried(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
+    """Pointers to what is carried, and to where the next of it goes, which takes turns."""
+    for i, (type, v) in enumerate(zip(types, begin, strict=True)):
+        first, second = writer.room(type.nbytes), writer.room(type.nbytes)
+        yield f"const char *now{i} = (const char *){writer.place(v)};"
+        yield f"char *next{i} = {first}, *other{i} = {second};"
+
+
+def _turn(writer: Writer, count: int) -> Iterator[str]:
+    for i in range(count):
+        yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
+
+
+def _row(stack: TensorType) -> str:
+    """The bytes of one row of a stack."""
+    return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
+
+
+def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
+    """Leave what is carried at last in memory of its own."""
+    for i, (type, v) in enumerate(zip(types, values, strict=True)):
+        yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
+
+
+# Operations between two looks at whether the user wants a loop to end.
+_UNWATCHED = 2**15
+
+
+def _watched(bodies: Sequence[Graph]) -> str:
+    """The end of a trip `t`: from time to time it is asked whether to go on."""
+    cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
+    trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
+    return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
+
+
+# What a trip takes at least.
+_LEAST = 20
+
+
+def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
+    p = item.step.params
+    given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
+    fixed, state, xs = parted(given, p["consts"], p["carries"])
+    _, kinds, stacks = parted(types, p["consts"], p["carries"])
+    count, length = len(state), p["length"]
+    rows = [_row(t) for t in stacks]
+    ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
+    steps = [_row(t) for _, t in ys]
+    yield f"long trips = {'INT64_MAX' if length is TRIPS else extent(length)};"
+    if p["counted"]:
+        yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
+        yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
+        for (v, t), row in zip(ys, steps, strict=True):
+            if is_open(t.shape):
+                yield asked(writer.place(v), "trips", row)
+            else:
+                yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
+    yield from _carried(writer, kinds, state)
+    yield "for (long t = 0; t < trips;) {"
+    yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
+    places = [writer.place(v) for v in fixed]
+    places += [f"now{i}" for i in range(count)]
+    places += [f"((char *){writer.place(v)} + k * {n})" for v, n in zip(xs, rows, strict=True)]
+    places += [f"next{i}" for i in range(count)]
+    places += [
+        f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
+    ]
+    inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
+    inside.append(_watched(item.step.eqn.bodies))
+    yield from (f"    {line}" for line in inside)
+    yield "}"
+    yield from _left(writer, kinds, item.values[:count])
+
+
+def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[str]:
+    p = item.step.params
+    consts = p["consts"]
+    fixed, state = item.operands[:consts], item.operands[consts:]
+    kinds, count = item.step.operands[consts:], len(item.operands) - consts
+    ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
+    limit = p["limit"]
+    grown = [(writer.place(v), _row(t)) for v, t in ys if is_open(t.shape)]
+    for v, t in ys if not grown else ():
+        yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
+    yield from _carried(writer, kinds, state)
+    yield "int64_t t = 0;"
+    if grown:
+        yield "int64_t room = 0;"
+    yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
+    yield "    uint8_t again;"
+    known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
+    room = writer.room(larger(test.arena, body.arena))
+    inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
+    inside += one_more([place for place, _ in grown], [row for _, row in grown])
+    places = [*known, *(f"next{i}" for i in range(count))]
+    places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
+    inside += [*_call(writer, body, places, room), *_turn(writer, count)]
+    inside.append(_watched((p["test"], p["body"])))
+    yield from (f"    {line}" for line in inside)
+    yield "}"
+    yield from _left(writer, kinds, item.values[:count])
+    yield f"*(int64_t *){writer.place(item.values[count])} = t;"

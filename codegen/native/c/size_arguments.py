@@ -1,0 +1,107 @@
+"""What a call finds of sizes: a function of C that tells them, and all that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from primgraph.codegen.native.c.extents import PREFIX, divisors, extent
+from primgraph.codegen.native.code_cache import FIRST
+from primgraph.ir.assumptions import Condition
+from primgraph.ir.dims import Dim, extent_at
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import Fitting, assumptions
+from primgraph.ir.types import Shape
+
+# Stands for the numbers below among the values whose arrays functions of C take.
+SIZES = -1
+
+# What stands first: the bytes that functions work in, and the elements of all that they go over.
+ARENA, ELEMENTS = 0, 1
+
+
+@final
+class Told:
+    """The numbers that a call finds from the shapes of its inputs, each with its place.
+
+    First come `ARENA` and `ELEMENTS`, then the sizes, and then extents.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.names = graph, graph.sizes
+        inputs = [(str(i), v.type) for i, v in enumerate(graph.inputs)]
+        self.fitting = Fitting(inputs, graph.sizes)
+        self.extents: dict[Dim, int] = {}
+
+    def __len__(self) -> int:
+        return FIRST + len(self.names) + len(self.extents)
+
+    def declared(self, array: str) -> str:
+        """The variables of a function for sizes, which are in an array."""
+        parts = [
+            f"{PREFIX}{n} = ((const long *){array})[{k + FIRST}]" for k, n in enumerate(self.names)
+        ]
+        unused = " ".join(f"(void){PREFIX}{n};" for n in self.names)
+        return f"const long {', '.join(parts)}; {unused}"
+
+    def coded(self, shape: Shape) -> tuple[int, ...]:
+        """A shape whose extents that are not known are -1 less their place."""
+        return tuple([n if type(n) is not Dim else -1 - self._place(n) for n in shape])
+
+    def _place(self, dim: Dim) -> int:
+        return self.extents.setdefault(dim, FIRST + len(self.names) + len(self.extents))
+
+    def functions(self, name: str, arena: int, elements: int) -> Iterator[str]:
+        """A function that returns whether arrays of these shapes fit, and leaves the numbers; and
+        one that makes them a result."""
+        yield f"int {name}_sizes(const long *const *d, long *z) {{"
+        for size, (i, axis) in self.fitting.bare.items():
+            yield f"    const long {PREFIX}{size} = d[{i}][{axis}];"
+        for i, axis, whole, size in self.fitting.solved:
+            if size:
+                yield from self._solved(f"d[{i}][{axis}]", whole, size)
+        conditions = [c for c, _ in assumptions(self.graph)]
+        extents = [n for t in self.graph.input_types for n in t.shape]
+        every = [*extents, *(c.difference for c in conditions), arena, elements, *self.extents]
+        for y in dict.fromkeys(divisors(every)):
+            yield f"    if ({extent(y)} == 0) return 0;"
+        for i, axis in self.fitting.axes:
+            wanted = extent(self.fitting.inputs[i][1].shape[axis])
+            yield f"    if (d[{i}][{axis}] != {wanted}) return 0;"
+        for condition in conditions:
+            yield f"    if (!({_holds(condition)})) return 0;"
+        yield f"    z[{ARENA}] = {extent(arena)}; z[{ELEMENTS}] = {extent(elements)};"
+        for k, size in enumerate(self.names):
+            yield f"    z[{k + FIRST}] = {PREFIX}{size};"
+        for dim, k in self.extents.items():
+            yield f"    z[{k}] = {extent(dim)};"
+        if any(type(n) is Dim for n in (arena, elements)):
+            # What no memory is as large as wraps round.
+            yield "    {"
+            for k, size in enumerate(self.names):
+                yield f"        const __int128 {PREFIX}{size} = z[{k + FIRST}];"
+            yield f"        const __int128 most = {_wide(arena)}, all = {_wide(elements)};"
+            yield "        if (most > INT64_MAX / 2 || all > INT64_MAX / 2) return 0;"
+            yield "    }"
+        yield "    return 1;"
+        yield "}"
+        yield f"int {name}_told(void *const *restrict a, char *restrict w) {{"
+        yield f"    (void)w; memcpy(a[1], a[0], {len(self)} * sizeof(long)); return 0;"
+        yield "}"
+
+    def _solved(self, given: str, whole: Dim, size: str) -> Iterator[str]:
+        """A size from an extent that is linear in it."""
+        rest, first = extent_at(whole, {size: 0}), extent_at(whole, {size: 1})
+        factor = first - rest
+        yield f"    const long of_{size} = {given} - {extent(rest)};"
+        yield f"    if (of_{size} % {extent(factor)} != 0) return 0;"
+        yield f"    const long {PREFIX}{size} = of_{size} / {extent(factor)};"
+        yield f"    if ({PREFIX}{size} < 0) return 0;"
+
+
+def _wide(n: int) -> str:
+    return f"(__int128){extent(n)}"
+
+
+def _holds(condition: Condition) -> str:
+    return f"{extent(condition.difference)} {'>=' if condition.lower else '=='} 0"

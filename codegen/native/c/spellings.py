@@ -1,0 +1,355 @@
+"""How elements of primitives are spelled in C: expressions, and functions of runs of elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16, DType
+from primgraph.primitives import bits, logic, parts
+from primgraph.primitives import elementwise as e
+from primgraph.primitives.special_functions import gamma, special
+
+# The types of elements that this back end knows, by the letter and size of NumPy's.
+C_TYPES = {
+    "b1": "uint8_t",
+    "i1": "int8_t",
+    "i2": "int16_t",
+    "i4": "int32_t",
+    "i8": "int64_t",
+    "u1": "uint8_t",
+    "u2": "uint16_t",
+    "u4": "uint32_t",
+    "u8": "uint64_t",
+    "f4": "float",
+    "f8": "double",
+}
+
+# How functions are named that are for one type each: `pg_sum_f64`.
+_NAMES = {
+    "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
+    "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
+}  # fmt: skip
+
+Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
+
+
+def c_type(dtype: DType) -> str | None:
+    """The type of C of the elements of an array of `dtype`; None where this back end has none."""
+    return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
+
+
+def type_name(dtype: DType) -> str:
+    """What functions for elements of `dtype` have at the end of their names."""
+    return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
+
+
+def moved_type(dtype: DType) -> str:
+    """The type of C that elements of `dtype` are moved as."""
+    return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}") or _MOVED[dtype.itemsize]
+
+
+# Types of that size which elements are moved as that nothing is computed of. Those of complex
+# numbers lie where one of their parts may.
+_MOVED = {2: "uint16_t", 8: "pg_floats", 16: "pg_pair"}
+
+
+def zero(dtype: DType) -> str:
+    """A zero of `dtype`, as elements are moved."""
+    return f"({moved_type(dtype)}){{0, 0}}" if dtype.kind == "c" else "0"
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A number as C writes it, to the last bit."""
+    if dtype.kind == "b":
+        return "1" if value else "0"
+    if dtype.kind in "iu":
+        if dtype.kind == "u":
+            return f"UINT64_C({value})" if dtype.itemsize == 8 else f"{value}u"
+        least = np.iinfo(dtype).min
+        if value == least:
+            return f"({literal(value + 1, dtype)} - 1)"
+        text = f"INT64_C({abs(value)})" if dtype.itemsize == 8 else str(abs(value))
+        return f"(-{text})" if value < 0 else text
+    number, suffix = float(value), "f" if dtype.itemsize == 4 else ""
+    if math.isnan(number):
+        return f"(({c_type(dtype)})NAN)"
+    if math.isinf(number):
+        return "(-INFINITY)" if number < 0 else "INFINITY"
+    if dtype.itemsize == 4:
+        text = np.format_float_scientific(np.float32(abs(number)), unique=True, trim="0")
+    else:
+        text = repr(abs(number))
+    if not any(c in text for c in ".en"):
+        text += ".0"
+    text += suffix
+    return f"(-{text})" if math.copysign(1.0, number) < 0 else text
+
+
+def _suffix(step: Step) -> str:
+    return "f" if step.operands[0].dtype.itemsize == 4 else ""
+
+
+def _template(text: str, kinds: str = "biuf") -> Spelling:
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        if step.operands[0].dtype.kind not in kinds:
+            return None
+        source = step.operands[0].dtype
+        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype),
+                           t=type_name(source))  # fmt: skip
+
+    return spelled
+
+
+def _arithmetic(sign: str) -> Spelling:
+    """An operator on numbers; integers wrap round, as NumPy's do."""
+
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        dtype = step.operands[0].dtype
+        if dtype.kind == "f":
+            return f"{args[0]} {sign} {args[1]}"
+        if dtype.kind not in "iu":
+            return None
+        wide = f"uint{8 * max(dtype.itemsize, 4)}_t"
+        return f"({c_type(dtype)})(({wide}){args[0]} {sign} ({wide}){args[1]})"
+
+    return spelled
+
+
+def _negated(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    if dtype.kind == "f":
+        return f"-{args[0]}"
+    return f"({c_type(dtype)})(0u - (uint{8 * max(dtype.itemsize, 4)}_t){args[0]})"
+
+
+def _extremum(sign: str) -> Spelling:
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        x, y = args
+        if step.operands[0].dtype.kind == "f":
+            # A NaN wins, and of equal ones, as zeros of two signs, the second.
+            return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
+        return f"{x} {sign} {y} ? {x} : {y}"
+
+    return spelled
+
+
+def _absolute(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    if dtype.kind == "f":
+        return f"fabs{_suffix(step)}({args[0]})"
+    if dtype.kind == "u":
+        return args[0]
+    return f"{args[0]} < 0 ? {_negated(args, step)} : {args[0]}"
+
+
+def _sign(args: Sequence[str], step: Step) -> str | None:
+    (x,), kind = args, c_type(step.results[0].dtype)
+    if step.operands[0].dtype.kind == "f":
+        return f"{x} != {x} ? {x} : ({kind})(({x} > 0) - ({x} < 0))"
+    if step.operands[0].dtype.kind == "u":
+        return f"({kind})({x} > 0)"
+    return f"({kind})(({x} > 0) - ({x} < 0))"
+
+
+# Powers up to this are products, within one unit in the last place of NumPy's.
+_PRODUCTS = 3
+
+
+def _integer_power(args: Sequence[str], step: Step) -> str | None:
+    (x,), n, dtype = args, step.params["n"], step.operands[0].dtype
+    if dtype.kind in "iu" and n <= np.iinfo(dtype).max:
+        return f"pg_power_{type_name(dtype)}({x}, {literal(n, dtype)}, &bad)"
+    if dtype.kind != "f":
+        return None
+    if n == 0:
+        return literal(1, dtype)
+    if n == -1:
+        return f"{literal(1, dtype)} / {x}"
+    if 0 < n <= _PRODUCTS:
+        return " * ".join([x] * n)
+    return f"pow{_suffix(step)}({x}, {literal(float(n), dtype)})"
+
+
+def _cast(args: Sequence[str], step: Step) -> str | None:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if target.kind == "b":
+        return f"{args[0]} != 0"
+    if source.kind == "f" and target.kind in "iu":
+        # What does not fit is undefined in C.
+        wide = "i32" if target.itemsize < 4 else "i64"
+        exact = {"i4": "i32", "u8": "u64"}.get(f"{target.kind}{target.itemsize}", wide)
+        return f"({c_type(target)})pg_to_{exact}({args[0]})"
+    return f"({c_type(target)}){args[0]}"
+
+
+def _powered(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    if dtype.kind in "iu":
+        return f"pg_power_{type_name(dtype)}({args[0]}, {args[1]}, &bad)"
+    return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
+
+
+def _first_order(text: str) -> Spelling:
+    """A function whose derivatives, which a parameter tells, have no words here."""
+    template = _template(text, "f")
+    return lambda args, step: None if step.params["n"] else template(args, step)
+
+
+SPELLINGS: dict[Op, Spelling] = {
+    e.add: _arithmetic("+"),
+    e.sub: _arithmetic("-"),
+    e.mul: _arithmetic("*"),
+    e.neg: _negated,
+    e.div: _template("{0} / {1}", "f"),
+    e.sqrt: _template("sqrt{f}({0})", "f"),
+    e.integer_pow: _integer_power,
+    e.power: _powered,
+    e.abs_: _absolute,
+    e.sign: _sign,
+    e.maximum: _extremum(">"),
+    e.minimum: _extremum("<"),
+    e.floor: _template("floor{f}({0})", "f"),
+    e.ceil: _template("ceil{f}({0})", "f"),
+    e.round_: _template("rint{f}({0})", "f"),
+    e.arctan2: _template("atan2{f}({0}, {1})", "f"),
+    e.cast: _cast,
+    e.rsqrt: _template("1 / sqrt{f}({0})", "f"),
+    e.remainder: _template("pg_remainder_{t}({0}, {1})", "iuf"),
+    e.floor_divide: _template("pg_floor_divide_{t}({0}, {1})", "iuf"),
+    e.logaddexp: _template("pg_logaddexp_{t}({0}, {1})", "f"),
+    bits.bitwise_and: _template("({T})({0} & {1})", "iu"),
+    bits.bitwise_or: _template("({T})({0} | {1})", "iu"),
+    bits.bitwise_xor: _template("({T})({0} ^ {1})", "iu"),
+    bits.bitwise_not: _template("({T})~{0}", "iu"),
+    bits.left_shift: _template("pg_left_shift_{t}({0}, {1})", "iu"),
+    bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
+    bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
+    bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
+    gamma.gammaln: _template("pg_gammaln_{t}({0})", "f"),
+    gamma.gamma_function: _template("pg_gamma_{t}({0})", "f"),
+    gamma.polygamma: _first_order("pg_digamma_{t}({0})"),
+    gamma.poch: _template("pg_poch_{t}({0}, {1})", "f"),
+    special.erfcx: _first_order("pg_erfcx_{t}({0})"),
+    special.erfinv: _template("pg_erfinv_{t}({0})", "f"),
+    special.erfcinv: _template("pg_erfcinv_{t}({0})", "f"),
+    special.log_ndtr: _template("pg_log_ndtr_{t}({0})", "f"),
+    special.xlogy: _template("pg_xlogy_{t}({0}, {1})", "f"),
+    special.xlog1py: _template("pg_xlog1py_{t}({0}, {1})", "f"),
+    special.logit: _template("pg_logit_{t}({0})", "f"),
+    logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
+    logic.equal: _template("{0} == {1}"),
+    logic.not_equal: _template("{0} != {1}"),
+    logic.greater: _template("{0} > {1}"),
+    logic.greater_equal: _template("{0} >= {1}"),
+    logic.less: _template("{0} < {1}"),
+    logic.less_equal: _template("{0} <= {1}"),
+    logic.logical_and: _template("{0} & {1}", "b"),
+    logic.logical_or: _template("{0} | {1}", "b"),
+    logic.logical_xor: _template("{0} ^ {1}", "b"),
+    logic.logical_not: _template("!{0}", "b"),
+    logic.select: lambda args, step: "{} ? {} : {}".format(*args),
+}
+
+# The primitives whose last operation may be a product: compilers may fuse it with a sum.
+PRODUCTS = frozenset({e.mul, e.integer_pow})
+
+# Complex numbers, as pairs of their parts.
+
+
+def _pair(first: str, second: str) -> Spelling:
+    """A complex number of two expressions, in `{0}` and `{1}`."""
+
+    def spelled(args: Sequence[str], step: Step) -> str:
+        parts = first.format(*args), second.format(*args)
+        return f"({moved_type(step.results[0].dtype)}){{{', '.join(parts)}}}"
+
+    return spelled
+
+
+def _of_pairs(text: str) -> Spelling:
+    """An expression in pairs."""
+    return lambda args, step: text.format(*args, t=type_name(step.operands[0].dtype))
+
+
+def _cast_pair(args: Sequence[str], step: Step) -> str | None:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if target.kind == "b":
+        return f"{args[0]}.first != 0 || {args[0]}.second != 0"
+    if source == FLOAT16 or target.kind != "c":
+        return None
+    kind = "float" if target.itemsize == 8 else "double"
+    if source.kind == "c":
+        return _pair(f"({kind}){{0}}.first", f"({kind}){{0}}.second")(args, step)
+    return _pair(f"({kind}){{0}}", "0")(args, step)
+
+
+_COMPLEX: dict[Op, Spelling] = {
+    e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
+    e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
+    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.mul: _of_pairs("pg_mul_{t}({0}, {1})"),
+    e.div: _of_pairs("pg_div_{t}({0}, {1})"),
+    e.cast: _cast_pair,
+    logic.equal: _of_pairs("{0}.first == {1}.first && {0}.second == {1}.second"),
+    logic.not_equal: _of_pairs("{0}.first != {1}.first || {0}.second != {1}.second"),
+    logic.select: _of_pairs("{0} ? {1} : {2}"),
+    parts.real: _of_pairs("{0}.first"),
+    parts.imag: _of_pairs("{0}.second"),
+    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.complex_: _pair("{0}", "{1}"),
+}
+
+
+def spelling(step: Step) -> Spelling | None:
+    """How the elements of a step are spelled, if they can be."""
+    types = (*step.operands, *step.results)
+    table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
+    return table.get(step.op)
+
+
+# C that a primitive's own needs, of primitives from outside.
+CODES: dict[Op, str] = {}
+
+# Functions of runs of elements, which the runtime has by these names.
+FUNCTIONS: dict[Op, str] = {
+    e.exp: "exp",
+    e.expm1: "expm1",
+    e.log: "log",
+    e.log1p: "log1p",
+    e.sin: "sin",
+    e.cos: "cos",
+    e.tan: "tan",
+    e.sinh: "sinh",
+    e.cosh: "cosh",
+    e.tanh: "tanh",
+    e.arcsin: "asin",
+    e.arccos: "acos",
+    e.arctan: "atan",
+    e.arcsinh: "asinh",
+    e.arccosh: "acosh",
+    e.arctanh: "atanh",
+    e.erf: "erf",
+    e.erfc: "erfc",
+    e.sigmoid: "sigmoid",
+}
+
+# Those of two runs; where they are spelled above, too, that is for one element.
+FUNCTIONS_OF_TWO: dict[Op, str] = {e.power: "pow", e.arctan2: "atan2", e.logaddexp: "logaddexp"}
+
+
+def function(step: Step) -> tuple[str, str]:
+    """The function of runs that a step is, and the number that is its last operand; or nothing."""
+    dtype = step.results[0].dtype
+    if step.op in FUNCTIONS:
+        return FUNCTIONS[step.op], ""
+    if dtype.kind != "f":
+        return "", ""
+    if step.op is e.integer_pow and not -1 <= step.params["n"] <= _PRODUCTS:
+        return "pow", literal(float(step.params["n"]), dtype)
+    return FUNCTIONS_OF_TWO.get(step.op, ""), ""

@@ -1,0 +1,51 @@
+"""Writes calls of functions of the runtime in C, which are given runs of elements.
+
+A run is what is in memory already, a number over and over, or a strip that is filled first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from primgraph.codegen.native.c.spellings import moved_type
+from primgraph.codegen.native.c.strip_mining import Strips
+from primgraph.codegen.native.c.walk import STRIP
+from primgraph.codegen.native.items import Node, Operand
+
+
+def call(strips: Strips, node: Node, count: str) -> Iterator[str]:
+    """What makes `count` elements of a value, of one operand or of two."""
+    suffix = "f" if strips.types(node.value).dtype.itemsize == 4 else ""
+    function, target = f"pg_{node.name}{suffix}", strips.buffer[node.value]
+    if len(node.operands) == 1:
+        yield from _of_one(strips, node, function, target, count)
+        return
+    runs: list[str] = []
+    for k, o in enumerate(node.operands):
+        run = strips.run(o)
+        if run is None:
+            name = f"x{node.value}_{k}"
+            yield from _filled(strips, node, o, name, count)
+            run = (name, "1") if o.strides else (f"&{name}", "0")
+        runs += run
+    yield f"{function}({target}, {', '.join(runs)}, {count});"
+
+
+def _of_one(strips: Strips, node: Node, function: str, target: str, count: str) -> Iterator[str]:
+    """A function of one run, whose elements are side by side, and may be those that it makes."""
+    (o,) = node.operands
+    source, apart = strips.run(o) or (target, "0")
+    if apart != "1":
+        yield f"for (long j = 0; j < {count}; j++) {target}[j] = {strips.element(o)};"
+        source = target
+    yield f"{function}({target}, {source}, {count});"
+
+
+def _filled(strips: Strips, node: Node, o: Operand, name: str, count: str) -> Iterator[str]:
+    """Make a run of an operand that is not in memory: of one number, or a strip of them."""
+    kind, text = moved_type(strips.types(node.value).dtype), strips.element(o)
+    if not o.strides:
+        yield f"const {kind} {name} = {text};"
+        return
+    yield f"{kind} {name}[{STRIP}];"
+    yield f"for (long j = 0; j < {count}; j++) {name}[j] = {text};"

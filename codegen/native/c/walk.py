@@ -1,0 +1,155 @@
+"""How a loop nest is gone through: the order of its loops, and what is done in which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from primgraph.codegen.native.c.extents import extent, is_few
+from primgraph.codegen.native.items import Nest, Node
+from primgraph.codegen.native.lower.access import row_major
+from primgraph.codegen.native.lower.loop_collapse import flattened
+from primgraph.ir.dims import typical
+
+# Elements of a strip.
+STRIP = 256
+# An innermost axis of fewer elements gives way to a longer one.
+_SHORT = 16
+
+# What reductions begin with.
+IDENTITY = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
+
+
+@final
+class Walk:
+    """The loops of a nest, outermost first: their axes in `order`, and their `extents`.
+
+    A loop over several axes has the name of the last of them. The innermost one runs in strips, of
+    which each is gone through in several loops: `levels` has that of each node, and `crossing` are
+    values that are needed behind the one that computes them.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        self.flat = flattened(nest)
+        self.nest = nest = nest if self.flat is None else self.flat.nest
+        self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
+        # The elements of a strip: whole rows of a flat nest.
+        self.strip = STRIP if self.flat is None else STRIP // self.flat.width * self.flat.width
+        self.extents = [nest.domain[i] for i in self.order]
+        self.stored_strides = row_major(nest.domain)
+        self.levels: list[int] = []
+        self.find_levels()
+        self.collapse()
+        # The variable of the first element of a strip; empty where there is but one strip.
+        several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
+        self.start = "s" if several and self.in_strips else ""
+
+    def find_levels(self) -> None:
+        """The loop of a strip that each node is in; functions are between two of them."""
+        level: dict[int, int] = {}
+        for node in self.nest.nodes:
+            known = [level[o.value] for o in node.operands if o.value >= 0]
+            here = max(known, default=0)
+            # What a function is given has to be computed first, unless it is in memory already.
+            here = here + 1 if node.kind == "call" and known else here
+            self.levels.append(here)
+            if node.kind not in ("put", "add"):
+                level[node.value] = here
+        self.crossing = self._crossing(level)
+
+    def _crossing(self, level: Mapping[int, int]) -> set[int]:
+        """Values that are needed behind the loop that computes them, or by a run's function."""
+        found: set[int] = set()
+        for node, here in zip(self.nest.nodes, self.levels, strict=True):
+            for o in node.operands:
+                if o.value < 0:
+                    continue
+                if level[o.value] < here or (node.kind in IDENTITY and self.is_run(node)):
+                    found.add(o.value)
+            if node.kind in ("call", "spread"):
+                found.add(node.value)
+        return found
+
+    def is_run(self, node: Node) -> bool:
+        """Whether a reduction is along the innermost loop."""
+        return not self.extents or self.along(node.strides)[-1] == 0
+
+    def along(self, strides: Sequence[int]) -> list[int]:
+        """Strides by loop, from those by axis."""
+        return [strides[i] for i in self.order]
+
+    @property
+    def in_strips(self) -> bool:
+        return self.flat is not None or any(
+            n.kind == "call" or (n.kind in IDENTITY and self.is_run(n)) for n in self.nest.nodes
+        )
+
+    def collapse(self) -> None:
+        """Make one loop of two wherever all that is read and written lies in a row."""
+        rows = [self.stored_strides]
+        for node in self.nest.nodes:
+            rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
+            if node.strides:
+                rows.append(node.strides)
+        k, last = 0, self.order[-1:]
+        if self.flat is not None:
+            del self.order[-1], self.extents[-1]
+        while k + 1 < len(self.order):
+            outer, inner = self.order[k], self.order[k + 1]
+            n = self.extents[k + 1]
+            if inner == outer + 1 and all(r[outer] == r[inner] * n for r in rows):
+                # Loops are named by their last axis, and run over all elements of both.
+                self.extents[k + 1] *= self.extents[k]
+                del self.order[k], self.extents[k]
+                k = max(k - 1, 0)
+            else:
+                k += 1
+        if self.flat is not None:
+            self.order[-1:] = last
+            self.extents[-1] *= self.flat.width
+
+    def first_row(self, offset: int, strides: Sequence[int]) -> str:
+        """The place of the first row of a strip, where a flat nest has an element for each."""
+        assert self.flat is not None
+        outer = [(f"i{d}", strides[i]) for d, i in enumerate(self.order[:-1])]
+        if self.start:
+            outer.append((f"{self.start} / {self.flat.width}", strides[self.flat.row]))
+        terms = [f"{name} * {extent(s)}" for name, s in outer if s != 0]
+        return " + ".join([*terms, extent(offset)])
+
+    def base(self, offset: int, strides: Sequence[int]) -> str:
+        """The place of the first element of a strip."""
+        along, start = self.along(strides), self.start
+        terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
+        if start and along and along[-1] != 0:
+            terms.append(start if along[-1] == 1 else f"{start} * {extent(along[-1])}")
+        if offset != 0 or not terms:
+            terms.append(extent(offset))
+        return " + ".join(terms)
+
+    def index(self, offset: int, strides: Sequence[int]) -> str:
+        base, along = self.base(offset, strides), self.along(strides)
+        if not along or along[-1] == 0:
+            return base
+        step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"
+        return step if base == "0" else f"{base} + {step}"
+
+
+def _loop_order(nest: Nest) -> list[int]:
+    """The axes of a nest from the outermost loop to the innermost one.
+
+    Memory is best read in its order; but a short loop inside costs more than what it saves.
+    """
+    order = list(range(len(nest.domain)))
+    if any(node.kind == "add" for node in nest.nodes):
+        # What is added to one place is so in the order of the indices.
+        return order
+    if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
+        rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]
+        longest = max(order, key=lambda i: typical(nest.domain[i]))
+        whole = all(r == row_major(nest.domain) or all(s == 0 for s in r) for r in rows)
+        whole = whole and not any(n.strides for n in nest.nodes)
+        if not whole and typical(nest.domain[longest]) >= _SHORT:
+            order.remove(longest)
+            order.append(longest)
+    return order

@@ -1,0 +1,176 @@
+"""What C is written of a graph, and how its functions are to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+from primgraph.codegen.native.c.size_arguments import SIZES, Told
+from primgraph.codegen.native.c.source import Segment, Source, origin_of, source
+from primgraph.codegen.native.code_cache import (
+    MADE,
+    NAME,
+    Called,
+    Coded,
+    Entry,
+    Left,
+    Taken,
+    modes_of,
+)
+from primgraph.codegen.native.items import Control, Nests
+from primgraph.codegen.native.lower.dynamic_stack import stays_inside
+from primgraph.codegen.native.lower.nests import nests
+from primgraph.codegen.native.lower.regions import LIMITS
+from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.storage.limits import Limits, default_limits
+from primgraph.ir.dims import typical
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import INT64, Shape, TensorType
+from primgraph.primitives.control import while_loop
+
+# Below this many elements other threads are not let in meanwhile: that takes as long.
+_FEW = 4096
+
+
+@final
+class Made(NamedTuple):
+    """The C of a graph, constants, and the plans of all bodies, by the beginning of the names of
+    their functions."""
+
+    entry: Entry
+    constants: list[Any]
+    plans: Mapping[str, Nests]
+
+    def origin(self, told: str) -> tuple[str, ...]:
+        """The user's line at the first line of C that a compiler tells of, if that is known."""
+        return origin_of(self.entry.text, told, self.plans)
+
+
+def made(graph: Graph, options: Options, limits: Limits) -> Made | None:
+    """What native code for `graph` is made of; None where stacks that grow are to leave C."""
+    steps = schedule(graph)
+    told = Told(graph) if graph.sizes else None
+    plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    if not stays_inside(plan):
+        return None
+    written = source(plan, NAME, told)
+    modes = modes_of(options, len(plan.outputs))
+    entry = _Maker(plan, written, told, steps, graph).entry(modes, options.alone)
+    return Made(entry, list(plan.constants.values()), written.plans)
+
+
+@final
+class _Maker:
+    """Tells how functions of C are called."""
+
+    def __init__(
+        self, plan: Nests, made: Source, told: Told | None, steps: Schedule, graph: Graph
+    ) -> None:
+        self.plan, self.made, self.told = plan, made, told
+        self.steps, self.graph = steps, graph
+        arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
+        self.elements = sum([plan.types[v].size for v in arrays - {SIZES}])
+
+    def entry(self, modes: tuple[int, ...], alone: bool) -> Entry:
+        plan, steps, told = self.plan, self.steps, self.told
+        order = self.made.order
+        pairs = zip(plan.outputs, steps.outputs, strict=True)
+        tell = None
+        pieces: list[Called | Left] = []
+        if len(order) == 1 and isinstance(order[0], Segment):
+            results = [plan.types[v].with_shape(steps.types[k].shape) for v, k in pairs]
+            values = [*range(steps.inputs)], list(plan.outputs)
+            pieces.append(self.called(order[0], *values, results, modes, alone))
+            outputs: Taken = ()
+        else:
+            outputs = tuple([(v, self.coded(steps.types[k].shape)) for v, k in pairs])
+            if told is not None:
+                # All extents are known before the text is whole.
+                for type in dict.fromkeys([*plan.types.values(), *steps.types]):
+                    told.coded(type.shape)
+            place = {id(e): k for k, e in enumerate(self.graph.body)}
+            for piece in order:
+                if isinstance(piece, Segment):
+                    pieces.append(self.between(piece))
+                    continue
+                shapes = [self.coded(t.shape) for t in piece.step.operands]
+                taken = tuple(zip(piece.operands, shapes, strict=True))
+                at = place[id(piece.step.eqn)]
+                pieces.append(Left(at, taken, tuple(piece.values)))
+            if told is not None:
+                types = self.types(self.graph.input_types)
+                numbers = ((INT64.num, (len(told),)),)
+                places = (len(types) + 1, len(types))
+                tell = Called(
+                    f"{NAME}_told", types, numbers, places, (MADE,), 0, True, False, True,
+                    len(told),
+                )  # fmt: skip
+        text = self.made.text
+        if told is not None:
+            lines = told.functions(NAME, self.made.arena, self.elements)
+            text = "\n".join([text, *lines, ""])
+            count = len(told)
+            pieces = [p._replace(numbers=count) if isinstance(p, Called) else p for p in pieces]
+        return Entry(text, tuple(pieces), tuple(plan.constants), outputs, tell)
+
+    def between(self, segment: Segment) -> Called:
+        """A function of C between other pieces."""
+        types = self.plan.types
+        known = {*segment.written, *self.plan.constants, SIZES}
+        read = [v for v in segment.arrays if v not in known]
+        inputs = read if self.told is None else [*read, SIZES]
+        results = [types[v] for v in segment.written]
+        written = list(segment.written)
+        called = self.called(segment, inputs, written, results, (MADE,) * len(results), False)
+        taken = tuple([(v, self.coded(types[v].shape)) for v in read])
+        return called._replace(taken=taken, values=tuple(written))
+
+    def called(
+        self,
+        segment: Segment,
+        inputs: list[int],
+        outputs: list[int],
+        results: list[TensorType],
+        modes: tuple[int, ...],
+        alone: bool,
+    ) -> Called:
+        """How a function is called, that takes and gives these values."""
+        plan, told = self.plan, self.told
+        place = {v: k for k, v in enumerate([*inputs, *plan.constants, *outputs])}
+        # Numbers of sizes come last, whether they are given or found.
+        place[SIZES] = len(inputs) + len(plan.constants) + len(outputs)
+        finds = told is not None and SIZES not in inputs
+        types = self.types([plan.types[v] for v in inputs if v != SIZES])
+        made = self.types(results)
+        if told is not None and not finds:
+            types += ((INT64.num, (len(told),)),)
+        releases = _has_long_loops(plan) or (told is None and self.elements > _FEW)
+        return Called(
+            segment.name,
+            types,
+            made,
+            tuple([place[v] for v in segment.arrays]),
+            modes,
+            int(self.made.arena) if told is None else 0,
+            alone,
+            releases,
+            finds,
+            0 if told is None else len(told),
+        )
+
+    def types(self, types: Any) -> tuple[Coded, ...]:
+        """Types as calls are told them."""
+        return tuple([(t.dtype.num, self.coded(t.shape)) for t in types])
+
+    def coded(self, shape: Shape) -> Shape:
+        return shape if self.told is None else self.told.coded(shape)
+
+
+def _has_long_loops(plan: Nests) -> bool:
+    """Whether there may be loops of so many operations that other threads would wait for long."""
+    steps = [item.step for item in plan.items if isinstance(item, Control)]
+    return any(
+        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
+        for step in steps
+    )

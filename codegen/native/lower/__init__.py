@@ -1,0 +1,1 @@
+"""From a schedule to loop nests."""

@@ -1,0 +1,115 @@
+"""Where the elements of a value are: in some array, by an offset and a stride for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from primgraph.codegen.native.c.extents import is_zero
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.dims import Dim
+from primgraph.ir.types import Shape
+from primgraph.ir.views import Permute, Reshape, Slice
+from primgraph.primitives.shapes import broadcast
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Element `(i, j, ...)` of a value is element `offset + i * strides[0] + j * strides[1] ...`
+    of what is computed as `root`, which is in row-major order without gaps."""
+
+    root: int
+    offset: int
+    strides: tuple[int, ...]
+
+    def is_whole(self, shape: Shape) -> bool:
+        """Whether the elements are those of the root, in their order."""
+        return self.offset == 0 and all(
+            n == 1 or s == t for n, s, t in zip(shape, self.strides, row_major(shape), strict=True)
+        )
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of an array in row-major order."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def whole(root: int, shape: Shape) -> Access:
+    return Access(root, 0, row_major(shape))
+
+
+def viewed(access: Access, step: Step, k: int) -> Access | None:
+    """Result `k` of the view `step` of what `access` tells; None if its elements lie otherwise."""
+    source, shape = step.operands[0].shape, step.results[k].shape
+    if step.op is broadcast:
+        new = set(step.params["new_axes"])
+        old = iter(access.strides)
+        strides = tuple([0 if i in new else next(old) for i in range(len(shape))])
+        return Access(access.root, access.offset, strides)
+    match step.form.seen[k]:
+        case None:
+            return access
+        case Permute(axes):
+            return Access(access.root, access.offset, tuple([access.strides[a] for a in axes]))
+        case Slice(ranges):
+            offset, apart = access.offset, list(access.strides)
+            for i, (start, stop, by) in enumerate(ranges):
+                offset += _first(start, stop, by, source[i]) * access.strides[i]
+                apart[i] = by * access.strides[i]
+            return Access(access.root, offset, tuple(apart))
+        case Reshape():
+            found = _reshaped(source, access.strides, shape)
+            return None if found is None else Access(access.root, access.offset, found)
+        case _:
+            return None
+
+
+def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
+    """The index of the first element of a range along an axis."""
+    if type(start) is not Dim and type(stop) is not Dim and type(extent) is not Dim:
+        return slice(start, stop, by).indices(extent)[0]
+    if start is None:
+        return 0 if by > 0 else extent - 1
+    return extent + start if type(start) is int and start < 0 else start
+
+
+def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
+    """The strides of the same elements in another shape, if there are any."""
+    if 0 in source:
+        return row_major(shape)
+    # Runs of axes whose elements follow each other at one distance, each with that and its size.
+    runs: list[tuple[int, int]] = []
+    for n, s in zip(source, strides, strict=True):
+        if n == 1:
+            continue
+        if runs and runs[-1][1] == n * s:
+            runs[-1] = (runs[-1][0] * n, s)
+        else:
+            runs.append((n, s))
+    found: list[int] = []
+    if len(runs) == 1:
+        # In one run there are as many elements as in the shape, whatever sizes are.
+        return tuple([s * runs[0][1] for s in row_major(shape)])
+    at = len(runs) - 1
+    left = runs[at][0] if runs else 1
+    step = runs[at][1] if runs else 0
+    for n in reversed(shape):
+        if n == 1:
+            found.append(0)
+            continue
+        while left == 1 and at > 0:
+            at -= 1
+            left, step = runs[at]
+        # Where sizes decide, it is not so for all of them.
+        if not is_zero(left % n):
+            return None
+        found.append(step)
+        left //= n
+        step *= n
+    return tuple(reversed(found))

@@ -1,0 +1,256 @@
+"""Loop nests: elementwise steps, sums and extrema over one set of indices, that run together.
+
+Steps become items in an order of their own. A nest runs over the indices of a shape, without axes
+of one element; within it values are single numbers, and only what others read is left in memory.
+A product of matrices is an item too, and what this back end cannot spell stays outside, a step
+each. Nothing is decided after this but how it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.codegen.native.c.extents import extent
+from primgraph.codegen.native.c.spellings import (
+    FUNCTIONS,
+    SPELLINGS,
+    c_type,
+    function,
+    literal,
+    spelling,
+)
+from primgraph.codegen.native.items import (
+    Control,
+    Nests,
+    Node,
+    Operand,
+    Outside,
+    Product,
+    Routine,
+)
+from primgraph.codegen.native.lower.access import row_major, viewed, whole
+from primgraph.codegen.native.lower.copy_elision import expect, join, place
+from primgraph.codegen.native.lower.indexing import (
+    add_at,
+    can_index,
+    strides_of_windows,
+    take,
+    take_along,
+    window,
+)
+from primgraph.codegen.native.lower.lowering_state import Draft
+from primgraph.codegen.native.lower.regions import LIMITS, add_blocks, regions_of
+from primgraph.codegen.native.lower.routines import pays, routine
+from primgraph.codegen.native.lower.sums import add_up
+from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.ir.dims import TRIPS, is_open
+from primgraph.ir.sizes import names_in_params
+from primgraph.primitives.constants import extent as extent_op
+from primgraph.primitives.constants import full, iota
+from primgraph.primitives.control import CONTROL, scan, while_loop
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.indexing import gather, placed, scatter_add
+from primgraph.primitives.linear_algebra.assumptions import assumed
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.sorting import reorder
+from primgraph.primitives.windows import overlap_add, windows
+
+REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
+
+
+def nests(
+    steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False, alone: bool = False
+) -> Nests:
+    """What computes the outputs of `steps`, in blocks of rows as `limits` say.
+
+    If `complete`, nothing that C can do is left to NumPy where that would be faster; if `alone`,
+    nothing is left to LAPACK either.
+    """
+    steps, regions = regions_of(steps, limits)
+    draft, at = Draft(steps, complete, limits, alone), 0
+    expect(draft)
+    for region in regions:
+        for step in steps.steps[at : region.start]:
+            _add(draft, step)
+        at = region.start
+        if add_blocks(draft, region, limits, _add):
+            at = region.stop
+    for step in steps.steps[at:]:
+        _add(draft, step)
+    outputs: list[int] = []
+    for v in steps.outputs:
+        root = draft.own_memory(v)
+        outputs.append(draft.copied(v) if root is None or root in outputs else root)
+        draft.stored(outputs[-1])
+    return draft.closed(outputs)
+
+
+def _add(draft: Draft, step: Step) -> None:
+    op, form = step.op, step.form
+    if op is full and c_type(form.results[0].dtype):
+        type = form.results[0]
+        draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
+        draft.exact[step.outputs[0]] = step.params["value"]
+    elif op.literal and names_in_params(step.eqn.params):
+        _count(draft, step)
+    elif op.literal:
+        value = step.outputs[0]
+        data = op.impl(**step.params)
+        draft.constants[value] = np.ascontiguousarray(data)
+        draft.access[value] = whole(value, form.results[0].shape)
+    elif form.seen:
+        _see(draft, step)
+    elif op is assumed:
+        draft.same(step.outputs[0], step.inputs[0])
+    elif op is windows and step.inputs[0] not in draft.numbers:
+        window(draft, step)
+    elif op is placed:
+        place(draft, step)
+    elif op is reorder:
+        take_along(draft, step)
+    elif op in (gather, scatter_add) and can_index(draft, step):
+        (take if op is gather else add_at)(draft, step)
+    elif op in (pad, slice_assign, concat):
+        join(draft, step)
+    elif any(t.is_complex for t in (*form.operands, *form.results)) and spelling(step):
+        _compute(draft, step)
+    elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
+        _outside(draft, step)
+    elif op is add and add_up(draft, step):
+        pass
+    elif op in SPELLINGS or op in FUNCTIONS:
+        _compute(draft, step)
+    elif op in REDUCTIONS or op is overlap_add:
+        _reduce(draft, step)
+    elif routine(step, draft.alone) is not None and (draft.complete or pays(step)):
+        _routine(draft, step)
+    elif op.has_bodies:
+        _control(draft, step, _bodies(step, draft))
+    elif op is matmul and form.operands[0].dtype.kind == "f":
+        _multiply(draft, step)
+    else:
+        _outside(draft, step)
+
+
+def _see(draft: Draft, step: Step) -> None:
+    source = step.inputs[0]
+    for k, value in enumerate(step.outputs):
+        if source in draft.numbers:
+            draft.same(value, source)
+            continue
+        found = viewed(draft.access[source], step, k)
+        if found is None:
+            copy = draft.copied(source)
+            found = viewed(whole(copy, step.operands[0].shape), step, k)
+            assert found is not None
+        draft.access[value] = found
+
+
+def _count(draft: Draft, step: Step) -> None:
+    """Sizes as numbers, and the indices along an axis."""
+    (value,), (type,) = step.outputs, step.results
+    kind = c_type(type.dtype)
+    if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(step.params['size'])})"
+    elif step.op is iota and type.shape[step.params["axis"]] == 1 and kind:
+        draft.numbers[value] = literal(0, type.dtype)
+        draft.exact[value] = 0
+    elif step.op is iota and kind:
+        at, _ = draft.nest_for(type.shape, ())
+        strides = [int(i == step.params["axis"]) for i in range(type.ndim)]
+        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        counted = Operand(text=f"({kind})", strides=along)
+        draft.node(at, Node(None, value, "copy", "", (counted,)))
+        draft.access[value] = whole(value, type.shape)
+        draft.made_by[value] = at
+    else:
+        _outside(draft, step)
+
+
+def _compute(draft: Draft, step: Step) -> None:
+    shape, value = step.results[0].shape, step.outputs[0]
+    name, number = function(step)
+    if name and step.results[0].dtype.kind != "f":
+        _outside(draft, step)
+        return
+    spelled = None if name else spelling(step)
+    if not name and (spelled is None or spelled(["x"] * len(step.inputs), step) is None):
+        _outside(draft, step)
+        return
+    at, _ = draft.nest_for(shape, step.inputs)
+    operands = [draft.operand(v, shape, at) for v in step.inputs]
+    if number:
+        operands.append(Operand(text=number))
+    draft.node(at, Node(step, value, "call" if name else "text", name, tuple(operands)))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
+
+
+def _reduce(draft: Draft, step: Step) -> None:
+    (x,), (value,) = step.inputs, step.outputs
+    shape, result = step.operands[0].shape, step.results[0].shape
+    at, _ = draft.nest_for(shape, (x,))
+    if step.op is overlap_add:
+        kind, strides = "sum", strides_of_windows(step.params, row_major(result))
+    else:
+        kind, kept, axes = REDUCTIONS[step.op], iter(row_major(result)), step.params["axes"]
+        strides = tuple([0 if i in axes else next(kept) for i in range(len(shape))])
+    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+    operand = draft.operand(x, shape, at)
+    draft.node(at, Node(step, value, kind, "", (operand,), along))
+    draft.access[value] = whole(value, result)
+    draft.made_by[value] = at
+    draft.reduced.add(value)
+
+
+def _multiply(draft: Draft, step: Step) -> None:
+    inputs = [draft.copied_before(v) if v in draft.numbers else v for v in step.inputs]
+    at = len(draft.items)
+    left, right = (draft.in_memory(v, at) for v in inputs)
+    draft.last_item(step.outputs[0], at)
+    draft.items.append(Product(step, step.outputs[0], left, right))
+    draft.sums[step.outputs[0]] = step.outputs[0], at
+
+
+def _outside(draft: Draft, step: Step, lacking: tuple[Step, ...] = ()) -> None:
+    operands = draft.whole_operands(step)
+    draft.after_numpy = draft.next_item(step, operands) + 1
+    draft.items.append(Outside(step, step.outputs, operands, lacking))
+
+
+def _routine(draft: Draft, step: Step) -> None:
+    operands = draft.whole_operands(step)
+    draft.next_item(step, operands)
+    draft.items.append(Routine(step, step.outputs, operands))
+
+
+def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
+    """A branch or a loop, which is NumPy's as a whole where a step of a body is."""
+    outside = [item for body in bodies for item in body.items if isinstance(item, Outside)]
+    if outside or not bodies:
+        lacking = [step for item in outside for step in item.lacking or (item.step,)]
+        _outside(draft, step, tuple(lacking))
+        return
+    operands = draft.whole_operands(step)
+    at = draft.next_item(step, operands)
+    constants = [draft.constants_of(body, at) for body in bodies]
+    draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
+
+
+def _bodies(step: Step, draft: Draft) -> list[Nests]:
+    """The items of the bodies of a branch or loop; none where it is not for this back end."""
+    p = step.params
+    if step.op not in CONTROL:
+        return []
+    # In bodies there is no memory for stacks that grow; a loop along some may be left with none.
+    along = step.op is scan and p["length"] is TRIPS
+    if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
+        return []
+    graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
+    limits, alone = draft.limits or LIMITS, draft.alone
+    return [nests(schedule(body), limits, complete=True, alone=alone) for body in graphs]

@@ -1,0 +1,224 @@
+"""Regions in native code: steps that run for one block of rows after the other.
+
+A region of the planner's is computed by a function for one block, whose values with rows are small
+and stay in cache from one nest or product to the next. What contracts the rows is added up block
+by block within a group of blocks, and then group by group. How many groups there are depends on
+shapes alone, so that threads, which share them out, change no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple, TypeAlias
+
+from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.native.c.extents import is_one, is_zero
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Nest,
+    Nests,
+    Node,
+    Outside,
+    Product,
+    Routine,
+    Rows,
+)
+from primgraph.codegen.native.lower.access import Access, row_major, whole
+from primgraph.codegen.native.lower.lowering_state import Draft
+from primgraph.codegen.native.lower.symbolic_tiling import of_sizes
+from primgraph.codegen.plan.fusion_groups import Region, arranged, narrowed
+from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.types import larger, smaller
+from primgraph.primitives.linear_algebra.products import matmul
+
+Add: TypeAlias = Callable[[Draft, Step], None]
+
+# What nearby caches of any machine hold, so that results are the same on all, and blocks that are
+# long enough for their products; a group is worth its nanoseconds of NumPy's.
+LIMITS = Limits(
+    cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
+)
+# Blocks come in up to so many groups, whose totals take up no more bytes than that. To clear and to
+# add a byte of them takes so many nanoseconds, of which there may be such a part of the work's.
+_GROUPS, _MOST_ADDED = 16, 1 << 22
+_ADDED, _ADDING = 0.03, 1 / 64
+# Products are computed for so many rows at once.
+_TILE = 8
+
+_CARDS = {op: replace(card, blas=False) for op, card in CARDS.items()}
+_KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+
+
+def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
+    """The same steps, and those of them that may run in blocks."""
+    if any(t.names for t in steps.types):
+        return of_sizes(steps, limits, _CARDS)
+    return arranged(steps, limits, _CARDS)
+
+
+def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
+    """Let the steps of a region run in blocks; whether all of them can."""
+    rows = region.rows if limits.rows else _rows(region)
+    rest = region.extent % rows
+    bodies, given = list[Nests](), list[tuple[int, int | None]]()
+    block = _local(draft.schedule, region, rows)
+    if any(t.names for t in block.steps.types):
+        # How many rows a block may have would depend on other sizes.
+        return False
+    for n in (rows,) if is_zero(rest) else (rows, rest):
+        local = _local(draft.schedule, region, n)
+        given = local.given
+        _lay_factors(draft, local.steps, given)
+        body = _body(draft, region, local, add)
+        if body is None:
+            return False
+        bodies.append(body)
+    groups = _groups(draft, region, block.steps, rows, limits)
+    if limits.rows is None and is_one(groups) and len(bodies[0].items) == 1:
+        # One item alone keeps nothing in cache for another.
+        return False
+    at = len(draft.items)
+    places = {k: _rows_of(draft, v, axis, at) for k, (v, axis) in enumerate(given)
+              if v not in draft.numbers}  # fmt: skip
+    kept = [Rows(v, 0, row_major(draft.types[v].shape)[region.axis[v]]) for v in region.kept]
+    totals = {v: _KINDS[combine] for v, combine in region.totals.items()}
+    for v in (*totals, *region.kept):
+        draft.last_item(v, at)
+    draft.reduced.update(totals, region.kept)
+    constants = [draft.constants_of(body, at) for body in bodies]
+    item = Blocks(
+        region.extent, rows, groups, tuple(bodies), places, totals, tuple(kept), tuple(constants)
+    )
+    draft.items.append(item)
+    for i in region.views:
+        add(draft, draft.schedule.steps[i])
+    return True
+
+
+def _rows(region: Region) -> int:
+    """About as many rows as the planner wants, in blocks of equal length if that can be."""
+    extent, wanted = region.extent, max(region.rows, 1)
+    for rows in range(wanted, max(wanted // 2, 1), -1) if type(extent) is int else ():
+        if extent % rows == 0 and (rows % _TILE == 0 or rows < _TILE):
+            return rows
+    return max(wanted - wanted % _TILE, min(wanted, _TILE))
+
+
+def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Limits) -> int:
+    """How many groups of blocks there are; where that depends on sizes, an extent."""
+    blocks = (region.extent + (rows - 1)) // rows
+    added = sum(draft.types[v].nbytes for v in region.totals)
+    most = min(_GROUPS, _MOST_ADDED // added if added else _GROUPS)
+    # What each of them takes at least.
+    least = max(limits.least_share, _ADDED * added / _ADDING)
+    if type(blocks) is Dim:
+        share = max(ceil(least / max(_work(block, block.steps), 1)), 1)
+        return smaller(larger(blocks // share, 1), max(most, 1))
+    work = _work(draft.schedule, draft.schedule.steps[region.start : region.stop])
+    return max(1, min(blocks, most, int(work / least) if least else blocks))
+
+
+def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
+    """The nanoseconds that these steps take."""
+    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.is_view(s.outputs[0]))
+
+
+class _Local(NamedTuple):
+    """The steps of one block, and the values around it that it is `given`: rows of them along an
+    axis, or all. Its outputs are `totals` and what is `kept`."""
+
+    steps: Schedule
+    given: list[tuple[int, int | None]]
+
+
+def _local(steps: Schedule, region: Region, rows: int) -> _Local:
+    made: dict[int, Value] = {}
+    given: dict[tuple[int, int | None], Value] = {}
+    body: list[Equation] = []
+    for i in range(region.start, region.stop):
+        step, role = steps.steps[i], region.roles[i - region.start]
+        eqn = narrowed(step, _CARDS[step.op], role, rows).eqn
+        inputs = [
+            made[v] if v in made else given.setdefault((v, axis), fresh)
+            for v, axis, fresh in zip(step.inputs, role.operands, eqn.inputs, strict=True)
+        ]
+        body.append(Equation(eqn.op, tuple(inputs), eqn.params, eqn.outputs, eqn.source))
+        made.update(zip(step.outputs, eqn.outputs, strict=True))
+    outputs = [made[v] for v in (*region.totals, *region.kept)]
+    return _Local(schedule(Graph(given.values(), body, outputs)), list(given))
+
+
+def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | None]]) -> None:
+    """Copy matrices that each block reads as a whole, row by row, if they lie column by column."""
+    for step in steps.steps:
+        v = step.inputs[-1]
+        if step.op is not matmul or v >= len(given) or given[v][1] is not None:
+            continue
+        value = given[v][0]
+        if value not in draft.numbers and draft.access[value].strides[-1] != 1:
+            draft.access[value] = whole(draft.copied(value), draft.types[value].shape)
+
+
+def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None:
+    """The items for one block; None if some of it is not for native code."""
+    steps = local.steps
+    inside = Draft(steps)
+    for k, (v, _) in enumerate(local.given):
+        if v in draft.numbers:
+            inside.numbers[k] = draft.numbers[v]
+            if v in draft.exact:
+                inside.exact[k] = draft.exact[v]
+            del inside.access[k]
+        else:
+            inside.access[k] = Access(k, 0, draft.access[v].strides)
+    for step in steps.steps:
+        add(inside, step)
+    count = len(region.totals)
+    totals, kept = steps.outputs[:count], steps.outputs[count:]
+    alone = any(isinstance(item, Outside | Control | Routine) for item in inside.items)
+    if alone or not set(_combining(inside)).issuperset(totals):
+        return None
+    outputs = list(totals)
+    for v, value in zip(kept, region.kept, strict=True):
+        axis = region.axis[value]
+        if axis:
+            outputs.append(_spread(inside, v, draft.types[value].shape))
+            continue
+        root = inside.own_memory(v)
+        outputs.append(inside.copied(v) if root is None or root in outputs else root)
+        inside.stored(outputs[-1])
+    return inside.closed(outputs, set(totals))
+
+
+def _combining(draft: Draft) -> list[int]:
+    """Values that can be added to, or combined with, what there is of them."""
+    found = []
+    for item in draft.items:
+        if isinstance(item, Product):
+            found.append(item.value)
+        elif isinstance(item, Nest):
+            found += [n.value for n in item.nodes if n.kind in _KINDS.values()]
+    return found
+
+
+def _spread(draft: Draft, value: int, shape: Sequence[int]) -> int:
+    """Leave a value in a larger one, of that shape, whose rows do not lie side by side."""
+    type = draft.types[value]
+    spread = len(draft.types)
+    draft.types[spread] = type.with_shape(tuple(shape))
+    at, _ = draft.nest_for(type.shape, (value,), draft.after_numpy)
+    operand = draft.operand(value, type.shape, at)
+    along = [s for s, n in zip(row_major(shape), type.shape, strict=True) if n != 1]
+    draft.node(at, Node(None, spread, "put", "", (operand,), tuple(along), 0))
+    return spread
+
+
+def _rows_of(draft: Draft, value: int, axis: int | None, at: int) -> Rows:
+    access = draft.in_memory(value, at)
+    return Rows(access.root, access.offset, 0 if axis is None else access.strides[axis])

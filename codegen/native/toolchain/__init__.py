@@ -1,0 +1,1 @@
+"""Compilation of C, and its cache."""

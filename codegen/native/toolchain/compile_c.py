@@ -1,0 +1,369 @@
+"""Compiles C and caches the results by content: the next process compiles nothing.
+
+A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. Its output is kept in the
+user's cache folder under the hash of the source, of the compiler and its version, of the flags
+and of the processor. Code is for the processor of this machine, unless `$CC` has options that name
+another one, such as `gcc -march=x86-64`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache as once
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from primgraph.base.journal import FROM_CACHE, FROM_COMPILER, note_source
+from primgraph.codegen.native.toolchain import cache
+from primgraph.codegen.native.toolchain.cache import Stored
+from primgraph.codegen.native.toolchain.folder import Folder
+from primgraph.errors import CompileError
+
+_HERE = Path(__file__).parents[1]
+
+# A fault of GCC 12: of a function that calls none, it may take back that the stack is aligned for
+# vectors, though it reads arrays there as such, by other registers. Without a red zone the frames
+# of those functions are aligned, too.
+_STACK = ("-mno-red-zone",) if platform.machine() in ("x86_64", "AMD64") else ()
+# Where NaNs, infinities and the order of sums stay as they are written.
+_FLAGS = (
+    *("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native"),
+    *_STACK,
+)
+_VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
+# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
+KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# Of one in which they may everywhere.
+LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast", "-DLOOSE")
+# GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
+# again, unless statements outside loops are taken one by one.
+_NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
+RUNTIME = {
+    "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
+    "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
+}
+_PRODUCTS = ("pg_matmul_", "pg_onto_", "pg_product_", "pg_added_")
+# Of elementary functions, whose roundings are where they are written: branches that limit arguments
+# are not to be drawn out of them.
+FUNCTION_FLAGS = (
+    *_FLAGS,
+    "-O2",
+    "-ftree-vectorize",
+    "-fno-thread-jumps",
+    "-ffp-contract=off",
+)
+
+# The longest that one run of a compiler may take, in seconds.
+TIME_LIMIT = 300
+
+
+class UnavailableError(CompileError):
+    """Nothing can be compiled here and now, whatever the source is.
+
+    There is no compiler, it was killed or came to no end, or there is no room for what it makes.
+    """
+
+
+@final
+class FailedError(CompileError):
+    """A compiler has refused its source; `told` is its message."""
+
+    def __init__(self, message: str, told: str) -> None:
+        super().__init__(message)
+        self.told = told
+
+
+class Compiler(NamedTuple):
+    """The words that a compiler is called by, and what it says of itself."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.command)
+
+    @property
+    def processor(self) -> tuple[str, ...]:
+        """The options that choose a processor: of several the last one counts."""
+        return tuple([option for option in self.command[1:] if option.startswith("-m")])
+
+
+@once
+def compiler() -> Compiler | None:
+    """The compiler of this machine; None, with one warning, where there is none."""
+    there = found()
+    if there is None:
+        warnings.warn(
+            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
+            "instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return there
+
+
+def _names() -> list[str]:
+    wanted = os.environ.get("CC")
+    return [wanted] if wanted else ["cc", "gcc", "clang"]
+
+
+@once
+def found() -> Compiler | None:
+    """The compiler of this machine; None where there is none."""
+    for name in _names():
+        # CC may have options behind the command.
+        try:
+            first, *options = importlib.import_module("shlex").split(name) or [""]
+        except ValueError:
+            # A quotation without an end.
+            continue
+        path = _which(first)
+        if path is None:
+            continue
+        version = _version(path)
+        if version is not None:
+            return Compiler((path, *options), version)
+    return None
+
+
+def _which(command: str) -> str | None:
+    """Where a command is, as a shell finds it."""
+    if os.name != "posix":
+        return str(importlib.import_module("shutil").which(command) or "") or None
+    folders = os.get_exec_path() if os.path.basename(command) == command else [""]
+    for folder in folders:
+        path = os.path.join(folder, command)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _version(path: str) -> str | None:
+    """Return what a compiler says of itself, which is kept while its file stays as it is."""
+    try:
+        status = os.stat(path)
+        told = (path, str(status.st_size), str(status.st_mtime_ns), str(status.st_ino))
+        record = f"compiler-{cache.key_of(*told)}"
+        with cache.usable_folder() as folder:
+            known = cache.recall(folder, record)
+            if known is not None:
+                return known.decode(errors="replace")
+            done = _runner().run([path, "--version"], _ASKING)
+            if done is None or done.returncode:
+                return None
+            version = str(next(iter(done.stdout.splitlines()), path))
+            with contextlib.suppress(OSError):
+                cache.keep(folder, record, version.encode(errors="replace"))
+            return version
+    except OSError:
+        return None
+
+
+# Seconds in which a compiler has to tell its version.
+_ASKING = 20
+
+
+def _runner() -> Any:
+    """What runs compilers, which is imported where one is needed."""
+    return importlib.import_module("primgraph.codegen.native.toolchain.run_compiler")
+
+
+@once
+def _processor() -> str:
+    """What tells processors apart whose native code differs."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        for line in lines:
+            if line.startswith(("flags", "Features")):
+                return line.rstrip("\n")
+    return platform.processor() or platform.machine()
+
+
+def machine(chosen: Compiler) -> tuple[str, ...]:
+    """What tells machines apart, and what is installed there, whose libraries are not the same."""
+    return *chosen.command, chosen.version, _processor(), sys.version, np.__version__
+
+
+def fault_of(text: str) -> str:
+    """What the compiler has against the C in `text`; nothing if it is fine."""
+    found = compiler()
+    assert found is not None
+    flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
+    done = _runner().run([*found.command, *flags], TIME_LIMIT, text)
+    if done is None:
+        return "it did not end"
+    return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
+
+
+def library(text: str, *, runtime: bool = True, loose: bool = False) -> Stored:
+    """Return the shared library that the C in `text` is, with the runtime in it.
+
+    If `loose` it takes functions within four units in the last place, multiplies in any order,
+    and rounds products and sums once.
+
+    Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
+    message where it fails.
+    """
+    objects: list[Stored] = []
+    if runtime:
+        products = ["products.c"] if has_products(text) else []
+        objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
+        objects += [_family(name, loose=loose) for name in _functions().families(text)]
+    flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
+    return _made(text, ".so", flags, ["-shared"], objects, ["-lm"])
+
+
+def has_products(text: str) -> bool:
+    """Whether C calls products of matrices, which take as long to compile as all the rest."""
+    return any(name in text for name in _PRODUCTS)
+
+
+def _part(name: str, *, loose: bool) -> Stored:
+    # Looked for each time: what is kept may be removed while this process runs.
+    flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
+    return _made((_HERE / name).read_text(), ".o", flags, ["-c"])
+
+
+def _family(name: str, *, loose: bool) -> Stored:
+    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"])
+
+
+def _functions() -> Any:
+    """The elementary functions, which are imported where a library is made."""
+    return importlib.import_module("primgraph.codegen.native.c.functions")
+
+
+@once
+def caller() -> Stored:
+    """The extension module whose objects call native kernels."""
+    flags = (*_FLAGS[:3], "-O2", "-pthread")
+    extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
+    ending = importlib.machinery.EXTENSION_SUFFIXES[0]
+    return _made(text, ending, (*flags, sys.base_prefix), ["-shared"], [], extra, _with_headers)
+
+
+def _with_headers(flags: Sequence[str]) -> list[str]:
+    """Flags with those that tell where headers of Python and NumPy are."""
+    headers = importlib.import_module("sysconfig").get_paths()["include"]
+    if not (Path(headers) / "Python.h").is_file():
+        raise UnavailableError(
+            f"Python's headers are not in {headers}",
+            hint="install them: python3-dev, python3-devel",
+        )
+    return [*flags[:-1], f"-I{headers}", f"-I{np.get_include()}"]
+
+
+def _made(
+    text: str,
+    ending: str,
+    flags: Sequence[str],
+    kind: Sequence[str],
+    objects: Sequence[Stored] = (),
+    libraries: Sequence[str] = (),
+    spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
+) -> Stored:
+    """Return what the compiler makes of `text` and of `objects`, from the cache if it is there.
+
+    The compiler is given `spelled(flags)`.
+    """
+    chosen = compiler()
+    if chosen is None:
+        raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
+    names = [o.name for o in objects]
+    key = cache.key_of(text, ending, *flags, *kind, *names, *libraries, *machine(chosen))
+    name = f"{key}{ending}"
+    try:
+        with cache.usable_folder() as folder:
+            content = cache.recall(folder, name)
+            if content is not None:
+                note_source(FROM_CACHE)
+                return Stored(name, content)
+            command = [*chosen.command, *spelled(flags), *chosen.processor, *kind]
+            with cache.locked(folder, key, TIME_LIMIT):
+                content = cache.recall(folder, name)
+                if content is None:
+                    with folder.work() as work:
+                        content = _compiled(text, command, objects, libraries, work, f"out{ending}")
+                    # It can be used, whether or not there is room to keep it.
+                    with contextlib.suppress(OSError):
+                        cache.keep(folder, name, content)
+            with contextlib.suppress(OSError):
+                cache.bound(folder)
+    except OSError as error:
+        raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
+    return Stored(name, content)
+
+
+def kept(name: str) -> Stored | None:
+    """Return the file of that name from the cache; None if it is missing or damaged."""
+    with contextlib.suppress(OSError), cache.usable_folder() as folder:
+        content = cache.recall(folder, name)
+        return None if content is None else Stored(name, content)
+    return None
+
+
+_stuck: list[str] = []
+
+_SOURCE = "kernel.c"
+
+
+def _compiled(
+    text: str,
+    command: Sequence[str],
+    objects: Sequence[Stored],
+    libraries: Sequence[str],
+    work: Folder,
+    out: str,
+) -> bytes:
+    """Return the file `out`, which a compiler makes of `text` and of `objects` in a folder."""
+    for stored in (Stored(_SOURCE, text.encode()), *objects):
+        work.write(stored.name, stored.content)
+    if _stuck:
+        raise UnavailableError(_stuck[0])
+    source, target, *others = (
+        os.path.join(work.path, name) for name in (_SOURCE, out, *[o.name for o in objects])
+    )
+    note_source(FROM_COMPILER)
+    words = [*command, "-o", target, source, *others, *libraries]
+    done = _runner().run(words, TIME_LIMIT, folder=work.path)
+    if done is None:
+        # It is not waited for again.
+        _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
+        raise UnavailableError(_stuck[0])
+    told = done.stderr.strip()[:2000]
+    if done.returncode < 0:
+        raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
+    if _runner().NO_ROOM.search(told):
+        raise UnavailableError(f"{command[0]} has no room: {told}")
+    if not os.path.isfile(source):
+        raise FileNotFoundError(f"{work.path} was removed")
+    found = None if done.returncode else work.read_made(out)
+    if found is not None:
+        return found
+    if done.returncode and not told:
+        # A compiler that has something against its source says so.
+        raise UnavailableError(f"{command[0]} failed without a message: is a disk full?")
+    # Names of a folder that is gone tell nothing.
+    told = told.replace(f"{work.path}{os.sep}", "")
+    raise FailedError(f"{command[0]} failed{_kept_for_the_user(text)}:\n{told}", told)
+
+
+def _kept_for_the_user(text: str) -> str:
+    """Keep the source that was refused, and return where."""
+    try:
+        number, path = importlib.import_module("tempfile").mkstemp(prefix="primgraph-", suffix=".c")
+        with os.fdopen(number, "wb") as file:
+            file.write(text.encode())
+    except OSError:
+        return ""
+    return f" on {path}"

@@ -1,0 +1,301 @@
+"""Regions: steps that run together in a loop over blocks of one axis, so that blocks stay in cache.
+
+The values of a region are computed a block of rows at a time, by one pass over the steps for each
+block. What contracts the rows gives partial results that are combined in the order of the blocks:
+a sum over an axis is then the sum, from the first block to the last, of NumPy's sums within each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from primgraph.codegen.plan.axis_semantics import Blocking, Role
+from primgraph.codegen.plan.card import Cards, Facts
+from primgraph.codegen.plan.schedule import CHUNK, Form, Schedule, Step
+from primgraph.codegen.plan.sizes import Candidate, has_products, size_of
+from primgraph.codegen.plan.storage.limits import Limits
+from primgraph.ir.dims import of_one_trip
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import full
+from primgraph.primitives.shapes import broadcast
+
+# Whole arrays that a region may leave behind for steps that otherwise stood among its own.
+_MOST_AWAITED = 8
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Steps `start` to `stop` of a schedule, in a loop over blocks of `rows` of `extent` rows.
+
+    `roles` has one for each of its steps, `axis` one axis for each value that the region has rows
+    of. `totals` are combined over the blocks, by the ufunc given; `kept` is what has to be there
+    as a whole afterwards, and `views` are steps whose results, views of that, are needed then.
+    Up to `threads` threads may work on the blocks; with `products`, BLAS may be called.
+    """
+
+    start: int
+    stop: int
+    extent: int
+    rows: int
+    threads: int
+    products: bool
+    roles: tuple[Role, ...]
+    axis: dict[int, int]
+    totals: dict[int, str]
+    kept: tuple[int, ...]
+    views: tuple[int, ...]
+
+    def __contains__(self, step: int) -> bool:
+        return self.start <= step < self.stop
+
+
+def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
+    """`step` as it is within a block that has `rows` rows."""
+    eqn = step.eqn
+    inputs = tuple(
+        Value(_cut(v.type, axis, rows)) for v, axis in zip(eqn.inputs, role.operands, strict=True)
+    )
+    outputs = tuple(Value(_cut(v.type, role.axis, rows)) for v in eqn.outputs)
+    params = eqn.params
+    resized = card.blocking.resized if card.blocking is not None else ""
+    if resized and role.axis is not None:
+        params = tuple((k, outputs[0].shape if k == resized else p) for k, p in params)
+    local = Equation(eqn.op, inputs, params, outputs, eqn.source)
+    return step._replace(eqn=local, form=Form(local))
+
+
+def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
+    if axis is None:
+        return type
+    return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
+
+
+def arranged(
+    schedule: Schedule, limits: Limits, cards: Cards
+) -> tuple[Schedule, tuple[Region, ...]]:
+    """The same steps, in an order in which regions stand together, and these regions.
+
+    A region has only primitives that the back end has `cards` of.
+    """
+    forms = {s.form for s in schedule.steps}
+    if not any(of_one_trip(t.nbytes) >= limits.least_bytes for f in forms for t in f.results):
+        return schedule, ()
+    return _Arrangement(schedule, limits, cards).made()
+
+
+def _is_large(step: Step, limits: Limits) -> bool:
+    return any(of_one_trip(t.nbytes) >= limits.least_bytes for t in step.results)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A region while steps are added to it.
+
+    `early` are steps that it needs done before; `late` are those that come after, because they
+    need something of it as a whole or nothing of it at all, `idle` of them being views and
+    constants. `awaited` is what they need of it.
+    It is `blocked` when much work is among them: what needs nothing of the region then waits its
+    turn too, or it would be kept for longer than in the order of the graph.
+    """
+
+    extent: int
+    members: list[int] = field(default_factory=list)
+    roles: list[Role] = field(default_factory=list)
+    axis: dict[int, int] = field(default_factory=dict)
+    totals: dict[int, str] = field(default_factory=dict)
+    early: set[int] = field(default_factory=set)
+    late: dict[int, None] = field(default_factory=dict)
+    idle: int = 0
+    awaited: set[int] = field(default_factory=set)
+    blocked: bool = False
+
+
+@final
+class _Arrangement:
+    def __init__(self, schedule: Schedule, limits: Limits, cards: Cards) -> None:
+        self.schedule = schedule
+        self.cards = cards
+        self.limits = limits
+        self.order: list[int] = []
+        self.regions: list[Region] = []
+        self.maker = {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
+        # Values that are single numbers, repeated or not.
+        self.constant: set[int] = set()
+        for step in schedule.steps:
+            repeated = step.op is broadcast and step.operands[0].size == 1
+            if step.op is full or repeated:
+                self.constant.update(step.outputs)
+        # Late values, and whether making them is more work than may be done ahead of a region.
+        self.waiting: dict[int, bool] = {}
+
+    def made(self) -> tuple[Schedule, tuple[Region, ...]]:
+        steps = self.schedule.steps
+        pending = list(range(len(steps)))
+        begin = 0
+        while begin < len(pending):
+            i = pending[begin]
+            extent = self._seed(steps[i])
+            if extent is None:
+                self.order.append(i)
+                begin += 1
+                continue
+            draft = _Draft(extent)
+            self.waiting = {}
+            end = begin
+            while end < len(pending) and not self._is_full(draft):
+                self._offer(draft, pending[end])
+                end += 1
+            self._close(draft)
+            rest = [j for j in draft.late if j not in draft.early]
+            # What waits is looked at again; it is never much more than what was taken.
+            begin = end - len(rest)
+            pending[begin:end] = rest
+        return self.schedule.reordered(self.order), tuple(self.regions)
+
+    def _is_full(self, draft: _Draft) -> bool:
+        """Whether the region is as long as it may be, or keeps much memory for what comes late."""
+        count = len(draft.members)
+        waiting = 16 + count if draft.blocked else 64 + 2 * count
+        crowded = len(draft.awaited) > _MOST_AWAITED
+        late = len(draft.late)
+        return count >= CHUNK // 2 or late - draft.idle > waiting or late > 4 * waiting or crowded
+
+    def _seed(self, step: Step) -> int | None:
+        """The number of rows of a region that begins with `step`."""
+        if not _is_large(step, self.limits) or self._is_view(step):
+            return None
+        # Functions of elements and products are what takes time.
+        if not (step.op.elementwise or step.op.linear == "each"):
+            return None
+        extent = self._rows_of(step)
+        return extent if extent and self._leaf_role(step, extent) is not None else None
+
+    def _rows_of(self, step: Step) -> int:
+        """The extent of the first axis whose rows are small beside the cache, else the longest.
+
+        Without axes it is zero.
+        """
+        result = step.results[0]
+        axes = result.shape if step.op.elementwise else result.shape[:-1]
+        whole = result.nbytes
+        return next((n for n in axes if 32 * whole <= n * self.limits.cache), max(axes, default=0))
+
+    def _is_view(self, step: Step) -> bool:
+        return not step.outputs or self.schedule.is_view(step.outputs[0])
+
+    def _leaf_role(self, step: Step, extent: int) -> Role | None:
+        """The role of a step on operands that are all there as a whole."""
+        blocking = self._blocking(step)
+        if blocking is None or not step.operands or self._is_view(step):
+            return None
+        shape = step.operands[blocking.led_by].shape
+        if extent not in shape:
+            return None
+        axes: list[int | None] = [None] * len(step.operands)
+        axes[blocking.led_by] = shape.index(extent)
+        role = blocking.role(step, axes)
+        return role if role is not None and role.axis is not None else None
+
+    def _blocking(self, step: Step) -> Blocking | None:
+        """How a step runs in blocks; None if it does not, as for a copy in place of a view."""
+        card = self.cards.get(step.op)
+        copied = step.form.seen and not self._is_view(step)
+        return None if card is None or copied else card.blocking
+
+    # One step after the other.
+
+    def _offer(self, draft: _Draft, i: int) -> None:
+        """Make step `i` a part of the region if it can be one; else it has to wait."""
+        step = self.schedule.steps[i]
+        role = self._role(draft, step)
+        if role is None:
+            free = self._is_view(step) or step.op.literal
+            large = _is_large(step, self.limits) and not free
+            awaits = any(
+                self.waiting.get(v, False) or v in draft.axis or v in draft.totals
+                for v in step.inputs
+            )
+            self.waiting.update(dict.fromkeys(step.outputs, large or awaits))
+            draft.late[i] = None
+            draft.idle += free
+            draft.blocked = draft.blocked or (large and awaits)
+            draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
+            return
+        self._hasten(draft, step)
+        draft.members.append(i)
+        draft.roles.append(role)
+        for value in step.outputs:
+            if role.axis is None:
+                draft.totals[value] = role.combine
+            else:
+                draft.axis[value] = role.axis
+
+    def _role(self, draft: _Draft, step: Step) -> Role | None:
+        blocking = self._blocking(step)
+        if blocking is None:
+            return None
+        axes = tuple(draft.axis.get(v) for v in step.inputs)
+        if any(v in draft.totals or self.waiting.get(v, False) for v in step.inputs):
+            return None
+        if all(a is None for a in axes):
+            return None if draft.blocked else self._leaf_role(step, draft.extent)
+        role = blocking.role(step, axes)
+        if role is None:
+            return None
+        # An operand of which a block is there cannot be read as a whole.
+        pairs = zip(axes, role.operands, strict=True)
+        return role if all(a is None or a == b for a, b in pairs) else None
+
+    def _hasten(self, draft: _Draft, step: Step) -> None:
+        """Do what `step` needs, and what waits so far, ahead of the region."""
+        needed = list(step.inputs)
+        while needed:
+            value = needed.pop()
+            if value in self.waiting:
+                maker = self.maker[value]
+                made = self.schedule.steps[maker]
+                draft.early.add(maker)
+                for other in made.outputs:
+                    self.waiting.pop(other, None)
+                needed.extend(made.inputs)
+
+    # The end of a region.
+
+    def _close(self, draft: _Draft) -> None:
+        self.order.extend(sorted(draft.early))
+        start = len(self.order)
+        self.order.extend(draft.members)
+        steps = [self.schedule.steps[i] for i in draft.members]
+        of = Candidate(self.schedule, steps, draft.roles, draft.extent, self.constant, self.cards)
+        size = size_of(of, self.limits)
+        if size is None:
+            return
+        reads: dict[int, int] = {}
+        for step in steps:
+            for value in step.inputs:
+                reads[value] = reads.get(value, 0) + 1
+        uses, root = self.schedule.uses, self.schedule.root
+        outside = {v for v in draft.axis if uses[v] > reads.get(v, 0)}
+        needed, views = set(outside), []
+        for k in reversed(range(len(steps))):
+            if self._is_view(steps[k]) and not needed.isdisjoint(steps[k].outputs):
+                views.append(start + k)
+                needed.update(steps[k].inputs)
+        self.regions.append(
+            Region(
+                start,
+                len(self.order),
+                draft.extent,
+                size.rows,
+                size.threads,
+                has_products(steps, self.cards),
+                tuple(draft.roles),
+                draft.axis,
+                draft.totals,
+                tuple(sorted({root[v] for v in outside})),
+                tuple(reversed(views)),
+            )
+        )

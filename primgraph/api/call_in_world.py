@@ -1,0 +1,268 @@
+"""Function calls on distinct arguments: recorded in a program, or eager on tensors.
+
+All derivatives of functions use one of these two. They distinguish arguments from values that the
+function closes over, even if these are the same array.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.derivatives.matrices.jacobian import blocks_of
+from primgraph.derivatives.request import located, note_gradients, seeds_for
+from primgraph.derivatives.traced_call import Call
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.gradient_nodes import gradients, path
+from primgraph.eager.derivatives.other_modes import (
+    argument,
+    depends_beyond,
+    jets,
+    matrix,
+    reached,
+    tangents,
+)
+from primgraph.eager.derivatives.reverse import through_hooks
+from primgraph.eager.inplace.adoption import adopting
+from primgraph.eager.mixed import brought
+from primgraph.eager.node import Node
+from primgraph.eager.node import given as node_of
+from primgraph.eager.tensor import Tensor, family_of, tensor
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Recorder
+from primgraph.ir.primitive import recording as into
+from primgraph.ir.types import TensorType
+from primgraph.operators.call import handed_out, taken_in
+from primgraph.operators.handle import Handle
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import Variable, handle_of
+
+Flat: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+"""A function of a row of arrays that gives a row of arrays."""
+
+
+class Applied(ABC):
+    """Result of a function of a list of arrays, and its derivatives by its arguments.
+
+    `count` is the number of leading results that are differentiated. A seed of None stands for
+    ones. Derivatives without dependence are zeros.
+    """
+
+    results: Sequence[Handle]
+
+    @abstractmethod
+    def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        """Return the derivative by each argument of all results along `seeds`."""
+
+    @abstractmethod
+    def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        """Return the derivative of each result by all arguments along `seeds`."""
+
+    @abstractmethod
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        """Return the derivatives of each result of orders 1 to `order`; `series` has the nonzero
+        derivatives of the arguments, by order."""
+
+    @abstractmethod
+    def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
+        """Return a block for each result and each argument, with the axes of both."""
+
+    @abstractmethod
+    def depends(self, count: int) -> tuple[list[bool], list[bool]]:
+        """Return which results depend on an argument, and which arguments are used."""
+
+
+@final
+class Recorded(Applied):
+    """Function of variables, in their program."""
+
+    def __init__(self, name: str, function: Flat, inputs: Sequence[Variable]) -> None:
+        self._call = Call.of(name, lambda *arguments: [*function(arguments)], inputs)
+        self.results = self._handles(self._call.outputs)
+
+    def _handles(self, values: Sequence[Any]) -> list[Handle]:
+        return handed_out([handle_of(self._call.builder, v) for v in values])
+
+    def _given(self, seeds: Sequence[Any]) -> list[Any]:
+        """Move seeds that are tensors to the program."""
+        builder = self._call.builder
+        return [in_program(builder, s) if isinstance(s, Tensor) else s for s in seeds]
+
+    def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        call = self._call
+        with located(call.origin):
+            values = seeds_for(call.builder, "v", self._given(seeds), call.outputs[:count])
+            found = call.cotangents(call.path(call.results[:count]), values)
+            if values == [None]:
+                note_gradients(call.builder, call.inputs, call.outputs[:1], found)
+            return self._handles(found)
+
+    def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        call = self._call
+        with located(call.origin):
+            values = seeds_for(call.builder, "v", self._given(seeds), call.inputs)
+            return self._handles(call.tangents(call.path(call.results[:count]), values))
+
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        call = self._call
+        with located(call.origin):
+            given = [
+                dict(zip(terms, self._given([*terms.values()]), strict=True)) for terms in series
+            ]
+            of_arrays = import_module("primgraph.derivatives.jets").of_arrays
+            return [self._handles(row) for row in of_arrays(call, count, given, order)]
+
+    def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
+        with located(self._call.origin):
+            return [[*row] for row in blocks_of(self._call, count, mode)]
+
+    def depends(self, count: int) -> tuple[list[bool], list[bool]]:
+        path = self._call.path(self._call.results[:count])
+        return path.reached, [a in path.wrt for a in self._call.arguments]
+
+
+@final
+class Computed(Applied):
+    """Function of tensors.
+
+    Results and derivatives are constants unless they depend on tensors, other than the arguments,
+    that require gradients.
+    """
+
+    def __init__(self, name: str, function: Flat, inputs: Sequence[Tensor]) -> None:
+        self._name = name
+        self._arguments = [argument(t.node) for t in inputs]
+        self._family = family_of(inputs)
+        with recording.followed():
+            found = function([self._family(n) for n in self._arguments])
+        made = [r if isinstance(r, Tensor) else _as_tensor(name, r) for r in found]
+        self._outputs = [t.node for t in made]
+        self._tracked = recording.is_on.get() and depends_beyond(self._outputs, self._arguments)
+        self.results = made if self._tracked else [t.detach() for t in made]
+
+    def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        values = self._seeds(seeds, self._outputs[:count])
+        live = [i for i in range(count) if self._outputs[i].tracked]
+        outputs, given = [self._outputs[i] for i in live], [values[i] for i in live]
+        way, tracked = path(outputs, ready=False), self._follows(values)
+        found: Sequence[Node | None]
+        if not any(n.passed is not None for n in way):
+            found = gradients(outputs, self._arguments, given, tracked=tracked, way=way)
+        else:
+            # Custom rules are called with numbers, which they may use in Python's control flow.
+            behind = reached(outputs, self._arguments, ready=False)
+            found = through_hooks(
+                way, outputs, self._arguments, given, tracked=tracked, behind=behind
+            )
+        return self._with_zeros(found, self._arguments)
+
+    def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
+        values = self._seeds(seeds, self._arguments)
+        outputs = self._outputs[:count]
+        found = tangents(outputs, self._arguments, values, tracked=self._follows(values))
+        return self._with_zeros(found, outputs)
+
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        pairs = zip(series, self._arguments, strict=True)
+        curves = [{k: _seed(s, x.type, "series") for k, s in terms.items()} for terms, x in pairs]
+        tracked = self._follows([s for curve in curves for s in curve.values()])
+        outputs = self._outputs[:count]
+        rows = jets(outputs, self._arguments, curves, order, tracked=tracked)
+        return [
+            [self._zeros(y.type)] * order if row is None else [self._family(n) for n in row]
+            for y, row in zip(outputs, rows, strict=True)
+        ]
+
+    def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
+        outputs, inputs = self._outputs[:count], self._arguments
+        found = matrix(
+            "jacobian",
+            outputs,
+            inputs,
+            lambda y, x: (*y.shape, *x.shape),
+            tracked=self._tracked,
+            options={"mode": mode},
+        )
+        if found is not None:
+            return [[self._family(n) for n in row] for row in found]
+        return [
+            [self._zeros(TensorType((*y.type.shape, *x.type.shape), x.type.dtype)) for x in inputs]
+            for y in outputs
+        ]
+
+    def depends(self, count: int) -> tuple[list[bool], list[bool]]:
+        outputs = self._outputs[:count]
+        before = set(path(outputs, ready=False))
+        behind = reached(outputs, self._arguments, ready=False)
+        return [n in behind for n in outputs], [a in before for a in self._arguments]
+
+    def _seeds(self, seeds: Sequence[Any], like: Sequence[Node]) -> list[Node | None]:
+        if len(seeds) != len(like):
+            raise ArgumentError(f"v has {len(seeds)} entries for {len(like)} tensors")
+        return [_seed(s, n.type) for s, n in zip(seeds, like, strict=True)]
+
+    def _follows(self, seeds: Sequence[Node | None]) -> bool:
+        """Return whether a derivative along `seeds` is itself differentiable by captured
+        tensors."""
+        moved = any(s is not None and s.tracked for s in seeds)
+        return self._tracked or (moved and recording.is_on.get())
+
+    def _with_zeros(self, found: Sequence[Node | None], like: Sequence[Node]) -> list[Handle]:
+        pairs = zip(found, like, strict=True)
+        return [self._zeros(n.type) if f is None else self._family(f) for f, n in pairs]
+
+    def _zeros(self, type: TensorType) -> Tensor:
+        return self._family(node_of(np.zeros(type.shape, type.dtype)))
+
+
+def in_program(recorder: Recorder, leaf: Any) -> Variable:
+    """Return an array, a tensor or a variable as a variable of that program.
+
+    A body captures variables of enclosing programs.
+    """
+    if isinstance(leaf, Variable):
+        if isinstance(recorder, Builder) and recorder.outer is not None:
+            found: Variable = taken_in(recorder, leaf)
+            return found
+        return leaf
+    adoption = adopting.get()
+    with into(recorder):
+        if not isinstance(leaf, Tensor):
+            return lift(leaf)
+        if adoption is not None and adoption.builder is recorder:
+            return adoption.variable(leaf)
+        return lift(brought(Variable(recorder, Value(leaf.type)), leaf))
+
+
+def _as_tensor(name: str, result: Any) -> Tensor:
+    if isinstance(result, Handle):
+        raise ArgumentError(
+            f"{name}: the function was called on tensors, and returned a variable of a program"
+        )
+    return tensor(result)
+
+
+def _seed(seed: Any, type: TensorType, name: str = "v") -> Node | None:
+    """Convert a seed for an array of that type, in its dtype."""
+    if seed is None:
+        return None
+    found = seed if isinstance(seed, Tensor) else tensor(seed, type.dtype)
+    if found.shape != type.shape:
+        raise ShapeError(
+            f"{name}: the seed has shape {found.shape}, but the variable is {type}",
+            hint="a seed has the shape of its variable, and weights its elements",
+        )
+    cast: Tensor = found if found.dtype == type.dtype else found.astype(type.dtype)
+    return cast.node

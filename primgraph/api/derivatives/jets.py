@@ -1,0 +1,162 @@
+"""Taylor mode: derivatives of high order of functions along a curve, and of built values along a
+line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from primgraph import tree
+from primgraph.api.arguments import Chosen
+from primgraph.api.derivatives import of_values, operators
+from primgraph.api.derivatives.of_functions import Outputs
+from primgraph.api.public import beside
+from primgraph.api.world import is_array
+from primgraph.derivatives import jets as of_variables
+from primgraph.derivatives.grad import checked_order
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
+from primgraph.ir.frontend.signature import checked_late
+from primgraph.operators.call import constant_in_no_grad
+from primgraph.operators.handle import Handle
+
+
+@checked_late
+def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+    """Return `function` along a curve and its derivatives along it, by Taylor mode.
+
+    `primals` are the arguments: arrays, tensors or variables. `series` has for each of them the
+    list of its derivatives along the curve: first, second and so on, each of the shape of the
+    argument; None for a zero one, which costs nothing. For a curve `x(t)`, the result is `f(x(0))`
+    and the list of the derivatives of `f(x(t))` by t at 0, up to the highest given order. They are
+    derivatives, as in JAX; coefficients of the Taylor series are `1/k!` of them. A single argument
+    may be given without a sequence around it and its series.
+
+    For a function that returns a container of arrays, the second result has such a list in place of
+    each. Work and equations grow at most quadratically with the order, while nested derivatives may
+    double with each (A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, 2008, chapter
+    13).
+
+    All results can be differentiated again. Raises `ArgumentError` for objects other than functions
+    and arrays, and for a wrong number of series; `ShapeError` for a wrong shape;
+    `NotDifferentiable` for integers.
+
+    >>> pg.jet(lambda x: x**3, (2.0,), ((1.0, 0.0, 0.0),))
+    (array(8.), [array(12.), array(12.), array(6.)])
+    """
+    single = not isinstance(primals, list | tuple)
+    args = (primals,) if single else tuple(primals)
+    listed = _listed(series, single, len(args))
+    order = max(map(len, listed))
+    chosen = Chosen.of("jet", function, args, {}, range(len(args)))
+    if len(chosen.leaves) != len(args) or not all(map(is_array, args)):
+        raise ArgumentError("jet takes arrays as arguments, and no containers of them")
+    outputs = Outputs("jet")
+    applied = chosen.world.apply(
+        "jet", lambda leaves: outputs.opened(chosen.call(leaves), None), chosen.leaves
+    )
+    outputs.require_floats()
+    terms = [{k: v for k, v in enumerate(s, 1) if v is not None} for s in listed]
+    rows = applied.jets(outputs.count, terms, order)
+    value, _ = outputs.closed(applied.results)
+    found: tuple[Any, Any] = chosen.world.given_back(
+        (value, tree.unflatten(outputs.structure, rows))
+    )
+    return found
+
+
+def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
+    """Return the derivatives of each argument, as lists."""
+    given = [series] if single else series
+    fits = isinstance(given, list | tuple) and all(isinstance(s, list | tuple) for s in given)
+    if not fits or len(given) != count:
+        raise ArgumentError(
+            f"jet takes a list of derivatives for each of {count} arguments, not {series!r:.80}",
+            hint="pg.jet(f, (x,), ([dx, ddx],)), or pg.jet(f, x, [dx, ddx])",
+        )
+    found = [list(s) for s in given]
+    if not any(found):
+        raise ArgumentError("jet got no derivatives", hint="give at least the first: [dx]")
+    return found
+
+
+@checked_late
+@constant_in_no_grad
+def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
+    """Return `outputs` and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
+
+    `outputs` and `inputs` are variables or tensors, or sequences of them; `direction` has arrays,
+    variables or tensors of the inputs' shapes, ones by default. Element k of the list is the k-th
+    derivative of `y` at `x + t direction` by t; for elementwise `y` it is the k-th derivative of
+    each element. The result is a list of `order` + 1 entries for a single output, and a list of
+    such lists for a sequence; zeros for an output that depends on no input.
+
+    All are computed in one pass, by Taylor mode; their equations grow at most quadratically with
+    the order. They are derivatives; coefficients of the Taylor series are `1/k!` of them.
+
+    Results can be differentiated again. Raises like `pg.forward_grad`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", ())
+    ...     derivatives = pg.taylor(x**3, x, 3)
+    >>> pg.Executor().run(program, {"x": 2.0}, [derivatives])
+    [array(8.), array(12.), array(12.), array(6.)]
+    """
+    if isinstance(outputs, Tensor) or (
+        isinstance(outputs, list | tuple) and any(isinstance(y, Tensor) for y in outputs)
+    ):
+        return of_values.taylor(outputs, inputs, checked_order("taylor", order), direction)
+    if callable(outputs) and not isinstance(outputs, Handle):
+        raise ArgumentError(
+            f"taylor takes variables or tensors, not the function {outputs!r:.60}",
+            hint="pg.jet(f, x, [dx, None, None]) gives those of a function to order three",
+        )
+    return of_variables.taylor(outputs, beside(outputs, inputs), order, direction)
+
+
+@checked_late
+@constant_in_no_grad
+def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
+    """Return the derivatives of `u` by the elements of `x`, of the multi-indices in `orders`.
+
+    `u` and `x` are variables or tensors, or a function of one array and its argument. `x` has shape
+    `(d,)`, or with `is_batched` `(B, d)`, with independent samples, as in `pg.hessian_diagonal`.
+    `orders` is a list of tuples of d numbers. `[(2, 0), (1, 2)]` requests the second derivative by
+    the first of two elements, and the derivative once by the first and twice by the second. The
+    result is a list with a derivative of the type of `u` for each.
+
+    Each is a sum, with exact rational weights, of derivatives along a few directions, which Taylor
+    mode computes in one vectorised pass: 3 directions for `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`;
+    results share directions. A. Griewank, J. Utke, A. Walther, Math. Comp. 69 (2000), 1117. Nested
+    jets along the axes are used if they have fewer coefficients, as for a few derivatives of low
+    order. Derivatives by unused elements are zeros, at no cost.
+
+    Raises `ArgumentError` for invalid orders, `ShapeError` for another shape of `x`, and the errors
+    of `pg.hessian_diagonal`.
+
+    >>> with pg.Program() as program:
+    ...     x = pg.data("x", (2,))
+    ...     (mixed,) = pg.partials(x[0] ** 2 * x[1], x, [(1, 1)])
+    >>> pg.Executor().run(program, {"x": [3.0, 5.0]}, [mixed])
+    [array(6.)]
+    """
+    return operators.differential("partials", u, x, is_batched, check, orders)
+
+
+@checked_late
+@constant_in_no_grad
+def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """Return the Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+
+    `y` and `x` are variables or tensors, or a function and its argument, as in `pg.laplacian`. The
+    result has the type of `y`. With `is_batched`, axis 0 counts independent samples, and `y` and
+    the result have shape `(B,)` or `(B, 1)`; for `check` see `pg.hessian_diagonal`.
+
+    It is a sum of fourth derivatives along directions, by Taylor mode: 3 for two elements, 6 for
+    three, n * n for n. Operations that are linear in fourth derivatives are applied to their sum
+    only. Raises like `pg.laplacian`.
+
+    >>> pg.biharmonic(lambda x: pg.sum(x**4))(np.array([1.0, 2.0]))
+    array(48.)
+    """
+    return operators.differential("biharmonic", y, x, is_batched, check)

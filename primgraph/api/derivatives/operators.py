@@ -1,0 +1,151 @@
+"""Differential operators of variables, of tensors, and of functions of one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count
+from typing import Any, final
+
+from primgraph.api.arguments import following
+from primgraph.api.call_in_world import in_program
+from primgraph.api.derivatives.of_values import nodes_of, zeros
+from primgraph.api.transformed import Transformed
+from primgraph.api.world import InProgram, as_tensor, world_of
+from primgraph.base.grad_mode import tracked
+from primgraph.derivatives import differential_operators as of_variables
+from primgraph.derivatives.functions import require_scalar
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.types import TensorType
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable, handle_of
+from primgraph.primitives.shapes import reshape
+
+_OF_VARIABLES: dict[str, Callable[..., Any]] = {
+    "hessian_diagonal": of_variables.hessian_diagonal,
+    "laplacian": of_variables.laplacian,
+    "divergence": of_variables.divergence,
+}
+
+
+def differential(
+    name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
+) -> Any:
+    """Apply the differential operator of that name to variables, tensors or a function.
+
+    With `orders` the result is a list, with one entry for each of them.
+    """
+    if callable(y) and not isinstance(y, Handle):
+        operator = Operator(name, y, is_batched, check, orders)
+        return operator if x is None else operator(x)
+    if isinstance(y, Tensor) or isinstance(x, Tensor):
+        return _of_tensors(name, y, x, is_batched, check, orders)
+    found = _OF_VARIABLES.get(name) or getattr(import_module(_PARTIALS), name)
+    return found(y, x, *([] if orders is None else [orders]), is_batched, check=check)
+
+
+# Module that is imported on first use.
+_PARTIALS = "primgraph.derivatives.partials"
+
+
+@final
+class Operator(Transformed[[Any], Any]):
+    """Differential operator of a function of one array, as a function of that array."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        is_batched: bool,
+        check: bool,
+        orders: Any = None,
+    ) -> None:
+        super().__init__(name, function)
+        self._options = is_batched, check, orders
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Operator, (self.name, self.function, *self._options)
+
+    def __call__(self, x: Any) -> Any:
+        world = world_of(x)
+        if isinstance(world, InProgram):
+            variable = _apart(in_program(world.recorder, x))
+            with tracked():
+                y = following(self.function, variable)
+            return world.given_back(differential(self.name, y, variable, *self._options))
+        start = as_tensor(x)
+        if start.dtype.kind != "f":
+            raise NotDifferentiable(
+                f"{self.name}: x is {start.type}, and only floats have derivatives"
+            )
+        node = argument(start.node)
+        with recording.followed():
+            y = following(self.function, start.family(node))
+        with recording.enable_grad():
+            if not isinstance(y, Tensor):
+                raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
+            found = _of_tensors(self.name, y, start.family(node), *self._options)
+        listed = isinstance(found, list)
+        is_tracked = recording.is_on.get() and depends_beyond([y.node], [node])
+        kept = [f if is_tracked else f.detach() for f in (found if listed else [found])]
+        return world.given_back(kept if listed else kept[0])
+
+
+def _apart(x: Variable) -> Variable:
+    """Return the same elements as a distinct variable, by reshapes that no other variable has."""
+    builder, shape = x.recorder, x.shape
+    assert isinstance(builder, Builder)
+    value: Value = x.value
+    for axes in count(1):
+        longer = {"shape": (1,) * axes + shape}
+        if builder.find(reshape, [value], longer) is None:
+            (value,) = builder.emit(reshape, [value], longer)
+            break
+    (value,) = builder.emit(reshape, [value], {"shape": shape})
+    return handle_of(builder, value)
+
+
+def _of_tensors(
+    name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
+) -> Any:
+    for role, item in (("y", y), ("x", x)):
+        if not isinstance(item, Tensor):
+            raise ArgumentError(f"{name} takes one tensor as {role}, not {item!r:.60}")
+    indices = None
+    if orders is not None:
+        size = x.shape[-1] if x.shape else 0
+        indices = tuple(import_module(_PARTIALS).checked_indices(orders, size))
+    type = _type_of(name, y, x, is_batched)
+    ends, starts = nodes_of(name, y, x)
+    count = 1 if indices is None else len(indices)
+    if ends[0] not in reached(ends, starts):
+        rows = [x.family(zeros(type)) for _ in range(count)]
+        rows = [y if indices and not any(indices[i]) else row for i, row in enumerate(rows)]
+        return rows[0] if indices is None else rows
+    options: dict[str, Any] = {"is_batched": is_batched, "check": check}
+    if indices is not None:
+        options["orders"] = indices
+    nodes = answers(
+        name, ends, starts, [type] * count, tracked=recording.is_on.get(), options=options
+    )
+    found = [x.family(node) for node in nodes]
+    return found[0] if indices is None else found
+
+
+def _type_of(name: str, y: Tensor, x: Tensor, is_batched: bool) -> TensorType:
+    """Return the type of the result; raises `ShapeError` for tensors that do not fit."""
+    if is_batched and (not x.shape or x.shape[:1] != y.shape[:1]):
+        raise ShapeError(f"{name}: {y.type} and {x.type} have not the same samples")
+    if name == "divergence":
+        if y.shape != x.shape:
+            raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
+        return y.type.with_shape(y.shape[: int(is_batched)])
+    if name == "partials":
+        return y.type
+    require_scalar(name, y, int(is_batched))
+    return x.type if name == "hessian_diagonal" else y.type

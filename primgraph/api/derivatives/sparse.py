@@ -1,0 +1,182 @@
+"""Sparse Jacobians and Hessians of variables and of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, final
+
+from primgraph import tree
+from primgraph.api.arguments import following, positions_of
+from primgraph.api.jit import Jit
+from primgraph.api.transformed import Transformed
+from primgraph.api.world import InProgram, world_of
+from primgraph.derivatives.matrices.sparse import hessian_plan, jacobian_plan, matrix_of
+from primgraph.derivatives.request import located, origin_of
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
+from primgraph.ir.frontend.signature import checked_late
+from primgraph.operators.handle import Handle
+
+
+@checked_late
+def sparse_jacobian(
+    y: Any,
+    x: Any = None,
+    *,
+    pattern: Any = None,
+    mode: str | None = None,
+    order: str = "auto",
+    format: str = "csr",
+    check: bool = False,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """Return the sparse Jacobian of `y` by `x`, computed by few compressed products.
+
+    `y` and `x` are variables, or `y` is a function and `x` its argument or a sequence of its
+    arguments: variables, tensors, or arrays, for which the function is compiled once per signature.
+    Without `x` the result is a function of the arguments, with derivatives by those at `argnums`,
+    as in `pg.grad`; for several, their columns are side by side. The matrix has a row for each
+    element of all outputs, one output after the other, and a column for each element of all inputs.
+    The result is a `SparseMatrix` in the `format` "csr", "csc" or "coo", whose `data` can be
+    differentiated again.
+
+    The pattern is found from the program, as by `jacobian_sparsity`, or given as `pattern`: a
+    `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Nonzero elements outside of a
+    given pattern are not computed, and falsify others; `check=True` compares it with the pattern of
+    the program. Columns without common rows have one colour, and one forward-mode product computes
+    all columns of a colour; likewise rows without common columns, by reverse mode. `mode` is
+    "forward", "reverse" or "both", by default the one with fewest products. `order` is the order of
+    colouring: "natural", "largest_first", "smallest_last", or "auto", which tries them. All
+    products are one vectorised pass, and the elements are gathered from them by constant indices:
+    see Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974, and `coloring`.
+
+    If the program reads at indices that are fed, all elements that these may select count; the
+    `note` of the result says so, with their number.
+
+    A structural zero is exactly zero, even where a dense computation would give 0 * inf = NaN.
+
+    Raises `CheckError`, with `check`, for an element outside of the pattern, with the lines of the
+    dependence; `ShapeError` for a pattern of another shape, `OptionError` for other options and for
+    symbolic sizes; and the errors of `jacobian`.
+
+    >>> pg.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.ones(100))
+    <SparseMatrix csr 99 x 100, 198 values>
+    """
+    options = {"pattern": pattern, "mode": mode, "order": order, "check": check}
+    return _sparse("sparse_jacobian", y, x, argnums, (options, format, None))
+
+
+@checked_late
+def sparse_hessian(
+    y: Any,
+    x: Any = None,
+    *,
+    pattern: Any = None,
+    method: str = "auto",
+    order: str = "auto",
+    format: str = "csr",
+    triangle: str | None = None,
+    check: bool = False,
+    argnums: int | Sequence[int] = 0,
+) -> Any:
+    """Return the sparse Hessian of `y`, one element, by `x`.
+
+    Like `sparse_jacobian`, but the matrix is symmetric, so that an element is known if its mirror
+    element is. `method` says which columns may have one colour. With "star", each element or its
+    mirror element is alone in a product. "acyclic" needs fewer colours, and elements are found by
+    substitution, which accumulates rounding errors. "columns" is as for a Jacobian. "auto" is
+    "star". Mirror elements are the same number. With `triangle="lower"` or "upper" only that
+    triangle and the diagonal are stored, as solvers expect.
+
+    Products are by forward mode over one gradient. See `symmetric_coloring` for references.
+
+    Raises `NotScalarError` for a `y` of several elements, and the errors of `sparse_jacobian`.
+
+    >>> pg.sparse_hessian(lambda x: pg.sum(x[1:] * x[:-1]))(np.ones(100))
+    <SparseMatrix csr 100 x 100, 198 values>
+    """
+    options = {"pattern": pattern, "method": method, "order": order, "check": check}
+    return _sparse("sparse_hessian", y, x, argnums, (options, format, triangle))
+
+
+_PLANS: dict[str, Callable[..., Any]] = {
+    "sparse_jacobian": jacobian_plan,
+    "sparse_hessian": hessian_plan,
+}
+
+
+def _sparse(
+    name: str, y: Any, x: Any, argnums: int | Sequence[int], options: tuple[Any, ...]
+) -> Any:
+    if callable(y) and not isinstance(y, Handle):
+        if x is None:
+            return Sparse(name, y, argnums, *options)
+        if type(x) is int:
+            raise ArgumentError(
+                f"{name}: {x} beside a function may be the number of an argument or the point",
+                hint=f"write pg.{name}(f, argnums={x}) for the one",
+            )
+        inputs = x if isinstance(x, list | tuple) else [x]
+        return Sparse(name, y, tuple(range(len(inputs))), *options)(*inputs)
+    if isinstance(y, Tensor) or isinstance(x, Tensor):
+        raise ArgumentError(
+            f"{name} takes a function of tensors, not what it has given",
+            hint=f"pg.{name}(function, tensor)",
+        )
+    return _of_variables(name, y, x, *options)
+
+
+def _of_variables(
+    name: str, y: Any, x: Any, options: dict[str, Any], format: str, triangle: str | None
+) -> Any:
+    with located(partial(origin_of, x)):
+        return matrix_of(_PLANS[name](name, y, x, **options), format, triangle)
+
+
+@final
+class Sparse(Transformed[..., Any]):
+    """Sparse derivative matrix of a function, as a function of the same arguments."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        argnums: int | Sequence[int],
+        options: dict[str, Any],
+        format: str,
+        triangle: str | None,
+    ) -> None:
+        super().__init__(name, function)
+        self._argnums = argnums
+        self._places = positions_of(name, argnums)
+        self._options = options, format, triangle
+        self._compiled = Jit(self._recorded, rebind=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sparse, (self.name, self.function, self._argnums, *self._options)
+
+    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
+        places = [n % len(args) for n in self._places]
+        inputs = [args[n] for n in places]
+
+        def function(*chosen: Any) -> Any:
+            known = dict(zip(places, chosen, strict=True))
+            positional = [known.get(n, x) for n, x in enumerate(args)]
+            return following(self.function, *positional, **kwargs)
+
+        x = inputs[0] if len(inputs) == 1 else inputs
+        return _of_variables(self.name, function, x, *self._options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for n in self._places:
+            if not -len(args) <= n < len(args):
+                raise ArgumentError(
+                    f"{self.name}: there is no argument {n} in a call with {len(args)} by position"
+                )
+        world = world_of(args, kwargs)
+        if isinstance(world, InProgram):
+            leaves, structure = tree.flatten((args, kwargs))
+            args, kwargs = tree.unflatten(structure, map(world.bring, leaves))
+            return self._recorded(*args, **kwargs)
+        return self._compiled(*args, **kwargs)

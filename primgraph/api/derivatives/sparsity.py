@@ -1,0 +1,83 @@
+"""Sparsity patterns of derivatives, of functions and of variables of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primgraph.api.world import handles_in
+from primgraph.derivatives.matrices.jacobian import Hessian, Jacobian
+from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.sparsity_patterns import (
+    hessian_pattern,
+    jacobian_pattern,
+    pattern_of,
+    too_large,
+)
+from primgraph.errors import ArgumentError
+from primgraph.ir.frontend.signature import checked_late
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
+from primgraph.sparsity.pattern import Pattern
+
+
+@checked_late
+def jacobian_sparsity(y: Any, x: Any) -> Pattern:
+    """Return the pattern of the Jacobian of `y` by `x`: the elements that may be nonzero.
+
+    `y` is a function of arrays, and `x` its argument or a list or tuple of its arguments, of which
+    only shapes and dtypes count: arrays, results of `pg.spec`, or containers of these. Or `y` and
+    `x` are variables of a program, as in `pg.jacobian`. The pattern has shape `(N, M)` for all N
+    elements of the results, one result after the other, by all M elements of the arguments.
+
+    It is found from the graph, without numbers, and is conservative: an element outside of it is
+    zero for all inputs. It uses values known while the program is built: slices, masks, indices and
+    zeros in constant factors. Indices that are fed, or computed from fed values, may be any.
+    Patterns of branches are united, and so are those of the steps of a loop.
+
+    Raises `ShapeError` for symbolic sizes, and if more than 2**26 elements may be nonzero;
+    `NotDifferentiable` for dtypes other than floats.
+
+    >>> pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(4)).nnz
+    6
+    """
+    if _is_function(y) and not _has_variables(x):
+        return jacobian_pattern(y, x if isinstance(x, list | tuple) else (x,))
+    return _of_matrix("jacobian_sparsity", Jacobian(y, x))
+
+
+@checked_late
+def hessian_sparsity(y: Any, x: Any) -> Pattern:
+    """Return the pattern of the Hessian of `y`, one element, by `x`.
+
+    The pattern has shape `(M, M)` and is symmetric. It is that of the Jacobian of the gradient, so
+    that linear operations and sums add no elements. `y` and `x` are as in `jacobian_sparsity`.
+
+    Raises `NotScalarError` for a `y` of several elements; see `jacobian_sparsity` for the rest.
+
+    >>> pg.hessian_sparsity(lambda x: pg.sum(x[1:] * x[:-1]), np.ones(4)).nnz
+    6
+    """
+    if _is_function(y) and not _has_variables(x):
+        return hessian_pattern(y, x if isinstance(x, list | tuple) else (x,))
+    return _of_matrix("hessian_sparsity", Hessian(y, x))
+
+
+def _is_function(y: Any) -> bool:
+    return callable(y) and not isinstance(y, Handle)
+
+
+def _has_variables(x: Any) -> bool:
+    return any(isinstance(item, Variable) for item in handles_in(x))
+
+
+def _of_matrix(name: str, matrix: Jacobian | Hessian) -> Pattern:
+    slopes = matrix._slopes
+    if not isinstance(slopes, Slopes):
+        raise ArgumentError(
+            f"{name} takes a function, or variables of a program, not tensors",
+            hint=f"write pg.{name}(f, x) with the function that they were computed by",
+        )
+    found = pattern_of(slopes)
+    if found is None:
+        raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+    return found

@@ -1,0 +1,556 @@
+"""Just-in-time compilation by argument types, with a bounded cache."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import warnings
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from time import perf_counter
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn, final, overload
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.api.arguments import following, positions_of
+from primgraph.api.jit_call import Call, Difference, Place, Signature, differences
+from primgraph.api.jit_html import shown
+from primgraph.api.tracing import Traced, dotted, traced
+from primgraph.api.transformed import P, R, Transformed
+from primgraph.api.world import OnTensors, world_among
+from primgraph.base.array_functions import MEMBERS
+from primgraph.base.debug_mode import debugging
+from primgraph.base.journal import compiling
+from primgraph.base.locks import make_lock
+from primgraph.base.user_lines import caller
+from primgraph.codegen import Kernel
+from primgraph.defaults import get_default_dtype
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.inlined import Inlined, inlined, results
+from primgraph.eager.node import given
+from primgraph.eager.run import compute
+from primgraph.eager.tensor import Tensor, family_of
+from primgraph.errors import ArgumentError, unknown_attribute
+from primgraph.ir.dims import Dim, names_in
+from primgraph.ir.frontend.result_names import generated_name
+from primgraph.ir.frontend.signature import applied, checked
+from primgraph.ir.primitive import innermost
+from primgraph.ir.types import Shape, TensorType, declared_shape
+from primgraph.numpy.impure import Captured
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
+from primgraph.program.compile import compile
+from primgraph.program.sized import SizedKernel
+from primgraph.program.trace import modules_named
+
+# Default maximum number of entries.
+_MOST = 256
+# Number of latest compilations that a cache miss is compared with, to find its reasons.
+_COMPARED = 8
+# Number of compilations of the first warning; it repeats when the number doubles.
+_MANY = 32
+
+_HINTS = {
+    "value": "trace it, which takes it out of static_argnames and static_argnums",
+    "shape": "name the sizes that change, as in sizes={'x': ('N', 3)}, or pad arrays",
+    "dtype": "convert arrays to one dtype",
+    "containers": "give containers that are built alike",
+    "mode": "use functions of their own for training and evaluation",
+}
+
+
+class RecompilationWarning(UserWarning):
+    """Warning that `jit` compiles one function repeatedly, with the most frequent cause.
+
+    It is issued at the 32nd compilation, and each time that the number doubles.
+
+        import warnings
+        import primgraph as pg
+
+        warnings.simplefilter("ignore", pg.RecompilationWarning)
+    """
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Compilation of a function; `reasons` says what was new in the call.
+
+    `seconds` is the time of tracing and compiling.
+    """
+
+    reasons: tuple[str, ...]
+    kernel: Kernel | SizedKernel = field(repr=False)
+    seconds: float = field(default=0.0, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """Cache entry of a compiled function: its trace, its kernel, and its steps for tensors.
+
+    `number` counts compilations. `key` and `modes` are its cache key; `quick` are the type keys by
+    which calls of arrays only find it.
+    """
+
+    number: int
+    key: Hashable
+    traced: Traced
+    kernel: Kernel | SizedKernel
+    steps: list[Inlined]
+    reasons: tuple[str, ...]
+    seconds: float = 0.0
+    captured: tuple[Captured, ...] = ()
+    quick: set[Hashable] = field(default_factory=set)
+
+    @property
+    def modes(self) -> Hashable:
+        return tuple([(id(layer), training) for layer, training in self.traced.modes])
+
+
+@overload
+def jit(
+    function: Callable[P, R],
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    *,
+    math: str = "exact",
+    target: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
+) -> Jit[P, R]: ...
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    math: str = "exact",
+    target: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
+) -> Callable[[Callable[P, R]], Jit[P, R]]: ...
+@checked
+def jit(
+    function: Callable[..., Any] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    *,
+    math: str = "exact",
+    target: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    max_entries: int = _MOST,
+) -> Any:
+    """Compile a function: trace it, and generate NumPy code for each call signature.
+
+    It is called once for all calls with arrays of the same shapes and dtypes in the same
+    containers, with variables in their place. Side effects happen only then. Python numbers count
+    as arrays: a float has the widest float dtype among the arrays of the call, or else the default
+    one. Arguments at `static_argnums` or in `static_argnames` are not traced: the function is
+    compiled again for each of their values, which must be hashable. Static values are equal if
+    their classes and values are, at each leaf of tuples, frozen sets and dataclasses: `(2,)` and
+    `(2.0,)` differ, and so do `0.0` and `-0.0`. A NaN equals a NaN, and objects of other classes
+    are compared by their own equality. `compilations` of the result lists the compilations with
+    their reasons.
+
+    The code of the `max_entries` most recently used signatures is cached. The least recently used
+    entry is evicted, and compiled again when it is needed. A function that is compiled repeatedly
+    causes a `RecompilationWarning` with the most frequent reason.
+
+    Without a function it returns a decorator: `@pg.jit(target="c")`.
+
+    Arrays and numbers give arrays. Tensors give tensors, which are differentiable. Tensors that the
+    function closes over, such as the parameters of a layer, are fixed at compilation, but their
+    elements are read at each call; if they require gradients, results are tensors. A change of a
+    called layer's training mode causes a new compilation; other Python state is fixed at
+    compilation. With variables, and while a program is built or a function traced, the function
+    itself is called. `math` and `target` are as in `pg.compile`.
+
+    A function written for NumPy needs no change: a copy of it is traced, in which NumPy's names
+    refer to `primgraph.numpy`, as in `pg.trace`; functions of the modules in `through` are traced
+    likewise. `rebind=False` traces the function itself.
+
+    `sizes` has symbolic shapes of arrays, by parameter name, as in `sizes={"x": ("N", 3)}`. The
+    function is then called once for all arrays that fit, and its kernel reads the size N at each
+    call; see `pg.SizedKernel`. None and -1 are new symbolic sizes. An array in a container is named
+    as in messages, such as `batch['x']`. For tensors, which may be differentiated, shapes are
+    numbers.
+
+    Raises `ArgumentError` for arguments and results that are not containers of arrays, with their
+    path, and for static values that are not hashable. If Python needs the number in a variable, the
+    error has the line.
+
+    >>> scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
+    >>> scaled(np.ones(3), n=2)
+    array([2., 2., 2.])
+    >>> scaled(np.ones(3), n=3)
+    array([3., 3., 3.])
+    >>> print(*scaled.compilations, sep=", ")
+    the first call, n is 3, and was 2
+    """
+    if function is None:
+        return partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            math=math,
+            target=target,
+            sizes=sizes,
+            rebind=rebind,
+            through=through,
+            max_entries=max_entries,
+        )
+    names = modules_named(through)
+    options = math, sizes, rebind, names, target, max_entries
+    return Jit(function, static_argnums, static_argnames, *options)
+
+
+@final
+class Jit(Transformed[P, R]):
+    """Function compiled once per call signature; see `jit`."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name, MEMBERS)
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        static_argnums: int | Sequence[int] = (),
+        static_argnames: str | Iterable[str] = (),
+        math: str = "exact",
+        sizes: Mapping[str, Any] | None = None,
+        rebind: bool = True,
+        through: tuple[str, ...] = (),
+        target: str | None = None,
+        max_entries: int = _MOST,
+    ) -> None:
+        super().__init__("jit", function)
+        if type(max_entries) is not int or max_entries < 1:
+            raise ArgumentError(
+                f"jit: max_entries is an integer from 1 on, not {max_entries!r:.60}",
+                hint=f"leave it out to keep the last {_MOST}",
+            )
+        self.rebind = rebind
+        self.through = through
+        self.max_entries = max_entries
+        self.sizes = _declared(sizes or {})
+        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        places = (
+            positions_of("jit", static_argnums, "static_argnums") if static_argnums != () else ()
+        )
+        sizes = dict(self.sizes)
+        self._options = places, names, math, sizes, rebind, through, target, max_entries
+        parameters = _parameters(function)
+        self.ordered = _ordered(parameters)
+        self.statics = _statics(parameters, places, names)
+        self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
+        self._math, self._target = math, target
+        self._lock = make_lock()
+        # By signature key, then by the training modes of layers.
+        self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
+        # By the types of the arguments if all are arrays.
+        self._quick: dict[Hashable, _Entry] = {}
+        # All entries by number, most recently used last.
+        self._used: OrderedDict[int, _Entry] = OrderedDict()
+        self._count = 0
+        self._latest: deque[Signature] = deque(maxlen=_COMPARED)
+        self._causes: deque[frozenset[tuple[str, str]]] = deque(maxlen=_MANY)
+
+    @property
+    def generated_name(self) -> str:
+        return generated_name(self.function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Jit, (self.function, *self._options)
+
+    @property
+    def compilations(self) -> tuple[Compilation, ...]:
+        """Cached compilations with their reasons, in order."""
+        kept = [*self._used.values()]
+        kept.sort(key=attrgetter("number"))
+        return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
+
+    def _repr_html_(self) -> str:
+        """Return HTML of the signature, the compilations with times, and the source, folded."""
+        return shown(repr(self), self.function, self._target, self.compilations)
+
+    def clear_cache(self) -> None:
+        """Evict all entries, and reset the number of compilations."""
+        with self._lock:
+            for memory in (self._entries, self._quick, self._used, self._latest, self._causes):
+                memory.clear()
+            self._count = 0
+
+    def root(self, place: Place) -> str:
+        """Return the name of an argument in messages."""
+        if isinstance(place, str):
+            return place
+        return self._names[place] if place < len(self._names) else f"argument {place}"
+
+    def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
+        """Return the kernel that a call with these arguments runs.
+
+        It takes the flat list of arrays in the arguments, followed by the arrays of captured
+        tensors, and returns a list.
+        """
+        return self._entry(Call(self, args, kwargs)).kernel
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R
+        if not kwargs and innermost.get() is None:
+            quick = self._quick.get(_types_of(args))
+            if quick is not None and quick.traced.is_current:
+                self._touch(quick)
+                result = tree.unflatten(quick.traced.structure, quick.kernel(*args))
+                return result
+        result = self._result(args, kwargs)
+        return result
+
+    def _result(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        call = Call(self, args, kwargs)
+        world = world_among([x for x in call.found if isinstance(x, Handle)])
+        if not isinstance(world, OnTensors):
+            called = following if self.rebind else applied
+            return called(self.function, *args, **kwargs)
+        entry = self._entry(call)
+        if entry.traced.tensors or not world.arrays:
+            return world.given_back(_on_tensors(entry, call.leaves))
+        watched = entry.captured and debugging.get()
+        if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
+            with self._lock:
+                # Another thread may have evicted it.
+                if entry.number in self._used:
+                    types = _types_of(args)
+                    entry.quick.add(types)
+                    self._quick[types] = entry
+        return tree.unflatten(entry.traced.structure, entry.kernel(*call.leaves))
+
+    def _touch(self, entry: _Entry) -> None:
+        """Mark an entry as most recently used, unless another thread has evicted it."""
+        try:
+            self._used.move_to_end(entry.number)
+        except KeyError:
+            return
+
+    def _entry(self, call: Call) -> _Entry:
+        """Return the entry for a call, and compile it on a cache miss."""
+        key = call.signature.key
+        known = [*self._entries.get(key, {}).values()]
+        entry = next((e for e in known if e.traced.is_current), None)
+        if entry is not None:
+            if debugging.get():
+                self._look_at([entry])
+            self._touch(entry)
+            return entry
+        self._look_at([*self._used.values()][-_COMPARED:])
+        found = self._differences(call.signature) if not known else _modes(known[-1])
+        reasons = tuple([difference.text for difference in found]) or ("the first call",)
+        with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
+            made = self._compiled(call, key, reasons)
+        with self._lock:
+            # Another thread may have compiled it first.
+            entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
+            if entry is made:
+                self._keep(made, call.signature)
+            else:
+                self._touch(entry)
+        if entry is made:
+            self._causes.append(frozenset([(d.what, d.of) for d in found]))
+            self._warn(reasons)
+        return entry
+
+    def _compiled(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> _Entry:
+        """Compile the function for a call."""
+        signature = call.signature
+        parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
+        hints = [n for p, s in parts for n in dotted(s, self.root(p).replace(" ", "_"))]
+        types = [TensorType(shape, dtype) for shape, dtype in signature.types]
+        rooms = importlib.import_module("primgraph.numpy.rebound")
+        written, kind = self.function, signature.kind
+        if kind is Variable and self.rebind:
+            written, kind = rooms.traceable(self.function, self.through)
+
+        def called(variables: Sequence[Variable]) -> Any:
+            args, named = call.arguments(variables)
+            return applied(written, *args, **named)
+
+        title = generated_name(self.function)
+        begun = perf_counter()
+        users = inspect.unwrap(self.function)
+        mentioned = rooms.mentioned(users)
+        with rooms.watching(title, mentioned, users):
+            found = traced("jit", called, types, hints, title, kind)
+        kernel = compile(found.graph, math=self._math, target=self._target)
+        # Symbolic sizes are not used for tensors.
+        steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
+        seconds = perf_counter() - begun
+        captured = rooms.Captured.of(mentioned)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured)
+
+    def _look_at(self, entries: Iterable[_Entry]) -> None:
+        """Warn about captured arrays that have changed since compilation."""
+        for captured in {id(c.array): c for e in entries for c in e.captured}.values():
+            captured.warn_of_change(generated_name(self.function))
+
+    def _title(self, signature: Signature) -> str:
+        """Return the name and the types of the arguments, for a message."""
+        types = [str(TensorType(shape, dtype)) for shape, dtype in signature.types]
+        return f"{generated_name(self.function)}({', '.join(types)})"
+
+    def _keep(self, entry: _Entry, signature: Signature) -> None:
+        """Add a new entry, and evict the least recently used one if there are too many."""
+        self._count += 1
+        self._used[entry.number] = entry
+        self._latest.append(signature)
+        while len(self._used) > self.max_entries:
+            _, old = self._used.popitem(last=False)
+            alike = self._entries[old.key]
+            del alike[old.modes]
+            if not alike:
+                del self._entries[old.key]
+            for types in old.quick:
+                if self._quick.get(types) is old:
+                    del self._quick[types]
+
+    def _differences(self, signature: Signature) -> list[Difference]:
+        """Return what is new in a call, compared with the most similar recent compilation."""
+        found: list[Difference] | None = None
+        for other in [*self._latest]:
+            beside = [*differences(signature, other, self.root)]
+            # An equal signature without differences was evicted.
+            if beside and (found is None or _weight(beside) <= _weight(found)):
+                found = beside
+        return found or []
+
+    def _warn(self, reasons: tuple[str, ...]) -> None:
+        """Warn with the most frequent reason if the function was compiled repeatedly."""
+        count = self._count
+        if count < _MANY or count & (count - 1):
+            return
+        causes = Counter(cause for causes in [*self._causes] for cause in causes)
+        ((what, of), often), *_ = causes.most_common(1)
+        owner = getattr(self.function, "__self__", None)
+        name = repr(owner if isinstance(owner, Transformed) else self)
+        hint = f"{_HINTS[what]}; " if what in _HINTS else ""
+        place = caller()
+        warnings.warn_explicit(
+            f"{name:.80} was compiled {count} times, {often} of the last {_MANY} times because the "
+            f"{what}{of and ' of '}{of} changed (now {'; '.join(reasons):.200}): {hint}code for "
+            f"the last {self.max_entries} kinds of calls is kept, which max_entries sets",
+            RecompilationWarning,
+            place.file,
+            place.line,
+        )
+
+
+_numbers = itertools.count()
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
+    """Return the shapes of arrays; None and -1 become new symbolic sizes."""
+    taken: set[str] = set()
+    for shape in sizes.values():
+        named = [n for n in shape if isinstance(n, str | Dim)] if isinstance(shape, tuple) else ()
+        taken |= names_in(declared_shape(named))
+    found: dict[str, Shape] = {}
+    for name, shape in sizes.items():
+        found[name] = declared_shape(shape, name, taken)
+        taken |= names_in(found[name])
+    return found
+
+
+def _modes(entry: _Entry) -> list[Difference]:
+    """Return the layers whose training mode differs from that of an entry."""
+    others = [layer for layer, training in entry.traced.modes if layer.training is not training]
+    words = dict.fromkeys(
+        f"{type(x).__name__} is in {'training' if x.training else 'evaluation'}" for x in others
+    )
+    return [Difference(1, text, "mode", "layers") for text in words]
+
+
+def _weight(differences: Sequence[Difference]) -> int:
+    return sum(difference.weight for difference in differences)
+
+
+def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
+    """Call an entry on tensors: computed at once, or recorded if they are tracked."""
+    nodes = [x.node if isinstance(x, Tensor) else given(np.array(x)) for x in leaves]
+    nodes += [t.node for t in entry.traced.tensors]
+    if recording.is_on.get() and any(n.tracked for n in nodes):
+        found = results(entry.steps, tuple(nodes))
+    else:
+        compute(nodes)
+        found = [given(array) for array in entry.kernel(*[n.array for n in nodes])]
+    return tree.unflatten(entry.traced.structure, map(family_of(leaves), found))
+
+
+def _types_of(arrays: Sequence[Any]) -> Hashable:
+    """Return the key of arguments that are all arrays; None otherwise."""
+    types: list[Hashable] = [get_default_dtype()]
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
+        types.append(array.shape)
+        types.append(array.dtype)
+    return tuple(types)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return []
+
+
+def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the parameters that can be given by position and by name."""
+    kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
+    return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
+
+
+def _statics(
+    parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
+) -> frozenset[Place]:
+    """Return the places of static arguments: by position and by name, if they have both.
+
+    Raises `ArgumentError` for a name or a position that the function does not have.
+    """
+    found: set[Place] = {*places, *names}
+    ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
+    if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        known = [p.name for p in parameters]
+        for name in names:
+            if name not in known:
+                raise ArgumentError(
+                    f"jit: there is no argument {name!r:.60}",
+                    hint=f"the function takes {', '.join(map(repr, known))}",
+                )
+    is_open = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for place in places:
+        if not is_open and not -len(ordered) <= place < len(ordered):
+            raise ArgumentError(
+                f"jit: static_argnums has {place}, but the function has {len(ordered)} positional "
+                f"argument{'' if len(ordered) == 1 else 's'}",
+                hint=f"the first one has number 0; the function takes {', '.join(ordered)}",
+            )
+        if -len(ordered) <= place < len(ordered):
+            found |= {place % len(ordered), ordered[place]}
+    found |= {i for i, name in enumerate(ordered) if name in names}
+    return frozenset(found)

@@ -1,0 +1,109 @@
+"""Trace a function of pytrees into a graph, with the tensors that it captures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from primgraph import tree
+from primgraph.api.call_in_world import in_program
+from primgraph.api.world import is_array
+from primgraph.base.frames import shorten_tracebacks
+from primgraph.base.grad_mode import tracked
+from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
+from primgraph.ir.builder import Builder, has_ended, outside
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import TensorType
+from primgraph.operators.variable import Variable, handle_of, mannered
+from primgraph.program.trace import free_name, with_flags
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Trace of a function for arrays of given types.
+
+    `graph` takes these arrays, followed by those of `tensors`, which the function captured, and
+    returns the arrays in the containers of `structure`. `modes` are the training modes of the
+    layers that it called.
+    """
+
+    graph: Graph
+    tensors: tuple[Tensor, ...]
+    structure: tree.Structure
+    modes: tuple[tuple[Trainable, bool], ...]
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether all layers are still in the same training modes."""
+        return all(layer.training is training for layer, training in self.modes)
+
+
+def traced(
+    name: str,
+    function: Callable[[list[Variable]], Any],
+    types: Sequence[TensorType],
+    hints: Sequence[str] = (),
+    title: str = "f",
+    kind: type[Variable] = Variable,
+) -> Traced:
+    """Call `function` once, with a variable of the class `kind` for each type.
+
+    Raises `ArgumentError` if it returns anything but containers of arrays, and `BuildError` if it
+    uses variables of another program.
+    """
+    builder = Builder(title if title.isidentifier() else "f")
+    builder.owner = "function"
+    builder.written = True
+    shorten_tracebacks()
+    names = [*hints, *[""] * (len(types) - len(hints))]
+    inputs = [
+        builder.input(t, free_name(builder, n) if n else "")
+        for t, n in zip(types, names, strict=True)
+    ]
+    adoption = Adoption(builder)
+    before = adopting.get()
+    try:
+        adopting.set(adoption)
+        with builder, mannered(kind), tracked():
+            result = function([handle_of(builder, v) for v in inputs])
+            leaves, structure = tree.flatten(result)
+            paths = tree.paths_of(structure, "result")
+            pairs = zip(leaves, paths, strict=True)
+            found = [result_variable(name, builder, v, p) for v, p in pairs]
+            # Views of arrays that were written to are computed on access.
+            values = [v.value for v in found]
+    finally:
+        builder.ended = True
+        adopting.set(before)
+    outer = adopting.get()
+    if outer is not None:
+        outer.modes |= adoption.modes
+    graph = builder.part(builder.inputs, values)
+    if builder.stopped:
+        graph = with_flags(graph, builder)
+    return Traced(graph, tuple(adoption.tensors), structure, tuple(adoption.modes.values()))
+
+
+def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
+    """Return the leaf at `path` of a function's result as a variable of the graph being built."""
+    is_foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
+    if is_foreign and (builder.outer is None or has_ended(leaf.recorder)):
+        raise outside(leaf.recorder, leaf.value, builder)
+    if not is_array(leaf):
+        raise ArgumentError(
+            f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, not "
+            "an array"
+        )
+    return in_program(builder, leaf)
+
+
+def dotted(structure: tree.Structure, root: str) -> list[str]:
+    """Return a name for each leaf: the keys on its path, joined by dots, after `root`."""
+    if structure.kind is None:
+        return [root]
+    pairs = zip(structure.keys, structure.parts, strict=True)
+    return [name for key, part in pairs for name in dotted(part, f"{root}.{key}")]

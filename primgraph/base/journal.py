@@ -1,0 +1,49 @@
+"""Messages of the logger `primgraph` about compilations: what, why, how long, and from where.
+
+import logging
+
+logging.basicConfig()
+logging.getLogger("primgraph").setLevel(logging.INFO)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import perf_counter
+
+from primgraph.base.atomic import Setting
+
+LOGGER = logging.getLogger("primgraph")
+LOGGER.addHandler(logging.NullHandler())
+
+# Origins of generated code, collected if requested; the last one counts.
+FROM_EQUAL = "code of an equal graph"
+FROM_CACHE = "C from the cache"
+FROM_COMPILER = "C by the compiler"
+_ORDER = (FROM_EQUAL, FROM_CACHE, FROM_COMPILER)
+_sources: ContextVar[list[str] | None] = ContextVar("primgraph_code_sources", default=None)
+
+
+def note_source(source: str) -> None:
+    """Note the origin of code, for the message about the current compilation."""
+    found = _sources.get()
+    if found is not None:
+        found.append(source)
+
+
+@contextmanager
+def compiling(what: str, why: str) -> Iterator[None]:
+    """Log the compilation within the context at the level INFO, unless it fails."""
+    if not LOGGER.isEnabledFor(logging.INFO):
+        yield
+        return
+    noted: list[str] = []
+    start = perf_counter()
+    with Setting(_sources, noted):
+        yield
+    took = 1000.0 * (perf_counter() - start)
+    source = f"; {max(noted, key=_ORDER.index)}" if noted else ""
+    LOGGER.info("%s: compiled in %.1f ms%s; %s", what, took, source, why)

@@ -1,0 +1,185 @@
+"""Taylor mode: derivatives of high order along a curve or a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+from primgraph.derivatives.grad import checked_order
+from primgraph.derivatives.modes import record
+from primgraph.derivatives.request import Request, Seeds, Variables, located, seeds_for
+from primgraph.derivatives.subgraph import Path
+from primgraph.derivatives.traced_call import Call
+from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.signature import checked_late
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.operators.call import hands_out
+from primgraph.operators.variable import Variable, handle_of
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import add
+from primgraph.transforms.taylor_mode import expanded
+
+# The given derivatives of an input, by order; None stands for ones.
+Curve: TypeAlias = Mapping[int, Value | None]
+
+
+@hands_out
+@checked_late
+def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds = None) -> Any:
+    """Return `outputs` and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
+
+    The result is a list of `order` + 1 variables for a single output, a list of such lists for a
+    sequence.
+    """
+    order = checked_order("taylor", order)
+    request = Request.of("taylor", outputs, inputs)
+    with located(request.origin):
+        seeds = request.seeds("direction", direction, request.inputs)
+        rows = derivatives(request, [{1: s} for s in seeds], order)
+    builder = request.builder
+    found = [
+        [handle_of(builder, v) for v in (y, *_with_zeros(builder, y, row, order))]
+        for y, row in zip(request.outputs, rows, strict=True)
+    ]
+    return found[0] if isinstance(outputs, Variable) else found
+
+
+def along_line(request: Request, seeds: Sequence[Value | None], order: int) -> list[Value | None]:
+    """Return the derivatives of that order of the outputs; None for an output that is not
+    reached."""
+    rows = derivatives(request, [{1: s} for s in seeds], order)
+    return [None if row is None else row[-1] for row in rows]
+
+
+def along_short_line(
+    request: Request,
+    seeds: Sequence[Value | None],
+    order: int,
+    is_short: Callable[[Graph], bool],
+) -> list[Value | None] | None:
+    """Like `along_line`, by a graph of the last derivatives only, if that `is_short`."""
+    path = request.path()
+    orders = [[1]] * len(path.wrt)
+    graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    last = graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
+    if not is_short(last):
+        return None
+    inside = path.from_inside(last, [moved[v] for v in path.inner])
+    found = record(request.builder, path, inside, [*path.free, *seeds])
+    return [v if r else None for v, r in zip(found, path.reached, strict=True)]
+
+
+def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[list[Value] | None]:
+    """Return the derivatives of each output, of orders 1 to `order`, along `curves` of the
+    inputs."""
+    path = request.path()
+    if not path.wrt:
+        return [None] * len(request.outputs)
+    known = _joined(request.builder, request.inputs, curves)
+
+    def recorded(graph: Graph, seeds: Sequence[Value | None]) -> list[Value]:
+        return record(request.builder, path, graph, [*path.free, *seeds])
+
+    found = _along(path, [known[v] for v in path.wrt], order, recorded)
+    return [row if r else None for row, r in zip(found, path.reached, strict=True)]
+
+
+def of_call(call: Call, count: int, curves: Sequence[Curve], order: int) -> list[list[Value]]:
+    """Return the derivatives of the first `count` outputs of a call along `curves` of arguments."""
+    path = call.path(call.results[:count])
+    found: list[list[Value] | None] = [None] * count
+    if path.wrt:
+        known = dict(zip(call.arguments, curves, strict=True))
+
+        def recorded(graph: Graph, seeds: Sequence[Value | None]) -> list[Value]:
+            return call.record(path, graph, seeds)
+
+        found = [*_along(path, [known[v] for v in path.wrt], order, recorded)]
+    outputs = call.outputs[:count]
+    return [_with_zeros(call.builder, y, row, order) for y, row in zip(outputs, found, strict=True)]
+
+
+def of_arrays(
+    call: Call, count: int, series: Sequence[Mapping[int, Any]], order: int
+) -> list[list[Value]]:
+    """Like `of_call`, with arrays or variables as derivatives of the arguments."""
+    curves = [
+        _seeded(call.builder, value, given)
+        for value, given in zip(call.inputs, series, strict=True)
+    ]
+    return of_call(call, count, curves, order)
+
+
+def _seeded(builder: Builder, value: Value, given: Mapping[int, Any]) -> Curve:
+    seeds = seeds_for(builder, "series", list(given.values()), [value] * len(given))
+    return dict(zip(given, seeds, strict=True))
+
+
+def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
+    """Return the graph from free values and derivatives of `wrt` to derivatives of the outputs.
+
+    `orders` lists for each of `wrt` the orders of its given derivatives. There are `order` results
+    per output.
+    """
+    graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    ends = graph.with_outputs(graph.outputs[len(path.graph.outputs) :])
+    return path.from_inside(ends, [moved[v] for v in path.inner])
+
+
+def _along(
+    path: Path,
+    curves: Sequence[Curve],
+    order: int,
+    recorded: Callable[[Graph, Sequence[Value | None]], list[Value]],
+) -> list[list[Value]]:
+    graph = jet_graph(path, [sorted(c) for c in curves], order)
+    found = recorded(graph, [c[k] for c in curves for k in sorted(c)])
+    return [found[i : i + order] for i in range(0, len(found), order)]
+
+
+def _joined(
+    builder: Builder, inputs: Sequence[Value], curves: Sequence[Curve]
+) -> dict[Value, dict[int, Value | None]]:
+    """Return the derivatives of each input, added up for an input listed twice."""
+    found: dict[Value, dict[int, Value | None]] = {}
+    for value, curve in zip(inputs, curves, strict=True):
+        known = found.setdefault(value, {})
+        for k, seed in curve.items():
+            if k in known:
+                with recording(builder):
+                    pair = [filled(1, value.type) if s is None else s for s in (known[k], seed)]
+                    seed = reduce(add, pair)
+            known[k] = seed
+    return found
+
+
+def _with_zeros(
+    builder: Builder, like: Value, row: Sequence[Value] | None, order: int
+) -> list[Value]:
+    if row is not None:
+        return [*row]
+    with recording(builder):
+        return [filled(0, like.type)] * order
+
+
+def of_tensors(
+    outputs: list[Variable],
+    inputs: list[Variable],
+    seeds: list[Any],
+    orders: tuple[tuple[int, ...], ...],
+    order: int,
+    last: bool,
+) -> list[Variable]:
+    """Return all derivatives of all outputs, or the `last`; `orders` lists those of the inputs."""
+    request = Request.of("jet", outputs, inputs)
+    given = iter(seeds)
+    curves = [
+        _seeded(request.builder, x, {k: next(given) for k in present})
+        for x, present in zip(request.inputs, orders, strict=True)
+    ]
+    found = []
+    for y, row in zip(request.outputs, derivatives(request, curves, order), strict=True):
+        found += _with_zeros(request.builder, y, row, order)[-1 if last else 0 :]
+    return [handle_of(request.builder, v) for v in found]

@@ -1,0 +1,1 @@
+"""Matrices of derivatives: Jacobians and Hessians, dense, lazy and sparse."""

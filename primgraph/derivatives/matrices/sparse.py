@@ -1,0 +1,359 @@
+"""Sparse Jacobians and Hessians by compressed products: each determines many elements.
+
+The columns, or rows, of one colour are added in one product, from which the elements are gathered
+(Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974; Gebremedhin, Manne and Pothen, SIAM Review
+47, 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.base.user_lines import caller
+from primgraph.derivatives.matrices.jacobian import Traced, with_gradient
+from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes
+from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.matrix_index import Selection
+from primgraph.derivatives.matrices.row_cache import picked, zeros_of
+from primgraph.derivatives.matrices.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
+from primgraph.derivatives.matrices.sparsity_patterns import pattern_of, too_large
+from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
+from primgraph.ir.dims import names_in
+from primgraph.ir.graph import Equation
+from primgraph.ir.primitive import recording
+from primgraph.ir.slices import forward_slice
+from primgraph.ir.types import TensorType
+from primgraph.operators.index.indexing import take
+from primgraph.operators.shape.joining import concatenate
+from primgraph.operators.shape.shaping import reshape
+from primgraph.operators.variable import Variable
+from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
+from primgraph.sparsity.pattern import Indices, Pattern
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.jacobians.element_rules import elements_of
+
+_SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Evaluation plan of a sparse derivative matrix: its colouring determines the products."""
+
+    slopes: Slopes
+    coloring: Coloring
+    is_found: bool
+    # Whether the user requested products, so that no other method is allowed.
+    is_by_products: bool
+
+    @property
+    def note(self) -> str:
+        """Return a note if the pattern is large because indices are fed."""
+        reading = fed_indices(self.slopes) if self.is_found else []
+        if not reading:
+            return ""
+        return (
+            f"indices are fed at {reading[0].source}, so that all elements they may reach count: "
+            f"{self.pattern.nnz}, {100 * self.pattern.density:.3g} % of all"
+        )
+
+    @property
+    def pattern(self) -> Pattern:
+        """Elements that may be nonzero."""
+        return self.coloring.pattern
+
+    def values(self, numbers: Indices | None = None) -> Variable:
+        """Return the elements of these numbers, by default all, in the order of the pattern."""
+        slopes, found = self.slopes, self.coloring
+        if not slopes.path.moved or not any(slopes.path.reached) or found.pattern.nnz == 0:
+            count = found.pattern.nnz if numbers is None else numbers.size
+            return zeros_of(slopes.builder, TensorType((count,), slopes.dtype))
+        if not self.is_by_products:
+            direct = self._direct(numbers)
+            if direct is not None:
+                return direct
+        parts = [
+            reshape(slopes.products(_seeds(colors, count, slopes), by_columns=by_columns), (-1,))
+            for colors, count, by_columns in (
+                (found.columns, found.column_count, True),
+                (found.rows, found.row_count, False),
+            )
+            if colors is not None and count
+        ]
+        with recording(slopes.builder):
+            flat = concatenate(parts) if len(parts) > 1 else parts[0]
+        if found.steps:
+            flat, places = self._substituted(flat)
+        else:
+            places = found.places
+        return picked(flat, 0, places if numbers is None else places[numbers])
+
+    def _direct(self, numbers: Indices | None) -> Variable | None:
+        """Return the elements without products, if that is cheaper; else None."""
+        (graph, is_risky), pattern = self.slopes.plain_forward(), self.pattern
+        keys = pattern.rows * pattern.shape[1] + pattern.indices
+        wanted = np.arange(pattern.nnz) if numbers is None else numbers
+        kinds = np.zeros(wanted.size, np.int64)
+        if self.slopes.symmetric:
+            # Both mirrored elements are read from the lower triangle.
+            upper = pattern.rows < pattern.indices
+            mirror = pattern._by_column
+            kinds = upper[wanted].astype(np.int64)
+            wanted = np.where(upper, mirror, np.arange(pattern.nnz))[wanted]
+        seed = forward_slice(graph.body, graph.inputs[-1:])
+        types = [v.type for e in graph.body for v in e.outputs if v in seed]
+        if names_in(tuple([t.shape for t in types])):
+            return None
+        most = self.coloring.count * sum(t.size for t in types)
+        values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
+        return None if values is None else self.slopes.recorded(values)
+
+    def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
+        """Solve for the lower triangle by substitution; return its values and their positions."""
+        pattern = self.pattern
+        place = np.full(pattern.nnz, -1, np.int64)
+        known: list[Variable] = []
+        count = 0
+        with recording(self.slopes.builder):
+            for step in self.coloring.steps:
+                found = take(flat, step.places)
+                if step.others.size:
+                    before = concatenate(known) if len(known) > 1 else known[0]
+                    found = found - _added(before, place[step.others], step.into, found.size)
+                place[step.elements] = count + np.arange(step.elements.size)
+                count += step.elements.size
+                known.append(found)
+            whole = concatenate(known) if len(known) > 1 else known[0]
+        mirror = pattern._by_column
+        return whole, np.where(place >= 0, place, place[mirror])
+
+
+def _seeds(colors: Indices, count: int, slopes: Slopes) -> np.ndarray[Any, Any]:
+    """Return a row for each colour, with ones at its columns."""
+    rows: np.ndarray[Any, Any] = np.arange(count)[:, None] == colors[None, :]
+    return rows.astype(slopes.dtype)
+
+
+def _added(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
+    """Return, for each of `count` results, the sum of the values assigned to it."""
+    times = np.bincount(into, minlength=count)
+    starts = np.cumsum(times) - times
+    padded = concatenate([values, np.zeros(1, values.dtype)])
+    total: Variable | None = None
+    for turn in range(int(times.max())):
+        at = np.full(count, values.size, np.int64)
+        at[times > turn] = places[starts[times > turn] + turn]
+        term = take(padded, at)
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def jacobian_plan(
+    name: str,
+    y: Any,
+    x: Any,
+    pattern: Any,
+    mode: str | None = None,
+    order: str = "auto",
+    check: bool = False,
+) -> Plan:
+    """Plan the products for the Jacobian of `y` by `x`."""
+    if mode not in _SIDES:
+        raise OptionError(f"a mode is 'forward', 'reverse' or 'both', not {mode!r:.60}")
+    traced = Traced.of(name, y, x)
+    traced.require_direction(False)
+    slopes = traced.slopes(False)
+    found = _pattern_of(name, slopes, pattern, check)
+    side = _SIDES[mode]
+    if slopes.only is not None or not slopes.goes_forward:
+        only = slopes.only or "reverse"
+        if mode not in (None, only):
+            raise OptionError(f"{name}: only {only} mode gives these derivatives")
+        side = _SIDES[only]
+    return Plan(slopes, coloring(found, side, order), pattern is None, mode is not None)
+
+
+def hessian_plan(
+    name: str,
+    y: Any,
+    x: Any,
+    pattern: Any,
+    method: str = "auto",
+    order: str = "auto",
+    check: bool = False,
+) -> Plan:
+    """Plan the products for the Hessian of `y` by `x`."""
+    traced = Traced.of(name, with_gradient(name, y, x, 0), x)
+    slopes = traced.slopes(False, slice(1, None), symmetric=True)
+    found = _pattern_of(name, slopes, pattern, check)
+    if found != found.T:
+        found = found.union(found.T)
+    made = symmetric_coloring(found, method, order)
+    if not slopes.goes_forward:
+        # In a symmetric matrix, products that determine columns determine rows.
+        made = Coloring(found, None, made.columns, made.places, made.steps)
+    return Plan(slopes, made, pattern is None, method != "auto")
+
+
+def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
+    """Return the matrix in that format, or one triangle of a symmetric one."""
+    if format not in FORMATS:
+        raise OptionError(f"a format is one of {', '.join(FORMATS)}, not {format!r:.60}")
+    if triangle not in (None, *TRIANGLES):
+        raise OptionError(f"a triangle is 'lower' or 'upper', not {triangle!r:.60}")
+    pattern = plan.pattern
+    numbers = np.arange(pattern.nnz)
+    if triangle is not None:
+        lower = triangle == "lower"
+        rows, columns = pattern.rows, pattern.indices
+        numbers = np.flatnonzero(rows >= columns if lower else rows <= columns)
+        pattern = Pattern.from_coo(rows[numbers], columns[numbers], pattern.shape)
+    if format == "csc":
+        numbers = numbers[pattern._by_column]
+    values = plan.values(numbers)
+    return SparseMatrix(values, format, pattern, plan.coloring, triangle, plan.note)
+
+
+def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
+    """Convert a pattern, a mask or a sparse matrix of SciPy to a pattern."""
+    if slopes.outputs.names or slopes.inputs.names:
+        raise OptionError(
+            f"{name}: where a sparse matrix has elements is not known for sizes that have names",
+            hint="trace it for arrays of each size, or take a dense matrix",
+        )
+    shape = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
+    if given is None:
+        return _known(name, slopes)
+    if isinstance(given, Pattern):
+        found = given
+    elif hasattr(given, "tocoo"):
+        found = Pattern.from_scipy(given)
+    elif isinstance(given, np.ndarray | list | tuple):
+        found = Pattern.from_dense(given)
+    else:
+        raise ArgumentError(f"{name} takes a pattern or a mask, not {given!r:.60}")
+    if found.shape != shape:
+        raise ShapeError(
+            f"{name}: a pattern of {found.shape[0]} x {found.shape[1]} is given for "
+            f"{shape[0]} outputs and {shape[1]} inputs"
+        )
+    if check:
+        _require_all(name, slopes, found)
+    return found
+
+
+def _known(name: str, slopes: Slopes) -> Pattern:
+    """Return the pattern found from the program."""
+    found = pattern_of(slopes)
+    if found is None:
+        raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+    return found
+
+
+def _require_all(name: str, slopes: Slopes, given: Pattern) -> None:
+    """Raise `CheckError` for an element outside of the `given` pattern that may be nonzero."""
+    lacking = given.missing(_known(name, slopes))
+    if not lacking.nnz:
+        return
+    row, column = int(lacking.rows[0]), int(lacking.indices[0])
+    output, input = _place(slopes.outputs, row), _place(slopes.inputs, column)
+    of = "the derivative by " if slopes.symmetric else ""
+    told = f"{of}element {output[1]} of {'input' if of else 'output'} {output[0]}"
+    others = f", and {lacking.nnz - 1} others" if lacking.nnz > 1 else ""
+    values = [slopes.ends[output[0]]]
+    raise CheckError(
+        f"{name}: the pattern lacks element ({row}, {column}){others}: {told} may depend on "
+        f"element {input[1]} of input {input[0]}",
+        origin=slopes.builder.origin(caller(), values),
+        hint="leave out pattern, or check=True if you know that it is zero",
+    )
+
+
+def _place(layout: Layout, number: int) -> tuple[int, tuple[int, ...]]:
+    """Return the array that an element of all belongs to, and its index there."""
+    array = int(np.searchsorted(layout.offsets(), number, side="right")) - 1
+    place = np.unravel_index(number - layout.offsets()[array], layout.shapes[array])
+    return array, tuple(map(int, place))
+
+
+def fed_indices(slopes: Slopes) -> list[Equation]:
+    """Return the equations that read elements at indices which are not known before a run."""
+    graph = slopes.path.graph
+    moving = depending(graph, slopes.path.moved)
+    fed = {v for v in graph.inputs if not v.type.is_inexact}
+    found = []
+    for eqn in graph.body:
+        if fed.isdisjoint(eqn.inputs) and moving.isdisjoint(eqn.inputs):
+            continue
+        whole = [v for v in eqn.inputs if v in fed and v.dtype.kind in "iu"]
+        if whole and not moving.isdisjoint(eqn.inputs) and eqn.outputs[0].type.is_inexact:
+            found.append(eqn)
+        fed.update(v for v in eqn.outputs if not v.type.is_inexact)
+    return found
+
+
+@final
+class SparseSlopes(Matrix):
+    """Derivative matrix whose possibly nonzero elements are all evaluated at once.
+
+    Requested parts are gathered from them.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        slopes = plan.slopes
+        self.outputs, self.inputs = slopes.outputs, slopes.inputs
+        self.dtype, self.only, self.mode = slopes.dtype, slopes.only, slopes.mode
+        self.passes = Passes()
+        self._kept: Variable | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.slopes.name
+
+    def zeros(self, type: TensorType) -> Variable:
+        return self.plan.slopes.zeros(type)
+
+    def arranged(self, block: Variable, selection: Selection) -> Variable:
+        return self.plan.slopes.arranged(block, selection)
+
+    def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
+        builder = self.plan.slopes.builder
+        if self._kept is None or self._kept.value not in builder:
+            with recording(builder):
+                zero = np.zeros(1, self.dtype)
+                self._kept = concatenate([self.plan.values(), zero])
+            found = self.plan.coloring
+            self.passes = Passes(found.row_count, found.column_count)
+        numbers = _numbers(self.plan.pattern, np.asarray(rows), np.asarray(columns))
+        with recording(builder):
+            return reshape(take(self._kept, numbers.ravel()), numbers.shape)
+
+
+def _numbers(pattern: Pattern, rows: Indices, columns: Indices) -> Indices:
+    """Return the number of each element of a block; the number of elements if it is zero."""
+    keys = pattern.rows * pattern.shape[1] + pattern.indices
+    wanted = rows[:, None] * pattern.shape[1] + columns[None, :]
+    at = np.searchsorted(keys, wanted)
+    is_there = keys[np.minimum(at, keys.size - 1)] == wanted if keys.size else np.False_
+    return np.where(is_there, at, pattern.nnz)
+
+
+def jacobian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
+    """Return the Jacobian of `y` by `x` for indexing."""
+    return SparseSlopes(jacobian_plan("Jacobian", y, x, pattern))
+
+
+def hessian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
+    """Return the Hessian of `y` by `x` for indexing."""
+    return SparseSlopes(hessian_plan("Hessian", y, x, pattern))
+
+
+def sparse_hessian(name: str, y: Any, x: Any) -> SparseMatrix:
+    """Return the Hessian of `y` by `x` in CSR format."""
+    return matrix_of(hessian_plan(name, y, x, None), "csr", None)

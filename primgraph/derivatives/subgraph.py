@@ -1,0 +1,236 @@
+"""Graph between inputs and outputs, from which derivatives are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.primitives.elementwise import as_another
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
+from primgraph.transforms.linearize import linearized
+from primgraph.transforms.lower import lower
+from primgraph.transforms.transpose import transpose
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Dependence of outputs on inputs, lowered to primitives.
+
+    All other values needed are inputs of `graph`, too: `free` has the builder's value for each
+    input. The last inputs stand for the floats that `graph` computes as `inner`. Derivatives use
+    them instead, so that they are functions of the builder's own values. `wrt` are the inputs that
+    some output depends on, without duplicates; `moved` are these in `graph`. `reached` says which
+    outputs depend on any of them. `ends` are the outputs as given. `needs` are the indices in
+    `free` of what they depend on differentiably. `definition` maps a value of the builder to its
+    equation.
+    """
+
+    graph: Graph
+    free: list[Value]
+    inner: list[Value]
+    wrt: list[Value]
+    moved: list[Value]
+    reached: list[bool]
+    ends: list[Value]
+    needs: list[int]
+    definition: Callable[[Value], Equation | None]
+
+    @staticmethod
+    def between(
+        builder: Builder,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        constants: Collection[Value] = (),
+        *,
+        apart: bool = False,
+    ) -> Path:
+        """Return the path from `inputs` to `outputs` that avoids `constants`; with `apart`, it
+        passes no input on the way to another."""
+        needed = [
+            eqn
+            for eqn in builder.between(inputs, outputs, constants, apart=apart)
+            if not is_held_constant(builder, eqn)
+        ]
+        name, definition = builder.name, builder.definition
+        return Path.of(needed, inputs, outputs, constants, name, definition=definition)
+
+    @staticmethod
+    def of(
+        equations: Sequence[Equation],
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        constants: Collection[Value] = (),
+        name: str = "f",
+        *,
+        whole: bool = False,
+        definition: Callable[[Value], Equation | None] | None = None,
+    ) -> Path:
+        """Return the path through `equations`; with `whole`, independent ones are kept."""
+        cut, ends, stands_for = _cut(equations, outputs, constants)
+        needed = backward_slice(cut, ends)
+        distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
+        active = depending(Graph((), needed, ()), distinct)
+        relevant = _relevant(needed, ends)
+        wrt = [v for v in distinct if v in relevant]
+        body = needed if whole else _kept(needed, distinct)
+        made = {v for e in body for v in e.outputs}
+        used = dict.fromkeys(v for e in body for v in e.inputs)
+        entries = [v for v in dict.fromkeys((*used, *wrt, *ends)) if v not in made]
+        floats = [v for e in body if e.inputs for v in e.outputs if v.type.is_inexact]
+        lowered = lower(Graph(entries, body, (*ends, *wrt, *floats), name))
+        first, last = len(ends), len(ends) + len(wrt)
+        others = {e.inputs[1]: e.output for e in reversed(body) if e.op is as_another}
+        inner = _places(lowered, lowered.outputs[last:], [others.get(v, v) for v in floats])
+        inputs = [*lowered.inputs, *(Value(v.type) for v in inner)]
+        return Path(
+            Graph(inputs, lowered.body, lowered.outputs[:first], name),
+            [*(stands_for.get(v, v) for v in entries), *inner.values()],
+            list(inner),
+            wrt,
+            list(lowered.outputs[first:last]),
+            [v in active for v in ends],
+            list(outputs),
+            [i for i, v in enumerate(entries) if v in relevant],
+            definition or {v: e for e in equations for v in e.outputs}.get,
+        )
+
+    @property
+    def outside(self) -> int:
+        """Number of free values from outside the path."""
+        return len(self.free) - len(self.inner)
+
+    def jvp(self) -> Graph:
+        """Return the graph from free values and tangents of `wrt` to tangents of the outputs."""
+        return self.from_inside(*self.linear("tangent"))
+
+    def vjp(self, *, whole: bool = False) -> Graph:
+        """Return the graph from free values and cotangents of the outputs to cotangents of `wrt`.
+
+        With `whole`, it recomputes intermediate values of the path, and takes only the first
+        `outside` free values.
+        """
+        if not whole:
+            return transpose(self.to_be_turned(), self.seeds())
+        vjp = transpose(self.linear("cotangent")[0], self.seeds())
+        inputs = [*vjp.inputs[: self.outside], *vjp.inputs[len(self.free) :]]
+        return Graph(inputs, vjp.body, vjp.outputs, vjp.name)
+
+    def to_be_turned(self) -> Graph:
+        """Like `jvp`, but ready to be transposed."""
+        return self.from_inside(*self.linear("cotangent"))
+
+    def linear(self, role: str) -> tuple[Graph, list[Value]]:
+        """Return a `jvp` that recomputes intermediate values of the path, and these values in
+        it."""
+        jvp, moved = linearized(self.graph, self.moved, role=role, given=self.ranges)
+        tangents = jvp.outputs[len(self.graph.outputs) :]
+        return jvp.with_outputs(tangents), [moved[v] for v in self.inner]
+
+    def from_inside(self, graph: Graph, inner: Sequence[Value]) -> Graph:
+        """Return `graph`, which computes `inner`, with the last free inputs in their place."""
+        places = self.graph.inputs[self.outside :]
+        moved = dict(zip(inner, places, strict=True))
+        body = []
+        for eqn in graph.body:
+            inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+            body.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+        outputs = [moved.get(v, v) for v in graph.outputs]
+        return Graph(graph.inputs, backward_slice(body, outputs), outputs, graph.name)
+
+    def ranges(self) -> dict[Value, Range]:
+        """Return known value ranges of the inputs of `graph`, from their equations."""
+        others = [(v, f) for v, f in zip(self.graph.inputs[: self.outside], self.free, strict=False)
+                  if v.type.is_inexact and f not in self.wrt]  # fmt: skip
+        known = ranges_near([f for _, f in others], self.definition)
+        return {v: known[f] for v, f in others}
+
+    def ranges_inside(self) -> dict[int, Range]:
+        """Return value ranges of the free values computed inside `graph`, by index."""
+        found = ranges_of(self.graph, self.ranges())
+        return {self.outside + i: found[v] for i, v in enumerate(self.inner)}
+
+    def seeds(self) -> range:
+        """Positions of the tangents among the inputs of `jvp`."""
+        return range(len(self.free), len(self.free) + len(self.wrt))
+
+
+def is_held_constant(builder: Builder, eqn: Equation) -> bool:
+    """Return whether `eqn` is a constant that the user holds as a variable to differentiate by."""
+    if eqn.inputs or not eqn.outputs[0].type.is_inexact:
+        return False
+    return any(map(builder.is_held, eqn.outputs))
+
+
+def reached_by(
+    builder: Builder,
+    inputs: Iterable[Value],
+    outputs: Sequence[Value],
+    constants: Collection[Value] = (),
+) -> list[bool]:
+    """Return which `outputs` depend on `inputs` other than through `constants`."""
+    sources = set(inputs)
+    cut = set(constants) - sources
+    needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
+    active = depending(Graph((), needed, ()), list(sources))
+    return [v in active for v in ends]
+
+
+def _cut(
+    equations: Sequence[Equation], outputs: Sequence[Value], constants: Collection[Value]
+) -> tuple[list[Equation], list[Value], dict[Value, Value]]:
+    """Replace `constants` by new values wherever they are used.
+
+    The third result maps the new values to the constants.
+    """
+    if not constants:
+        return list(equations), list(outputs), {}
+    used = {v for e in equations for v in e.inputs}.union(outputs)
+    placed = {v: Value(v.type) for v in used if v in constants}
+    ends = [placed.get(v, v) for v in outputs]
+    cut: list[Equation] = []
+    for eqn in equations:
+        if not placed.keys().isdisjoint(eqn.inputs):
+            operands = tuple(placed.get(v, v) for v in eqn.inputs)
+            eqn = Equation(eqn.op, operands, eqn.params, eqn.outputs, eqn.source)
+        cut.append(eqn)
+    return cut, ends, {p: v for v, p in placed.items()}
+
+
+def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
+    """Return the equations that depend on `inputs`, constants, and all conditions and indices.
+
+    Views of a condition decide where the guarded value matters, and index arithmetic decides which
+    element is read.
+    """
+    dependent = forward_slice(equations, inputs)
+    return [
+        eqn
+        for eqn in equations
+        if not eqn.inputs
+        or not eqn.outputs[0].type.is_inexact
+        or not dependent.isdisjoint(eqn.inputs)
+    ]
+
+
+def _places(graph: Graph, places: Sequence[Value], values: Sequence[Value]) -> dict[Value, Value]:
+    """Map each of `places`, computed by `graph`, to the first of `values` that it computes."""
+    found: dict[Value, Value] = {}
+    inputs = set(graph.inputs)
+    for place, value in zip(places, values, strict=True):
+        if place not in inputs:
+            found.setdefault(place, value)
+    return found
+
+
+def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Value]:
+    """Return the float values that `outputs` depend on differentiably."""
+    relevant = set(outputs)
+    for eqn in reversed(equations):
+        if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:
+            relevant.update(v for v in eqn.inputs if v.type.is_inexact)
+    return relevant

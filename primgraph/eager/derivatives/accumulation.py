@@ -1,0 +1,64 @@
+"""Accumulate gradients into `.grad` of all tensors atomically, even if interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from primgraph.base.atomic import Call, call_all
+from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.reverse import spending, sum_of, unheld
+from primgraph.eager.node import Node, lock
+from primgraph.eager.run import along
+
+if TYPE_CHECKING:
+    from primgraph.eager.inplace.views import Storage
+    from primgraph.eager.tensor import Tensor
+
+
+def accumulate(received: Sequence[tuple[Tensor, Node]], way: Iterable[Node] = ()) -> None:
+    """Add each gradient to the `.grad` of its tensor, and release the tape `way`.
+
+    The post-accumulate hooks are called afterwards.
+    """
+    with lock:
+        calls, changed = _adding(received)
+        call_all([*calls, *spending(way, changed)])
+    for holder in {id(holder): holder for holder, _ in received}.values():
+        holder.call_after()
+
+
+def clear_grad(tensors: Iterable[Tensor]) -> None:
+    """Set the gradient of each tensor to None."""
+    kept = [t.kept() for t in tensors if t.grad is not None]
+    # Keep the replaced gradients alive until all calls are done.
+    before = [own.gradient for own in kept]
+    call_all([(setattr, own, "gradient", None) for own in kept])
+    del before
+
+
+def _adding(received: Sequence[tuple[Tensor, Node]]) -> tuple[list[Call], set[int]]:
+    """Return the calls that add gradients, and the ids of the tensors whose values these change.
+
+    One tensor may receive several gradients, and one tensor may be the `.grad` of several.
+    """
+    made: dict[int, Tensor] = {}
+    totals: dict[int, tuple[Tensor, Node]] = {}
+    calls: list[Call] = []
+    for holder, node in received:
+        own, gradient = holder.kept(), holder.received(node)
+        known = made.get(id(own), own.gradient)
+        total = unheld(gradient)
+        if known is not None:
+            total = sum_of(totals.get(id(known), (known, known.node))[1], gradient)
+        if known is None or (recording.is_on.get() and total.tracked):
+            found = made[id(own)] = holder.family(total)
+            calls.append((setattr, own, "gradient", found))
+            along(found)
+        else:
+            totals[id(known)] = known, total
+            along(known)
+    stored: dict[Storage, Node] = {}
+    for tensor, total in totals.values():
+        calls += tensor.storing(total, stored)
+    return calls, set(totals)

@@ -1,0 +1,252 @@
+"""`backward` and `grad` with the names and rules of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from primgraph.eager.array_elements import elements_of
+from primgraph.eager.derivatives.accumulation import accumulate
+from primgraph.eager.derivatives.differentiable import Differentiable
+from primgraph.eager.derivatives.reverse import (
+    holder_of,
+    receiver_of,
+    recorded,
+    spend,
+    through_hooks,
+    unheld,
+    used_up,
+)
+from primgraph.eager.inplace.adoption import adopting
+from primgraph.eager.node import Node, given
+from primgraph.eager.run import compute, origin_of
+from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError, ShapeError
+from primgraph.operators.variable import Variable
+
+if TYPE_CHECKING:
+    from primgraph.eager.tensor import Tensor
+
+# Hint for code that traces, where no tensor can receive a gradient.
+_RESULTS = "gradients are results here: pg.grad(loss, w), or pg.value_and_grad(f) of a function"
+
+Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of tensors.
+
+    They are added to leaves that require a gradient and to tensors that retain theirs, or to
+    `inputs` alone. A seed may be omitted for a tensor of one element. The tape is freed afterwards
+    unless `retain_graph`, whose default is `create_graph`. With `create_graph` the gradients can be
+    differentiated again.
+
+    Raises `NotDifferentiable` for a tensor that does not require a gradient, `ShapeError` for a
+    missing seed or one of another shape, and `BuildError` for a freed tape and while tracing, as in
+    `pg.jit`.
+    """
+    nodes = [t.node for t in listed(tensors)]
+    if adopting.get() is not None:
+        raise BuildError(
+            "backward in a function that is traced would be done now, and not at each call",
+            hint=_RESULTS,
+        )
+    _require_tracked(nodes, "tensors", " and was not computed from a tensor that does")
+    # Compute pending in-place updates of the previous step, so that steps do not pile up.
+    compute([])
+    known = seeds_of(nodes, grad_tensors)
+    members = None if inputs is None else _some(inputs)
+    way = recorded(nodes, inputs=[t.node for t in members or ()])
+    wanted = _accumulating(way, members)
+    found = through_hooks(way, nodes, wanted, known, tracked=create_graph)
+    received = []
+    for node, gradient in zip(wanted, found, strict=True):
+        holder = receiver_of(node)
+        if holder is not None and gradient is not None:
+            received.append((holder, gradient))
+    spent: Sequence[Node] = ()
+    if not (create_graph if retain_graph is None else retain_graph):
+        spent = way if members is None else used_up(way, wanted)
+    accumulate(received, spent)
+
+
+def _some(inputs: Tensors) -> list[Tensor]:
+    members = listed(inputs)
+    if not members:
+        raise ArgumentError("inputs argument to backward() cannot be empty.")
+    return members
+
+
+def _accumulating(way: Sequence[Node], members: Sequence[Tensor] | None) -> list[Node]:
+    """Return the nodes whose gradients `backward` adds to `.grad`: those of `members`, if given."""
+    if members is None:
+        return [n for n in way if n.is_leaf or _retains(n)]
+    receiving = {id(t) for t in members}
+    former = [n for n in way if holder_of(n) is None and n.is_leaf]
+    return [
+        *dict.fromkeys(t.node for t in members),
+        *(n for n in former if id(receiver_of(n)) in receiving),
+    ]
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    no_grad_vars: Tensors | None = None,
+    only_inputs: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`; `.grad` is
+    untouched.
+
+    The result is a tuple with one gradient for each input. With `is_grads_batched`, seeds and
+    gradients have a leading batch axis. The seed of an output with one element may be omitted. An
+    unused input is an error unless `allow_unused`, when its entry is None, or `materialize_grads`,
+    when it is zeros. The tape is released unless `retain_graph`, which is `create_graph` by
+    default. Tensors in `no_grad_vars` are constants: no gradient passes them, and as inputs they
+    count as unused. `only_inputs` exists for compatibility with torch and must be True.
+
+    Raises `NotDifferentiable` for tensors that do not require a gradient and for unused inputs,
+    `ShapeError` for seeds, `BuildError` for a released tape, and `OptionError` for
+    `materialize_grads` with `allow_unused=False`, for `only_inputs=False`, and without inputs.
+    """
+    if not only_inputs:
+        raise OptionError(
+            "grad gives the gradients of its inputs only", hint="use backward for all leaves"
+        )
+    if materialize_grads and allow_unused is False:
+        raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
+    nodes = [t.node for t in listed(outputs)]
+    wanted = listed(inputs)
+    starts = [t.node for t in wanted]
+    if not starts:
+        raise OptionError("grad requires non-empty inputs.")
+    _require_tracked(nodes, "outputs")
+    _require_tracked(starts, "inputs")
+    cut = [] if no_grad_vars is None else [t.node for t in listed(no_grad_vars)]
+    way = recorded(nodes, cut, starts)
+    seeds = seeds_of(nodes, grad_outputs, batched=is_grads_batched)
+    count = _extent(seeds) if is_grads_batched else None
+    found = through_hooks(way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut)
+    if not (create_graph if retain_graph is None else retain_graph):
+        spend(used_up(way, starts))
+    results: list[Tensor | None] = []
+    for i, (start, node, gradient) in enumerate(zip(wanted, starts, found, strict=True)):
+        if gradient is not None:
+            results.append(start.family(unheld(gradient)))
+        elif materialize_grads:
+            shape = node.type.shape if count is None else (count, *node.type.shape)
+            results.append(start.family(given(np.zeros(shape, node.type.dtype), create_graph)))
+        elif allow_unused:
+            results.append(None)
+        else:
+            raise NotDifferentiable(
+                f"element {i} of inputs, {node.type}, appears to not have been used by the outputs",
+                origin=origin_of(node),
+                hint="Set allow_unused=True if this is the desired behavior.",
+            )
+    return tuple(results)
+
+
+def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
+    for i, node in enumerate(nodes):
+        if not node.tracked:
+            raise NotDifferentiable(
+                f"element {i} of {role}, {node.type}, does not require grad{more}",
+                origin=origin_of(node),
+                hint="pg.tensor(x, requires_grad=True) makes a tensor that gradients are taken by",
+            )
+
+
+def _extent(seeds: Sequence[Node | None]) -> int:
+    """Return the batch size of the seeds."""
+    counts = {s.type.shape[0] for s in seeds if s is not None}
+    if len(counts) != 1:
+        raise ShapeError(f"the seeds of one batch have one extent, not {sorted(counts)}")
+    (count,) = counts
+    return count
+
+
+def _retains(node: Node) -> bool:
+    holder = holder_of(node)
+    return holder is not None and holder.retains_grad
+
+
+def listed(tensors: Any) -> list[Tensor]:
+    """Return one tensor, or several in a list, tuple or iterator, as a list.
+
+    Raises `ArgumentError` for anything else.
+    """
+    if isinstance(tensors, Differentiable):
+        tensors = [tensors]
+    if isinstance(tensors, list | tuple | Iterator):
+        found: list[Any] = list(tensors)
+        if all(isinstance(t, Differentiable) for t in found):
+            return found
+        tensors = next(t for t in found if not isinstance(t, Differentiable))
+    raise ArgumentError(
+        f"expected a tensor or a list of tensors, not {type(tensors).__name__} {tensors!r:.60}",
+        hint=_RESULTS if isinstance(tensors, Variable) else "",
+    )
+
+
+def seeds_of(
+    nodes: Sequence[Node], seeds: Any, *, batched: bool = False, ones: bool = False
+) -> list[Node | None]:
+    """Return the seeds for `nodes`; with `ones`, None stands for ones of any shape.
+
+    Raises `ArgumentError` for a wrong number, `ShapeError` for a seed that is missing or does not
+    fit.
+    """
+    if seeds is None:
+        seeds = [None] * len(nodes)
+    elif not isinstance(seeds, list | tuple):
+        seeds = [seeds]
+    if len(seeds) != len(nodes):
+        raise ArgumentError(f"got {len(nodes)} tensors and {len(seeds)} gradients")
+    return [
+        None if s is None and ones else _seed(n, s, batched)
+        for n, s in zip(nodes, seeds, strict=True)
+    ]
+
+
+def _seed(node: Node, seed: Any, batched: bool) -> Node | None:
+    if seed is None:
+        if node.type.is_complex:
+            raise NotDifferentiable(
+                f"grad can be implicitly created only for real scalar outputs: this is {node.type}",
+                origin=origin_of(node),
+                hint="pass a seed, or take the gradient of a real number such as pg.real(y)",
+            )
+        if node.type.size != 1 or batched:
+            raise ShapeError(
+                f"grad can be implicitly created only for scalar outputs: this one is {node.type}",
+                origin=origin_of(node),
+                hint="pass a seed of its shape, or take the gradient of a sum",
+            )
+        return None
+    if isinstance(seed, Differentiable):
+        found = seed.node
+    else:
+        found = given(np.array(elements_of(seed, node.type.dtype)))
+    known = found.type
+    shape = known.shape[1:] if batched else known.shape
+    if shape != node.type.shape or (batched and not known.shape):
+        raise ShapeError(
+            f"Mismatch in shape: the seed is {known}, and the output is {node.type}",
+            origin=origin_of(node),
+        )
+    return found if known.dtype == node.type.dtype else seed.astype(node.type.dtype).node

@@ -1,0 +1,1 @@
+"""Operations in place, views and shared storage of tensors."""

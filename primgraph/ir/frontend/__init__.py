@@ -1,0 +1,1 @@
+"""Python's side of graphs: containers, signatures, names, pictures."""

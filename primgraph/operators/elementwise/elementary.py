@@ -1,0 +1,128 @@
+"""Elementwise elementary functions: roots, exponentials, circular functions, erf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive
+from primgraph.operators.call import public
+from primgraph.operators.elementwise.arithmetic import divide, power
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.promotion import floating, lift
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import elementwise as p
+
+__all__ = [
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+
+def _function(
+    name: str, op: Primitive[Value], doc: str, example: str
+) -> Callable[[ArrayLike], Variable]:
+    """Declare a function of one array with float results; `example` is "argument -> result"."""
+
+    def function(x: ArrayLike) -> Variable:
+        if not isinstance(x, Variable) or x.value.type.dtype.kind not in "fc":
+            x = lift(x, floating(x))
+        return emit(op, x)
+
+    function.__name__ = function.__qualname__ = name
+    argument, result = example.split(" -> ")
+    function.__doc__ = f"""{doc}
+
+    Element by element; integers and booleans become floats as NumPy makes them.
+
+    >>> print(f"{{pg.{name}({argument}):.4f}}")
+    {result}
+    """
+    return public(function)
+
+
+sqrt = _function("sqrt", p.sqrt, "Square root; NaN below zero.", "0.5 -> 0.7071")
+rsqrt = _function("rsqrt", p.rsqrt, "`1 / sqrt(x)`.", "0.5 -> 1.4142")
+exp = _function("exp", p.exp, "e to the power x.", "0.5 -> 1.6487")
+expm1 = _function("expm1", p.expm1, "`exp(x) - 1`, exact near zero.", "0.5 -> 0.6487")
+log = _function("log", p.log, "Natural logarithm; NaN below zero.", "0.5 -> -0.6931")
+log1p = _function("log1p", p.log1p, "`log(1 + x)`, exact near zero.", "0.5 -> 0.4055")
+sin = _function("sin", p.sin, "Sine of an angle in radians.", "0.5 -> 0.4794")
+cos = _function("cos", p.cos, "Cosine of an angle in radians.", "0.5 -> 0.8776")
+tan = _function("tan", p.tan, "Tangent of an angle in radians.", "0.5 -> 0.5463")
+sinh = _function("sinh", p.sinh, "Hyperbolic sine.", "0.5 -> 0.5211")
+cosh = _function("cosh", p.cosh, "Hyperbolic cosine.", "0.5 -> 1.1276")
+tanh = _function("tanh", p.tanh, "Hyperbolic tangent.", "0.5 -> 0.4621")
+arcsin = _function("arcsin", p.arcsin, "Angle in radians of which x is the sine.", "0.5 -> 0.5236")
+arccos = _function(
+    "arccos", p.arccos, "Angle in radians of which x is the cosine.",
+    "0.5 -> 1.0472",
+)  # fmt: skip
+arctan = _function(
+    "arctan", p.arctan, "Angle in radians of which x is the tangent.",
+    "0.5 -> 0.4636",
+)  # fmt: skip
+arcsinh = _function("arcsinh", p.arcsinh, "Inverse of the hyperbolic sine.", "0.5 -> 0.4812")
+arccosh = _function("arccosh", p.arccosh, "Inverse of the hyperbolic cosine.", "1.5 -> 0.9624")
+arctanh = _function("arctanh", p.arctanh, "Inverse of the hyperbolic tangent.", "0.5 -> 0.5493")
+erf = _function(
+    "erf", p.erf, "Error function, `2/sqrt(pi)` times the integral of `exp(-t*t)`.",
+    "0.5 -> 0.5205",
+)  # fmt: skip
+erfc = _function("erfc", p.erfc, "`1 - erf(x)`, exact in the right tail.", "0.5 -> 0.4795")
+sigmoid = _function("sigmoid", p.sigmoid, "`1 / (1 + exp(-x))`, without overflow.", "0.5 -> 0.6225")
+
+
+@public
+def exp2(x: ArrayLike) -> Variable:
+    """Return 2 to the power x, elementwise; integers and booleans become floats.
+
+    Its derivative is `log(2) * exp2(x)`.
+
+    >>> pg.exp2([1.0, 3.0])
+    tensor([2., 8.])
+    """
+    return power(2.0, lift(x, floating(x)))
+
+
+@public
+def log2(x: ArrayLike) -> Variable:
+    """Return the logarithm to base 2, as a quotient of logarithms: to the last place or two.
+
+    >>> pg.log2(8.0)
+    tensor(3.)
+    """
+    return divide(log(x), math.log(2.0))
+
+
+@public
+def log10(x: ArrayLike) -> Variable:
+    """Return the logarithm to base 10, as a quotient of logarithms: to the last place or two.
+
+    >>> pg.log10(100.0)
+    tensor(2.)
+    """
+    return divide(log(x), math.log(10.0))

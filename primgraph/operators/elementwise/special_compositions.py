@@ -1,0 +1,214 @@
+"""Functions of scipy.special composed of others: binomials, powers, losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from primgraph.operators.call import of_namespace
+from primgraph.operators.elementwise.arithmetic import abs as absolute
+from primgraph.operators.elementwise.arithmetic import divide, floor, power, remainder
+from primgraph.operators.elementwise.arithmetic import round as round_
+from primgraph.operators.elementwise.elementary import expm1, log, log1p, sin, sqrt
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    where,
+)
+from primgraph.operators.elementwise.special_functions import beta, gamma
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.promotion import fractional, lift, promoted
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.special_functions import gamma as gammas
+
+__all__ = [
+    "binom",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "exprel",
+    "factorial",
+    "gammasgn",
+    "huber",
+    "poch",
+    "pseudo_huber",
+]
+
+
+def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
+    return promoted(*operands, dtype=fractional(*operands), name=name)
+
+
+@of_namespace
+def gammasgn(x: ArrayLike) -> Variable:
+    """Return the sign of the gamma function, as a float; NaN at its poles below zero.
+
+    >>> print(f"{pg.special.gammasgn(-0.5):.4f}")
+    -1.0000
+    """
+    value = lift(x, fractional(x))
+    whole = floor(value)
+    below = where(equal(whole, value), math.nan, 1.0 - 2.0 * remainder(whole, 2.0))
+    return where(less(value, 0.0), below, where(equal(value, value), 1.0, value))
+
+
+@of_namespace
+def poch(z: ArrayLike, m: ArrayLike) -> Variable:
+    """Return `gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial of `z` for integers `m >=
+    0`.
+
+    It is 0 at a pole of the denominator only. Where poles cancel, its derivative by `m` is NaN.
+
+    >>> print(f"{pg.special.poch(3.0, 2.0):.4f}")
+    12.0000
+    """
+    return emit(gammas.poch, *_floats("poch", z, m))
+
+
+def _sine(x: Variable) -> Variable:
+    """Return `sin(pi * x)`, exactly 0 at integers."""
+    whole = round_(x)
+    return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
+
+
+@of_namespace
+def binom(n: ArrayLike, k: ArrayLike) -> Variable:
+    """Return `gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
+
+    It is 0 for integers `k` outside 0 to `n`, and NaN for negative integers `n`.
+
+    >>> print(f"{pg.special.binom(5.0, 2.0):.4f}")
+    10.0000
+    """
+    whole, part = _floats("binom", n, k)
+    undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
+    whole = where(undefined, math.nan * whole, whole)
+    rest = whole - part
+    # Poles of a gamma function in the denominator: the reflection formula, DLMF 5.5.3, with sines.
+    below, above = less(part, -0.5), less(rest, -0.5)
+    outside = logical_or(below, above)
+    turned = where(below, part, rest)
+    value = beta(where(outside, whole + 1.0, rest + 1.0), where(outside, -turned, part + 1.0))
+    inside = divide(1.0, where(outside, 1.0, (whole + 1.0) * value))
+    return where(outside, _sine(turned) * (value * (-1.0 / math.pi)), inside)
+
+
+@of_namespace
+def comb(N: ArrayLike, k: ArrayLike) -> Variable:
+    """Return the number of combinations of `k` of `N`: `binom` of integers, else 0.
+
+    >>> print(f"{pg.special.comb(5, 2):.4f}")
+    10.0000
+    """
+    whole, part = _floats("comb", N, k)
+    outside = logical_or(less(part, 0.0), greater(part, whole))
+    return where(outside, 0.0, binom(whole, where(outside, 0.0, part)))
+
+
+@of_namespace
+def factorial(n: ArrayLike) -> Variable:
+    """Return `gamma(n + 1)`, and 0 below zero.
+
+    >>> print(f"{pg.special.factorial(5):.4f}")
+    120.0000
+    """
+    value = lift(n, fractional(n))
+    return where(less(value, 0.0), 0.0, gamma(where(less(value, 0.0), 0.0, value) + 1.0))
+
+
+def _is_near(t: Variable) -> Variable:
+    return less(absolute(t), 0.03)
+
+
+def _series(t: Variable) -> Variable:
+    """Return `(exp(t) - 1) / t` near 0, by its series."""
+    total: Any = 1.0
+    for k in range(9, 1, -1):
+        total = 1.0 + t / k * total
+    return lift(total)
+
+
+@of_namespace
+def exprel(x: ArrayLike) -> Variable:
+    """Return `(exp(x) - 1) / x`, and 1 at 0.
+
+    >>> print(f"{pg.special.exprel(1.0):.4f}")
+    1.7183
+    """
+    value = lift(x, fractional(x))
+    near = _is_near(value)
+    return where(near, _series(value), expm1(value) / where(near, 1.0, value))
+
+
+def _powers(
+    logarithm: Callable[[Variable], Variable], x: Variable, zero: float, exponent: Variable
+) -> Variable:
+    """Return `(exp(logarithm(x) * exponent) - 1) / exponent`, or the logarithm for exponent 0.
+
+    At `x = zero` the logarithm is -inf; there the derivatives for a positive exponent are those of
+    the power itself.
+    """
+    edge = logical_and(equal(x, zero), greater(exponent, 0.0))
+    power_at_edge = power(where(edge, x - zero, 1.0), exponent)
+    inner = logarithm(where(edge, zero + 1.0, x))
+    none = equal(exponent, 0.0)
+    vanishing = logical_and(none, equal(inner, -math.inf))
+    t = where(vanishing, 0.0, inner) * exponent
+    near = logical_and(logical_or(_is_near(t), none), logical_not(edge))
+    raised = where(edge, power_at_edge - 1.0, expm1(t))
+    return where(near, inner * _series(t), raised / where(near, 1.0, exponent))
+
+
+@of_namespace
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
+    """Return `(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0.
+
+    >>> print(f"{pg.special.boxcox(4.0, 0.5):.4f}")
+    2.0000
+    """
+    value, exponent = _floats("boxcox", x, lmbda)
+    return _powers(log, value, 0.0, exponent)
+
+
+@of_namespace
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
+    """Return `boxcox(1 + x, lmbda)`, accurate near 0.
+
+    >>> print(f"{pg.special.boxcox1p(3.0, 0.5):.4f}")
+    2.0000
+    """
+    value, exponent = _floats("boxcox1p", x, lmbda)
+    return _powers(log1p, value, -1.0, exponent)
+
+
+@of_namespace
+def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
+    """Return `r*r / 2` up to `delta`, and its tangent line beyond; inf for a negative `delta`.
+
+    >>> print(f"{pg.special.huber(1.0, 3.0):.4f}")
+    2.5000
+    """
+    edge, value = _floats("huber", delta, r)
+    size = absolute(value)
+    line = edge * (size - 0.5 * edge)
+    loss = where(less(size, edge), 0.5 * (value * value), line)
+    return where(less(edge, 0.0), math.inf, loss)
+
+
+@of_namespace
+def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
+    """Return `delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0.
+
+    >>> print(f"{pg.special.pseudo_huber(1.0, 3.0):.4f}")
+    2.1623
+    """
+    edge, value = _floats("pseudo_huber", delta, r)
+    none = equal(edge, 0.0)
+    ratio = value / where(none, 1.0, edge)
+    loss = where(none, 0.0, value * value / (1.0 + sqrt(1.0 + ratio * ratio)))
+    return where(less(edge, 0.0), math.inf, loss)

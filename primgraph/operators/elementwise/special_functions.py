@@ -1,0 +1,356 @@
+"""Special functions, named as in scipy.special, with derivatives by all operands to any order.
+
+Operands are broadcast and promoted; integers count as float64. Generated code for them needs NumPy
+only; the reference documents their accuracy. Values at poles and outside of the domain are those of
+SciPy, infinity or NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+from primgraph.errors import ArgumentError
+from primgraph.operators.call import of_namespace
+from primgraph.operators.elementwise.arithmetic import negative, subtract
+from primgraph.operators.elementwise.elementary import erfc, sigmoid
+from primgraph.operators.elementwise.logic import (
+    greater,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    where,
+)
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.networks.activations import softplus
+from primgraph.operators.promotion import fractional, lift, promoted, require_integer
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.special_functions import gamma as gammas
+from primgraph.primitives.special_functions import special
+
+__all__ = [
+    "beta",
+    "betainc",
+    "betaincc",
+    "betaln",
+    "digamma",
+    "entr",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "expit",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "kl_div",
+    "log_expit",
+    "log_ndtr",
+    "logit",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "rel_entr",
+    "xlog1py",
+    "xlogy",
+]
+
+
+def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
+    return promoted(*operands, dtype=fractional(*operands), name=name)
+
+
+def _one(x: ArrayLike) -> Variable:
+    return lift(x, fractional(x))
+
+
+# The gamma and beta functions.
+
+
+@of_namespace
+def gammaln(x: ArrayLike) -> Variable:
+    """Return `log(abs(gamma(x)))`; inf at the poles. Its derivative is `digamma`.
+
+    >>> print(f"{pg.special.gammaln(5.0):.4f}")
+    3.1781
+    """
+    return emit(gammas.gammaln, _one(x))
+
+
+@of_namespace
+def gamma(x: ArrayLike) -> Variable:
+    """Return the gamma function, `factorial(x - 1)` for integers; NaN at its poles below zero.
+
+    >>> print(f"{pg.special.gamma(5.0):.4f}")
+    24.0000
+    """
+    return emit(gammas.gamma_function, _one(x))
+
+
+@of_namespace
+def digamma(x: ArrayLike) -> Variable:
+    """Return the derivative of `gammaln`; NaN at its poles below zero.
+
+    >>> print(f"{pg.special.digamma(1.0):.4f}")
+    -0.5772
+    """
+    return emit(gammas.polygamma, _one(x), n=0)
+
+
+@of_namespace
+def polygamma(n: int, x: ArrayLike) -> Variable:
+    """Return derivative `n` of `digamma`, where `n` is static.
+
+    Raises `ArgumentError` unless `n` is an integer >= 0.
+
+    >>> print(f"{pg.special.polygamma(1, 1.0):.4f}")
+    1.6449
+    """
+    order = require_integer("polygamma", n)
+    if order < 0:
+        raise ArgumentError(f"polygamma has orders from 0 on, not {order}")
+    return emit(gammas.polygamma, _one(x), n=order)
+
+
+@of_namespace
+def multigammaln(a: ArrayLike, d: int) -> Variable:
+    """Return the logarithm of the multivariate gamma function of dimension `d`, for `a` above `(d -
+    1) / 2`.
+
+    Raises `ArgumentError` unless `d` is an integer >= 1.
+
+    >>> print(f"{pg.special.multigammaln(3.0, 2):.4f}")
+    1.5502
+    """
+    dimensions = require_integer("multigammaln", d)
+    if dimensions < 1:
+        raise ArgumentError(f"multigammaln has dimensions from 1 on, not {dimensions}")
+    value = _one(a)
+    total = emit(gammas.gammaln, value) + dimensions * (dimensions - 1) / 4 * math.log(math.pi)
+    for j in range(1, dimensions):
+        total = total + emit(gammas.gammaln, value - j / 2)
+    return total
+
+
+@of_namespace
+def betaln(a: ArrayLike, b: ArrayLike) -> Variable:
+    """Return `gammaln(a) + gammaln(b) - gammaln(a + b)`, without cancellation of large numbers.
+
+    >>> print(f"{pg.special.betaln(2.0, 3.0):.4f}")
+    -2.4849
+    """
+    return emit(gammas.betaln, *_floats("betaln", a, b))
+
+
+@of_namespace
+def beta(a: ArrayLike, b: ArrayLike) -> Variable:
+    """Return `gamma(a) * gamma(b) / gamma(a + b)`, without intermediate overflow.
+
+    >>> print(f"{pg.special.beta(2.0, 3.0):.4f}")
+    0.0833
+    """
+    return emit(gammas.beta, *_floats("beta", a, b))
+
+
+# Incomplete functions, which are distribution functions.
+
+
+@of_namespace
+def gammainc(a: ArrayLike, x: ArrayLike) -> Variable:
+    """Return the integral of `t**(a - 1) * exp(-t) / gamma(a)` from 0 to `x`; NaN below zero.
+
+    >>> print(f"{pg.special.gammainc(2.0, 1.0):.4f}")
+    0.2642
+    """
+    return emit(special.gammainc, *_floats("gammainc", a, x), k=0, upper=False)
+
+
+@of_namespace
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
+    """Return `1 - gammainc(a, x)`, accurate where it is small.
+
+    >>> print(f"{pg.special.gammaincc(2.0, 1.0):.4f}")
+    0.7358
+    """
+    return emit(special.gammainc, *_floats("gammaincc", a, x), k=0, upper=True)
+
+
+@of_namespace
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
+    """Return the integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
+
+    NaN for parameters that are not positive, and for `x` outside 0 to 1.
+
+    >>> print(f"{pg.special.betainc(1.0, 1.0, 0.25):.4f}")
+    0.2500
+    """
+    return emit(special.betainc, *_floats("betainc", a, b, x), j=0, k=0, upper=False)
+
+
+@of_namespace
+def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
+    """Return `1 - betainc(a, b, x)`, accurate where it is small.
+
+    >>> print(f"{pg.special.betaincc(1.0, 1.0, 0.25):.4f}")
+    0.7500
+    """
+    return emit(special.betainc, *_floats("betaincc", a, b, x), j=0, k=0, upper=True)
+
+
+# The error function's inverses, and the normal distribution.
+
+
+@of_namespace
+def erfinv(y: ArrayLike) -> Variable:
+    """Return the inverse of `erf`; infinite at -1 and 1, NaN beyond.
+
+    >>> print(f"{pg.special.erfinv(0.5):.4f}")
+    0.4769
+    """
+    return emit(special.erfinv, _one(y))
+
+
+@of_namespace
+def erfcinv(y: ArrayLike) -> Variable:
+    """Return the inverse of `erfc`, accurate for small numbers; NaN outside 0 to 2.
+
+    >>> print(f"{pg.special.erfcinv(0.5):.4f}")
+    0.4769
+    """
+    return emit(special.erfcinv, _one(y))
+
+
+@of_namespace
+def erfcx(x: ArrayLike) -> Variable:
+    """Return `exp(x*x) * erfc(x)`, which is close to `1 / (sqrt(pi) * x)` for large `x`.
+
+    >>> print(f"{pg.special.erfcx(1.0):.4f}")
+    0.4276
+    """
+    return emit(special.erfcx, _one(x), n=0)
+
+
+@of_namespace
+def ndtr(x: ArrayLike) -> Variable:
+    """Return the standard normal distribution function, accurate in the left tail.
+
+    >>> print(f"{pg.special.ndtr(1.0):.4f}")
+    0.8413
+    """
+    return 0.5 * erfc(_one(x) * -math.sqrt(0.5))
+
+
+@of_namespace
+def ndtri(y: ArrayLike) -> Variable:
+    """Return the inverse of `ndtr`; infinite at 0 and 1, NaN beyond.
+
+    >>> print(f"{pg.special.ndtri(0.975):.4f}")
+    1.9600
+    """
+    return -math.sqrt(2.0) * emit(special.erfcinv, 2.0 * _one(y))
+
+
+@of_namespace
+def log_ndtr(x: ArrayLike) -> Variable:
+    """Return the logarithm of `ndtr`, accurate in both tails, even where `ndtr` is 0 or 1.
+
+    >>> print(f"{pg.special.log_ndtr(0.0):.4f}")
+    -0.6931
+    """
+    return emit(special.log_ndtr, _one(x))
+
+
+# The logistic function.
+
+
+@of_namespace
+def expit(x: ArrayLike) -> Variable:
+    """Return `1 / (1 + exp(-x))`, like `pg.sigmoid`."""
+    return sigmoid(_one(x))
+
+
+@of_namespace
+def log_expit(x: ArrayLike) -> Variable:
+    """Return the logarithm of `expit`, without overflow.
+
+    >>> print(f"{pg.special.log_expit(0.0):.4f}")
+    -0.6931
+    """
+    return -softplus(-_one(x))
+
+
+@of_namespace
+def logit(p: ArrayLike) -> Variable:
+    """Return `log(p / (1 - p))`, the inverse of `expit`, accurate near 1/2, too; NaN outside 0 to
+    1.
+
+    >>> print(f"{pg.special.logit(0.75):.4f}")
+    1.0986
+    """
+    return emit(special.logit, _one(p))
+
+
+# Products with logarithms, and entropies.
+
+
+@of_namespace
+def xlogy(x: ArrayLike, y: ArrayLike) -> Variable:
+    """Return `x * log(y)`, and 0 where `x` is 0. Its derivative by `y` is 0 where both are 0.
+
+    >>> print(f"{pg.special.xlogy(2.0, 3.0):.4f}")
+    2.1972
+    """
+    return emit(special.xlogy, *_floats("xlogy", x, y))
+
+
+@of_namespace
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Variable:
+    """Return `x * log(1 + y)`, and 0 where `x` is 0.
+
+    >>> print(f"{pg.special.xlog1py(2.0, 1.0):.4f}")
+    1.3863
+    """
+    return emit(special.xlog1py, *_floats("xlog1py", x, y))
+
+
+@of_namespace
+def entr(x: ArrayLike) -> Variable:
+    """Return `-x * log(x)`, 0 at 0, and -inf below.
+
+    >>> print(f"{pg.special.entr(0.5):.4f}")
+    0.3466
+    """
+    value = _one(x)
+    return where(less(value, 0.0), -math.inf, negative(emit(special.xlogy, value, value)))
+
+
+def _entropy(name: str, x: ArrayLike, y: ArrayLike, rest: bool) -> Variable:
+    left, right = _floats(name, x, y)
+    positive = where(less_equal(right, 0.0), 1.0, right)
+    found = emit(special.xlogy, left, left / positive)
+    if rest:
+        found = found + subtract(right, left)
+    outside = logical_or(less(left, 0.0), less(right, 0.0))
+    outside = logical_or(outside, logical_and(greater(left, 0.0), less_equal(right, 0.0)))
+    return where(outside, math.inf, found)
+
+
+@of_namespace
+def rel_entr(x: ArrayLike, y: ArrayLike) -> Variable:
+    """Return `x * log(x / y)`, 0 where `x` is 0 and `y` is not negative, else inf.
+
+    >>> print(f"{pg.special.rel_entr(1.0, 2.0):.4f}")
+    -0.6931
+    """
+    return _entropy("rel_entr", x, y, rest=False)
+
+
+@of_namespace
+def kl_div(x: ArrayLike, y: ArrayLike) -> Variable:
+    """Return `x * log(x / y) - x + y`, `y` where `x` is 0 and `y` is not negative, else inf.
+
+    >>> print(f"{pg.special.kl_div(1.0, 2.0):.4f}")
+    0.3069
+    """
+    return _entropy("kl_div", x, y, rest=True)

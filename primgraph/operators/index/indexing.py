@@ -1,0 +1,584 @@
+"""Indexing: `x[...]`, take, gather, scatter, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.errors import (
+    ArgumentError,
+    BoundsError,
+    DTypeError,
+    ShapeError,
+    UnknownSizeError,
+)
+from primgraph.ir.assumptions import at_least, is_at_least
+from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes, integer
+from primgraph.operators.call import on_handles, public
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
+from primgraph.operators.index.scatter import is_computed, placed
+from primgraph.operators.promotion import (
+    SCALARS,
+    array_of,
+    axis_of,
+    broadcasted,
+    broadcasts_to,
+    converted,
+    described,
+    lift,
+    none_of_no_axes,
+    result_dtype,
+    wrap,
+)
+from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import constants, indexing, logic, shapes
+from primgraph.primitives.constants import filled
+
+__all__ = [
+    "gather",
+    "getitem",
+    "scatter_add",
+    "set_slice",
+    "strided_slice",
+    "take",
+    "take_along_axis",
+]
+
+Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType | bool | None"
+
+
+@public
+def getitem(x: ArrayLike, index: Any) -> Variable:
+    """Return `x[index]` as in NumPy; everything except positions is static.
+
+    The index may contain integers, slices, `...`, None, arrays or lists of integers, integer
+    variables, and constant boolean arrays. Raises `BoundsError` for constant positions out of
+    bounds and for too many of them, `DTypeError` for a boolean or float variable, and
+    `ArgumentError` for anything else. An integer variable out of range is an `IndexError` at run
+    time.
+
+    Bounds of slices may be integer variables if the length is static, as in `x[k:k + 2]`; a slice
+    that is not within the array is an `IndexError` at run time.
+
+    >>> pg.getitem([1.0, 2.0, 3.0], slice(1, None))
+    tensor([2., 3.])
+    """
+    value = lift(x)
+    entries = _entries(value, index if isinstance(index, tuple) else (index,))
+    if any(map(has_variable_bounds, entries)):
+        value, entries = dynamic_slices(value, entries)
+    sliced_part, plan = _basic_part(value, entries)
+    return _gathered(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
+
+
+def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
+    """Return the index with masks as positions and one entry per axis of `x`.
+
+    A written `...` stays before the slices that it stands for, as it separates index arrays even if
+    it stands for no axis.
+    """
+    known: list[Any] = []
+    for item in index:
+        known += _entry(x, item)
+    consumed = sum(map(_takes_an_axis, known))
+    if consumed > x.ndim:
+        raise BoundsError(f"{consumed} indices are too many for {x.type}, which has {x.ndim} axes")
+    places = [i for i, item in enumerate(known) if item is Ellipsis]
+    if len(places) > 1:
+        raise BoundsError(f"an index of {x.type} can have only one ellipsis")
+    place = places[0] if places else len(known)
+    rest = [slice(None)] * (x.ndim - consumed)
+    entries: list[Entry] = [*known[: place + 1], *rest, *known[place + 1 :]]
+    _check_masks(x, index)
+    return entries
+
+
+def _takes_an_axis(entry: Any) -> bool:
+    return entry is not None and entry is not Ellipsis and not isinstance(entry, bool)
+
+
+def _entry(x: Variable, item: Any) -> list[Any]:
+    """Return the entries for one item of an index; a boolean array gives one for each of its axes.
+
+    A single boolean stays one: it is an index array of one or no element along a new axis.
+    """
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return [item]
+    if isinstance(item, Variable):
+        if item.dtype.kind in "iu":
+            return [item]
+        raise DTypeError(
+            f"{x.type} cannot be indexed by the variable {item.type}",
+            hint=(
+                "the size of the result would not be known; use pg.where(mask, x, 0), or "
+                "pg.extract(mask, x, size=n)"
+                if item.dtype.kind == "b"
+                else "an index is an integer; convert it with pg.astype"
+            ),
+        )
+    if _is_mask(item) and np.ndim(item) == 0:
+        return [bool(item)]
+    if isinstance(item, int | np.integer):
+        return [int(item)]
+    if isinstance(item, Dim):
+        return [item]
+    if not isinstance(item, np.ndarray | Sequence) or isinstance(item, str | bytes):
+        raise ArgumentError(
+            f"{x.type} cannot be indexed by {type(item).__name__} {item!r:.60}",
+            hint="an index is an integer, slice, None, ..., or an array of integers",
+        )
+    return _array_entry(x, array_of(item))
+
+
+def _array_entry(x: Variable, array: np.ndarray[Any, Any]) -> list[Any]:
+    if array.dtype.kind == "b":
+        return list(array.nonzero())
+    if array.size == 0 and array.dtype.kind == "f":
+        return [array.astype(INT64)]
+    if array.dtype.kind not in "iu":
+        raise DTypeError(f"{x.type} cannot be indexed by an array of dtype {array.dtype}")
+    return [int(array)] if array.ndim == 0 else [array]
+
+
+def _check_masks(x: Variable, index: tuple[Any, ...]) -> None:
+    """Check that each mask has the shape of the axes that it stands for."""
+    axis = 0
+    for i, item in enumerate(index):
+        if item is Ellipsis:
+            axis = x.ndim - sum(map(_width, index[i + 1 :]))
+            continue
+        width = _width(item)
+        if _is_mask(item) and np.shape(item) != x.shape[axis : axis + width]:
+            raise BoundsError(
+                f"a mask of shape {np.shape(item)} does not fit axes {axis} to "
+                f"{axis + width - 1} of {x.type}"
+            )
+        axis += width
+
+
+def _is_mask(item: Any) -> bool:
+    return not isinstance(item, Variable | slice) and _kind(item) == "b"
+
+
+def _kind(item: Any) -> str:
+    """Return the dtype kind of an item of an index that may be an array."""
+    if isinstance(item, bool | np.bool_):
+        return "b"
+    if isinstance(item, list):
+        item = array_of(item)
+    return str(item.dtype.kind) if isinstance(item, np.ndarray) else ""
+
+
+def _width(item: Any) -> int:
+    """Return the number of axes that an item of an index stands for."""
+    if item is None:
+        return 0
+    return np.ndim(item) if _is_mask(item) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Remaining indexing after slices and integers are applied.
+
+    `shape` is the shape without the axes of integers and with new axes. `arrays` maps axes of that
+    shape to index arrays. `first` says that their axes come first, because other axes separate
+    them.
+    """
+
+    shape: Shape
+    arrays: dict[int, Variable | np.ndarray[Any, Any]]
+    first: bool
+
+
+def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
+    """Apply slices and integers to `x`, keeping all axes, and return the remaining indexing."""
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    shape: list[int] = []
+    arrays: dict[int, Variable | np.ndarray[Any, Any]] = {}
+    advanced: list[int] = []
+    axis = 0
+    for place, entry in enumerate(entries):
+        if entry is Ellipsis:
+            continue
+        if entry is None:
+            shape.append(1)
+            continue
+        if isinstance(entry, bool):
+            advanced.append(place)
+            arrays[len(shape)] = np.zeros(int(entry), np.int64)
+            shape.append(1)
+            continue
+        if isinstance(entry, slice):
+            starts[axis], sizes[axis], steps[axis] = _resolved(x, entry, axis)
+            shape.append(sizes[axis])
+        else:
+            advanced.append(place)
+            if isinstance(entry, int | Dim):
+                starts[axis], sizes[axis] = _position(x, entry, axis), 1
+            else:
+                arrays[len(shape)] = _checked(x, entry, axis)
+                shape.append(x.shape[axis])
+        axis += 1
+    if (starts, sizes, steps) != ([0] * x.ndim, list(x.shape), [1] * x.ndim):
+        bounds = {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)}
+        x = emit(shapes.slice_, x, **bounds)
+    apart = bool(advanced) and advanced[-1] - advanced[0] >= len(advanced)
+    return x, _Plan(tuple(shape), arrays, apart)
+
+
+def _gathered(x: Variable, plan: _Plan) -> Variable:
+    """Gather the elements at the index arrays, with the axes in NumPy's order."""
+    x = reshaped(x, plan.shape)
+    axes = list(plan.arrays)
+    index = _broadcast_indices(x, list(plan.arrays.values()))
+    if not plan.first and axes == list(range(axes[0], axes[0] + len(axes))):
+        return emit(indexing.gather, x, *index, axis=axes[0])
+    others = [a for a in range(x.ndim) if a not in axes]
+    return emit(indexing.gather, permuted(x, (*axes, *others)), *index, axis=0)
+
+
+def _broadcast_indices(
+    x: Variable, arrays: list[Variable | np.ndarray[Any, Any]]
+) -> list[Variable]:
+    try:
+        shape = broadcast_shapes(*(a.shape for a in arrays))
+    except ShapeError:
+        found = " and ".join(described(a) for a in arrays)
+        raise BoundsError(f"index arrays {found} of {x.type} cannot be broadcast") from None
+    return [
+        broadcasted(a, shape)
+        if isinstance(a, Variable)
+        else lift(np.array(np.broadcast_to(a, shape)))
+        for a in arrays
+    ]
+
+
+def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
+    """Return start, size and step of a slice, clipped to the axis."""
+    if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
+        return _resolved_by_sizes(x, entry, x.shape[axis])
+    try:
+        positions = range(*entry.indices(x.shape[axis]))
+    except TypeError:
+        raise ArgumentError(f"a slice of {x.type} has bounds {entry}, not integers") from None
+    except ValueError:
+        raise ArgumentError(f"a slice of {x.type} has step zero") from None
+    return (positions.start, len(positions), positions.step) if positions else (0, 0, 1)
+
+
+def _resolved_by_sizes(x: Variable, entry: slice, extent: int) -> tuple[int, int, int]:
+    """Return start, size and step of a slice with symbolic bounds.
+
+    The bounds are assumed to be within the array, and start not to be after stop.
+    """
+    step = 1 if entry.step is None else entry.step
+    if type(step) is not int or step == 0:
+        raise ArgumentError(f"a slice of {x.type} has step {step!r:.40}: it is a number, not zero")
+    first, last = (0, extent) if step > 0 else (extent - 1, -1)
+    start = first if entry.start is None else _bound(x, entry.start, extent, step)
+    stop = last if entry.stop is None else _bound(x, entry.stop, extent, step)
+    size = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    if not is_at_least(stop - start if step > 0 else start - stop, 0) and type(size) is int:
+        return 0, 0, 1
+    return start, size, step
+
+
+def _bound(x: Variable, number: Any, extent: int, step: int) -> int:
+    """Return a bound of a slice, counted from the front; a bound beyond the end is the end.
+
+    A bound of unknown sign is assumed not to be negative, which the rule of slices checks if the
+    step is positive. Raises `UnknownSizeError` if nothing would check it.
+    """
+    try:
+        found = integer(number)
+    except TypeError:
+        raise ArgumentError(f"a slice of {x.type} has bound {number!r:.40}, no integer") from None
+    low, high = bounds(found)
+    if low >= 0 and is_at_least(found, extent):
+        return extent if step > 0 else extent - 1
+    if low >= 0:
+        return found
+    from_end = found + extent
+    if high < 0 or (type(from_end) is int and from_end == 0):
+        return from_end
+    if high <= 0:
+        raise UnknownSizeError(
+            f"a slice of {x.type} has bound {found}, which is 0 for some sizes and would count "
+            "from the front there",
+            hint=f"count from the front for all sizes, as in x[{from_end}:]",
+        )
+    if step != 1:
+        raise UnknownSizeError(
+            f"a slice of {x.type} with step {step} has bound {found}, which is negative for some "
+            "sizes and would count from the end there",
+            hint=f"slice by bounds alone and then by steps, as in x[a:b][::{step}]",
+        )
+    return found
+
+
+def _position(x: Variable, number: int, axis: int) -> int:
+    extent = x.shape[axis]
+    if type(extent) is int and type(number) is int:
+        if not -extent <= number < extent:
+            raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
+        return number % extent
+    # A position of unknown sign is assumed not to be negative, as in a slice.
+    place = number if bounds(number)[1] > 0 or bounds(number)[0] >= 0 else number + extent
+    if not at_least(place, 0) or not at_least(extent, place + 1):
+        raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
+    return place
+
+
+def _checked(
+    x: Variable, array: Variable | np.ndarray[Any, Any], axis: int
+) -> Variable | np.ndarray[Any, Any]:
+    """Return a constant index array if it is within the axis; a variable as it is."""
+    if isinstance(array, np.ndarray):
+        extent = x.shape[axis]
+        if isinstance(extent, Dim):
+            # Positions out of range raise an error at run time.
+            return array
+        outside = array[(array < -extent) | (array >= extent)]
+        if outside.size:
+            raise BoundsError(f"index {outside[0]} is out of bounds for axis {axis} of {x.type}")
+    return array
+
+
+def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable:
+    """Convert `indices` to a handle; constants are checked against the size of `axis`."""
+    if not isinstance(indices, Variable):
+        array = array_of(indices)
+        if array.size == 0:
+            array = array.astype(INT64)
+        if array.dtype.kind in "iu":
+            return lift(np.asarray(_checked(x, np.atleast_1d(array), axis)).reshape(array.shape))
+        indices = lift(array)
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(f"{name} takes integer indices, not {indices.type}")
+    return indices
+
+
+@public
+def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
+    """Return the elements at `indices` along `axis`, or of the flattened array.
+
+    The axes of `indices` replace `axis`. Raises `BoundsError` for constant indices out of range and
+    `DTypeError` for indices that are not integers.
+
+    >>> pg.take([1.0, 2.0, 3.0], [2, 0])
+    tensor([3., 1.])
+    """
+    value = lift(x)
+    if none_of_no_axes(value, axis) is None:
+        value, axis = reshaped(value, (value.size,)), 0
+    number = axis_of("take", value, axis)
+    return emit(indexing.gather, value, _as_index("take", value, indices, number), axis=number)
+
+
+@public
+def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
+    """Return the slices of `x` at `index` along `axis`, like `take` with an axis.
+
+    >>> pg.gather([1.0, 2.0, 3.0], [2, 0])
+    tensor([3., 1.])
+    """
+    value = lift(x)
+    number = axis_of("gather", value, axis)
+    return emit(indexing.gather, value, _as_index("gather", value, index, number), axis=number)
+
+
+@public
+def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> Variable:
+    """Return, for each row along `axis`, the elements at the positions in the same row of
+    `indices`.
+
+    The other axes are broadcast. Raises `ShapeError` if `indices` has another number of axes than
+    `x`, and the errors of `take`.
+
+    >>> pg.take_along_axis([[3.0, 1.0]], [[1, 0]], 1)
+    tensor([[1., 3.]])
+    """
+    value = lift(x)
+    if axis is None:
+        value, axis = reshaped(value, (value.size,)), 0
+    number = axis_of("take_along_axis", value, axis)
+    index = _as_index("take_along_axis", value, indices, number)
+    if index.ndim != value.ndim:
+        raise ShapeError(f"take_along_axis takes as many axes in {index.type} as in {value.type}")
+    lead = tuple(1 if i == number else n for i, n in enumerate(value.shape))
+    shape = broadcast_shapes(lead, index.shape)
+    wide = tuple(value.shape[i] if i == number else n for i, n in enumerate(shape))
+    value, index = broadcasted(value, wide), converted(broadcasted(index, shape), INT64)
+    grid = [
+        index if a == number else emit(constants.iota, shape=shape, axis=a, dtype=INT64)
+        for a in range(value.ndim)
+    ]
+    return emit(indexing.gather, value, *grid, axis=0)
+
+
+@public
+def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return `x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
+
+    `updates` is broadcast to the shape of `gather(x, index, axis)`. Raises `DTypeError` if the
+    dtype of `x` cannot represent `updates`, and the errors of `gather`.
+
+    >>> pg.scatter_add(np.zeros(3), [2, 2], [1.0, 5.0])
+    tensor([0., 0., 6.])
+    """
+    value = lift(x)
+    number = axis_of("scatter_add", value, axis)
+    position = _as_index("scatter_add", value, index, number)
+    shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
+    part = _fitted("scatter_add", value, updates, shape)
+    return emit(indexing.scatter_add, value, part, position, axis=number)
+
+
+def _fitted(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
+    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
+    if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
+        return wrap(filled(y, x.type.with_shape(shape)))
+    part = lift(y)
+    if not np.can_cast(part.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"{name} cannot put {part.type} into {x.type}")
+    if not broadcasts_to(part.shape, shape):
+        raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
+    return broadcasted(converted(part, x.dtype), shape)
+
+
+@public
+def strided_slice(
+    x: ArrayLike,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Variable:
+    """Return `x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i.
+
+    Negative bounds count from the end, and bounds beyond the array are clipped, as in Python.
+    Raises `ShapeError` if the sequences have different lengths.
+
+    >>> pg.strided_slice([1.0, 2.0, 3.0, 4.0], [0], [0], [4], [2])
+    tensor([1., 3.])
+    """
+    value = lift(x)
+    for numbers in (axes, starts, ends, () if strides is None else strides):
+        if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
+            raise ArgumentError(f"strided_slice takes sequences of integers, not {numbers!r:.60}")
+    steps = [1] * len(axes) if strides is None else strides
+    if not len(axes) == len(starts) == len(ends) == len(steps):
+        raise ShapeError(f"strided_slice of {value.type}: as many bounds as axes are needed")
+    entries = [slice(None)] * value.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        entries[axis_of("strided_slice", value, axis)] = slice(start, end, step)
+    return getitem(value, tuple(entries))
+
+
+@public
+def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
+    """Return `x` after `x[index] = y`, for any index of `x[index]`.
+
+    `y` is broadcast; if several elements are assigned to one position, the last one counts. The
+    index may also be a boolean variable, with one number of `y` for all positions along its axes.
+    Raises `DTypeError` if the dtype of `x` cannot represent `y`, and the errors of `x[index]`.
+
+    >>> pg.set_slice([1.0, 2.0, 3.0], 0, 9.0)
+    tensor([9., 2., 3.])
+    """
+    value = lift(x)
+    if isinstance(index, Variable) and index.dtype == BOOL:
+        return _set_where(value, index, y)
+    entries = _entries(value, index if isinstance(index, tuple) else (index,))
+    if is_computed(tuple(entries)):
+        return _set_computed(value, index, y)
+    if any(isinstance(e, bool | np.ndarray) for e in entries):
+        return _set_at(value, index, y)
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    for entry in entries:
+        if entry is Ellipsis:
+            continue
+        if entry is None:
+            shape.append(1)
+            continue
+        axis = len(sizes)
+        if isinstance(entry, slice):
+            start, size, step = _resolved(value, entry, axis)
+            shape.append(size)
+        else:
+            assert isinstance(entry, int | Dim)
+            start, size, step = _position(value, entry, axis), 1, 1
+        starts.append(start)
+        sizes.append(size)
+        steps.append(step)
+    part = reshaped(_fitted("set_slice", value, y, tuple(shape)), tuple(sizes))
+    return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
+
+
+def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
+    shape = getitem(broadcasted(lift(0), x.shape), index).shape
+    found: Variable = placed(x, index, _fitted("set_slice", x, y, shape))
+    return found
+
+
+def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
+    """Return `x` with `y` where `mask`, over the first axes of `x`, is true."""
+    lead = x.shape[: mask.ndim]
+    if mask.shape != lead:
+        raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
+    part = _fitted("set_slice", x, y, (1, *x.shape[mask.ndim :]))
+    rest = (1,) * (x.ndim - mask.ndim)
+    whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
+    chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
+    return emit(logic.select, chosen, broadcasted(whole, x.shape), x)
+
+
+def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """Return `x` with `y` at a constant index: each position takes an element of `y`, or none.
+
+    NumPy determines the positions, by assigning the elements' numbers in an array like `x`.
+    """
+    _entries(x, index if isinstance(index, tuple) else (index,))
+    return _set_places(x, *places_of(x.shape, index), y)
+
+
+def places_of(
+    extents: Shape, index: Any
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Shape]:
+    """Return which element of a value goes where in an array of this shape, by `x[index] = value`.
+
+    The results are, for each position, the number of the element and whether there is one, and the
+    shape to which the value is broadcast.
+    """
+    places = np.full(extents, -1)
+    shape = places[index].shape
+    places[index] = np.arange(prod(shape)).reshape(shape)
+    return np.maximum(places, 0), places >= 0, shape
+
+
+def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
+    value = lift(x)
+    part = _fitted("set_slice", value, y, shape)
+    flat = reshaped(part, (part.size,))
+    if part.size == 0:
+        whole = reshaped(value, (value.size,))
+        found = emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,))
+        return reshaped(found, value.shape)
+    taken = emit(indexing.gather, flat, lift(numbers), axis=0)
+    return emit(logic.select, lift(taking), taken, value)
+
+
+# `x` with elements of `y` by the result of `places_of`, which is data: an unnamed operator.
+set_places = on_handles(_set_places)

@@ -1,0 +1,1 @@
+"""Activations, losses, normalisation and attention."""

@@ -1,0 +1,171 @@
+"""nanmedian, nanquantile, nancumprod."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import FLOAT64, INT64, as_axis, keep_axes
+from primgraph.operators.call import public
+from primgraph.operators.elementwise.arithmetic import ceil, clip, floor, remainder, round
+from primgraph.operators.elementwise.logic import (
+    equal,
+    greater,
+    greater_equal,
+    isnan,
+    logical_not,
+    where,
+)
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.index.indexing import take_along_axis
+from primgraph.operators.index.sorting import METHODS, PARAMETERS
+from primgraph.operators.promotion import array_of, converted, lift, require_flag
+from primgraph.operators.reduce.cumulative import cumprod
+from primgraph.operators.reduce.reductions import sum
+from primgraph.operators.shape.creation import astype
+from primgraph.operators.shape.joining import stack
+from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import sorting
+
+__all__ = [
+    "nancumprod",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+]
+
+
+@public
+def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
+    """Return the cumulative product along `axis`, or over the flattened array, with NaN as 1.
+
+    >>> pg.nancumprod([1.0, np.nan, 3.0])
+    tensor([1., 1., 3.])
+    """
+    value = lift(x)
+    value = where(isnan(value), 1, value) if value.dtype.kind == "f" else value
+    return cumprod(value, axis, dtype=dtype)
+
+
+# Positions of quantiles among sorted elements, of which `n` are not NaN.
+
+
+def _place(n: Variable, q: float, method: str) -> Variable:
+    """Return the position of a quantile; a fraction lies between two elements.
+
+    The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
+    1996, and NumPy's further methods.
+    """
+    if method in PARAMETERS:
+        alpha, beta = PARAMETERS[method]
+        return n * q + (alpha - 1.0) + q * (1.0 - alpha - beta)
+    straight, counted = (n - 1.0) * q, n * q - 1.0
+    below = floor(counted)
+    if method == "lower":
+        return floor(straight)
+    if method == "higher":
+        return ceil(straight)
+    if method == "nearest":
+        return round(straight)
+    if method == "midpoint":
+        return (floor(straight) + ceil(straight)) * 0.5
+    if method == "inverted_cdf":
+        return ceil(counted)
+    if method == "averaged_inverted_cdf":
+        return where(equal(counted, below), below + 0.5, below + 1.0)
+    # The closest element; of two equally close ones that with an even number, counted from one.
+    half = counted - 0.5
+    stays = equal(half, floor(half)) & equal(remainder(floor(half), 2.0), 1.0)
+    return where(stays, half, floor(half) + 1.0)
+
+
+def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
+    """Return a quantile of each row of sorted elements, the last of which may be NaN."""
+    last = where(greater(n, 0), n - 1.0, 0.0)
+    place = clip(_place(n, q, method), 0.0, last)
+    below = floor(place)
+    lower: Any = astype(below, INT64)
+    upper = astype(where(greater(below + 1.0, last), last, below + 1.0), INT64)
+    part = converted(place - below, ordered.dtype)
+    low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
+    gap = where(equal(part, 0), 0, high - low)
+    # Interpolate from the nearer element, like NumPy.
+    near = high - gap * (1 - part)
+    return where(greater_equal(part, 0.5), near, low + gap * part)
+
+
+def _nan_quantile(
+    name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims: bool
+) -> Variable:
+    if method not in METHODS:
+        raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
+    if isinstance(q, Variable):
+        raise ArgumentError(f"{name} takes numbers as q, not {q.type}", hint="see pg.quantile")
+    numbers = array_of(q)
+    if numbers.dtype.kind not in "biuf":
+        raise ArgumentError(f"{name} takes real numbers as q, not those of {numbers.dtype}")
+    numbers = numbers.astype(np.float64)
+    if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
+        raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
+    value = lift(x)
+    value = value if value.type.is_float else converted(value, FLOAT64)
+    entries = range(value.ndim) if axis is None else axis if isinstance(axis, Sequence) else [axis]
+    axes = tuple(sorted(as_axis(a, value.ndim) for a in entries))
+    others = tuple(a for a in range(value.ndim) if a not in axes)
+    shape = tuple(value.shape[a] for a in others)
+    count = math.prod(value.shape[a] for a in axes)
+    if type(count) is int and count == 0:
+        raise ShapeError(f"{name} over no elements")
+    flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
+    ordered = emit(sorting.sort, flat, axis=len(shape))
+    n = sum(converted(logical_not(isnan(flat)), FLOAT64), -1, True)
+    found = [_at(ordered, n, float(number), method) for number in numbers.ravel()]
+    kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
+    lines = [reshaped(f, kept) for f in found]
+    if numbers.ndim == 0:
+        return lines[0]
+    result = reshaped(stack(lines), (*numbers.shape, *kept))
+    return result if value.dtype == FLOAT64 else converted(result, FLOAT64)
+
+
+@public
+def nanquantile(
+    x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
+) -> Variable:
+    """Return the quantiles `q` without NaN over `axis`, or of all elements; NaN if all are NaN.
+
+    Axes of `q`, numbers from 0 to 1, come first; `method` is one of NumPy's. Raises `ShapeError`
+    for no elements, `ArgumentError` for another method. See `quantile`.
+
+    >>> pg.nanquantile([1.0, np.nan, 3.0], 0.5)
+    tensor(2.)
+    """
+    return _nan_quantile("nanquantile", x, q, axis, method, keepdims)
+
+
+@public
+def nanpercentile(
+    x: ArrayLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
+) -> Variable:
+    """Return the quantiles `q / 100` without NaN; see `nanquantile`.
+
+    >>> pg.nanpercentile([1.0, np.nan, 3.0], 50.0)
+    tensor(2.)
+    """
+    parts = q if isinstance(q, Variable) else array_of(q) / 100
+    return _nan_quantile("nanpercentile", x, parts, axis, method, keepdims)
+
+
+@public
+def nanmedian(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return the median without NaN over `axis`, or of all elements; see `nanquantile`.
+
+    >>> pg.nanmedian([1.0, np.nan, 3.0])
+    tensor(2.)
+    """
+    return _nan_quantile("nanmedian", x, 0.5, axis, "linear", keepdims)

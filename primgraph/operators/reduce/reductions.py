@@ -1,0 +1,222 @@
+"""Sums, products, extrema and their positions along axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
+from primgraph.operators.call import public
+from primgraph.operators.elementwise.logic import greater, invert, truth
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.promotion import (
+    axes_of,
+    axis_of,
+    converted,
+    lift,
+    none_of_no_axes,
+    require_flag,
+)
+from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import reductions as p
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumsum",
+    "max",
+    "min",
+    "prod",
+    "sum",
+]
+
+
+def kept(result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool) -> Variable:
+    """Return `result` of a reduction over `axes`, with those as axes of size one if `keepdims`."""
+    if not require_flag("keepdims", keepdims):
+        return result
+    return reshaped(result, keep_axes(x.shape, axes))
+
+
+def summed_dtype(dtype: DType) -> DType:
+    """Return the dtype in which NumPy sums: 64 bits for small integers and booleans."""
+    return as_dtype(np.add.reduce(np.zeros(0, dtype)).dtype)
+
+
+def _reduced(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
+) -> Variable:
+    value = lift(x)
+    wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
+    value = converted(value, wanted)
+    axes = axes_of(name, value, none_of_no_axes(value, axis))
+    result = emit(op, value, axes=axes) if axes else value
+    return kept(result, value, axes, keepdims)
+
+
+@public
+def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
+    """Return the sum over `axis`, or over all axes.
+
+    Booleans and integers are summed in 64 bits, as in NumPy, unless `dtype` is given; in dtype bool
+    the sum is whether any is nonzero. Raises `ShapeError` for missing or repeated axes.
+
+    >>> pg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    tensor([4., 6.])
+    """
+    if dtype is not None and as_dtype(dtype) == BOOL:
+        return any(x, axis, keepdims)
+    return _reduced("sum", p.reduce_sum, x, axis, keepdims, dtype)
+
+
+@public
+def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
+    """Return the product over `axis`, or over all axes; its derivative is correct at zeros, too.
+
+    Booleans and integers are multiplied in 64 bits, as in NumPy, unless `dtype` is given; in dtype
+    bool the product is whether all are nonzero. Raises `ShapeError` for missing or repeated axes.
+
+    >>> pg.prod([2.0, 3.0])
+    tensor(6.)
+    """
+    if dtype is not None and as_dtype(dtype) == BOOL:
+        return all(x, axis, keepdims)
+    return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
+
+
+def _extremum(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool
+) -> Variable:
+    value = lift(x)
+    axes = axes_of(name, value, none_of_no_axes(value, axis))
+    if 0 in (value.shape[a] for a in axes):
+        raise ShapeError(f"{name} of {value.type} over axes {axes}: there are no elements")
+    result = emit(op, value, axes=axes) if axes else value
+    return kept(result, value, axes, keepdims)
+
+
+@public
+def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return the maximum over `axis`, or of all elements; NaN if there is one.
+
+    Tied elements share the derivative evenly. Raises `ShapeError` without elements.
+
+    >>> pg.max([[1.0, 5.0], [3.0, 2.0]], axis=1)
+    tensor([5., 3.])
+    """
+    return _extremum("max", p.reduce_max, x, axis, keepdims)
+
+
+@public
+def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return the minimum over `axis`, or of all elements; NaN if there is one.
+
+    Tied elements share the derivative evenly. Raises `ShapeError` without elements.
+
+    >>> pg.min([[1.0, 5.0], [3.0, 2.0]], axis=1)
+    tensor([1., 2.])
+    """
+    return _extremum("min", p.reduce_min, x, axis, keepdims)
+
+
+def _position(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: int | None, keepdims: bool
+) -> Variable:
+    value = lift(x)
+    axis = none_of_no_axes(value, axis)
+    axes = axes_of(name, value, None) if axis is None else (axis_of(name, value, axis),)
+    along = reshaped(value, (value.size,)) if axis is None else value
+    number = 0 if axis is None else axes[0]
+    if along.shape[number] == 0:
+        raise ShapeError(f"{name} of {value.type}: there are no elements")
+    return kept(emit(op, along, axis=number), value, axes, keepdims)
+
+
+@public
+def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
+    """Return the index of the first maximum along `axis`, or in the flattened array.
+
+    A NaN counts as maximum. Raises `ShapeError` without elements.
+
+    >>> pg.argmax([1.0, 5.0, 2.0])
+    tensor(1, dtype=int64)
+    """
+    return _position("argmax", p.argmax, x, axis, keepdims)
+
+
+@public
+def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
+    """Return the index of the first minimum along `axis`, or in the flattened array.
+
+    A NaN counts as minimum. Raises `ShapeError` without elements.
+
+    >>> pg.argmin([1.0, 5.0, 2.0])
+    tensor(0, dtype=int64)
+    """
+    return _position("argmin", p.argmin, x, axis, keepdims)
+
+
+@public
+def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
+    """Return the cumulative sum along `axis`, or over the flattened array; dtypes are those of
+    `sum`.
+
+    Element `i` is the sum of the elements up to and including `i`; in dtype bool, whether one of
+    them is nonzero. Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.cumsum([1.0, 2.0, 3.0])
+    tensor([1., 3., 6.])
+    """
+    value = lift(x)
+    wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
+    if wanted == BOOL:
+        return greater(cumsum(truth(value), axis), 0)
+    value = converted(value, wanted)
+    if none_of_no_axes(value, axis) is None:
+        return emit(p.cumsum, reshaped(value, (value.size,)), axis=0, reverse=False)
+    return emit(p.cumsum, value, axis=axis_of("cumsum", value, axis), reverse=False)
+
+
+@public
+def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return the number of nonzero elements over `axis`, or of all, as int64.
+
+    Raises `ShapeError` for missing or repeated axes.
+
+    >>> pg.count_nonzero([0.0, 5.0, 2.0])
+    tensor(2, dtype=int64)
+    """
+    return _reduced("count_nonzero", p.reduce_sum, truth(x), axis, keepdims, INT64)
+
+
+@public
+def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return whether any element over `axis`, or of all, is nonzero; false without elements.
+
+    The result is boolean; NaN is nonzero. Raises `ShapeError` for missing or repeated axes.
+
+    >>> pg.any([True, False])
+    tensor(True, dtype=bool)
+    """
+    return greater(_reduced("any", p.reduce_sum, truth(x), axis, keepdims, INT64), 0)
+
+
+@public
+def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Return whether all elements over `axis`, or all, are nonzero; true without elements.
+
+    The result is boolean; NaN is nonzero. Raises `ShapeError` for missing or repeated axes.
+
+    >>> pg.all([True, False])
+    tensor(False, dtype=bool)
+    """
+    zeros = invert(truth(x))
+    return invert(greater(_reduced("all", p.reduce_sum, zeros, axis, keepdims, INT64), 0))

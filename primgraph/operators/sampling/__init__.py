@@ -1,0 +1,1 @@
+"""Random arrays as functions of keys."""

@@ -1,0 +1,425 @@
+"""Concatenation, splitting, repetition, flipping and padding of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.assumptions import at_least, equal, is_at_least
+from primgraph.ir.dims import Dim, is_extent, names_in
+from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
+from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike, Axes, Handle
+from primgraph.operators.lazy_loading import functions
+from primgraph.operators.promotion import (
+    array_of,
+    axes_of,
+    axis_of,
+    broadcasted,
+    converted,
+    entries_of,
+    lift,
+    naming,
+    none_of_no_axes,
+    require_integer,
+    result_dtype,
+    wrap,
+)
+from primgraph.operators.shape.shaping import permuted, reshaped
+from primgraph.operators.variable import Variable, emit, emit_all, handles
+from primgraph.primitives import indexing, shapes
+from primgraph.primitives.constants import filled
+
+__all__ = [
+    "array",
+    "asarray",
+    "concat",
+    "concatenate",
+    "diagonal",
+    "flip",
+    "pad",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+]
+
+
+def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
+    """Return `size` elements along `axis` from `start` on; `x` itself if those are all."""
+    if (start, size, step) == (0, x.shape[axis], 1):
+        return x
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = start if size != 0 else 0, size, step
+    return emit(shapes.slice_, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def _parts(name: str, arrays: Any) -> list[Variable]:
+    """Return the arrays to be joined, in one dtype."""
+    if isinstance(arrays, Variable):
+        return [lift(a) for a in arrays] if arrays.ndim else _refuse(name, arrays)
+    several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
+    if not several or isinstance(arrays, str | bytes) or len(arrays) == 0:
+        return _refuse(name, arrays)
+    parts = [lift(a) for a in arrays]
+    dtype = result_dtype(*parts)
+    return [converted(v, dtype) for v in parts]
+
+
+def _refuse(name: str, arrays: Any) -> list[Variable]:
+    raise ArgumentError(f"{name} takes a list of at least one array, not {arrays!r:.60}")
+
+
+@public
+def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
+    """Concatenate arrays along `axis`; with None, flatten them first.
+
+    They are promoted to one dtype. Raises `ShapeError` if other sizes differ, or for 0-d arrays,
+    and `ArgumentError` for an empty list.
+
+    >>> pg.concatenate([[1.0, 2.0], [3.0]])
+    tensor([1., 2., 3.])
+    """
+    parts = _parts("concatenate", arrays)
+    if axis is None:
+        parts = [reshaped(v, (v.size,)) for v in parts]
+        axis = 0
+    first = parts[0]
+    if isinstance(arrays, Handle) and hasattr(axis, "shape"):
+        axis_of("concatenate", first, axis)
+    if first.ndim == 0:
+        raise ShapeError(
+            f"concatenate cannot join 0-d arrays such as {first.type}", hint="use pg.stack"
+        )
+    number = axis_of("concatenate", first, axis)
+    for other in parts[1:]:
+        if other.ndim != first.ndim or any(
+            n != m
+            for i, (n, m) in enumerate(zip(first.shape, other.shape, strict=True))
+            if i != number
+        ):
+            raise ShapeError(
+                f"concatenate along axis {number} cannot join {first.type} and {other.type}: "
+                "all other extents are to be equal"
+            )
+    return first if len(parts) == 1 else emit(shapes.concat, *parts, axis=number)
+
+
+concat = concatenate
+
+
+@public
+def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
+    """Stack arrays of one shape along a new axis.
+
+    They are promoted to one dtype. Raises `ShapeError` if their shapes differ and
+    `ArgumentError` for an empty list.
+
+    >>> pg.stack([[1.0, 2.0], [3.0, 4.0]], axis=1)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    parts = _parts("stack", arrays)
+    first = parts[0]
+    for other in parts[1:]:
+        if other.shape != first.shape:
+            raise ShapeError(f"stack takes arrays of one shape, not {first.type} and {other.type}")
+    with naming(f"stack of {first.type}"):
+        number = as_axis(axis, first.ndim + 1)
+    shape = (*first.shape[:number], 1, *first.shape[number:])
+    expanded = [reshaped(v, shape) for v in parts]
+    return expanded[0] if len(parts) == 1 else emit(shapes.concat, *expanded, axis=number)
+
+
+@public
+def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> Variable:
+    """Return `value` as a constant of the program; a handle is returned, a list of handles is
+    stacked.
+
+    Python floats take the default dtype, other numbers the dtype that NumPy gives them, unless
+    `dtype` is given. `copy` exists for compatibility with NumPy and has no effect, as values are
+    immutable. Raises `DTypeError` for numbers that the dtype cannot represent, and `ArgumentError`
+    for objects that are not arrays.
+
+    >>> pg.asarray([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    if handles((value,)) or dtype is None:
+        return lift(value, None if dtype is None else as_dtype(dtype))
+    wanted = as_dtype(dtype)
+    if isinstance(value, int | list | tuple) and wanted.kind in "iu":
+        found = array_of(value)
+        limits = np.iinfo(wanted)
+        if found.dtype.kind in "iu" and found.size:
+            smallest, largest = int(found.min()), int(found.max())
+            if smallest < limits.min or largest > limits.max:
+                raise DTypeError(f"{smallest} to {largest} do not fit dtype {wanted}")
+    return lift(value, wanted)
+
+
+asarray = functions["asarray"] = array
+
+
+@public
+def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Variable]:
+    """Split `x` along `axis` into consecutive parts, as a list.
+
+    An integer is the number of equal parts; a sequence gives the indices at which to cut.
+    Raises `ShapeError` if the parts would not be equal.
+
+    >>> pg.split([1.0, 2.0, 3.0, 4.0], 2)
+    [tensor([1., 2.]), tensor([3., 4.])]
+    """
+    value = lift(x)
+    number = axis_of("split", value, axis)
+    extent = value.shape[number]
+    if isinstance(indices_or_sections, int | np.integer):
+        count = int(indices_or_sections)
+        if count < 1 or not equal(extent % count, 0):
+            raise ShapeError(
+                f"split of {value.type}: axis {number} does not divide into {count} equal parts"
+            )
+        if isinstance(extent, Dim):
+            return _emitted(value, (extent // count,) * count, number)
+        cuts = [extent // count * i for i in range(1, count)]
+    else:
+        given: Any = indices_or_sections
+        entries = given if isinstance(given, np.ndarray) else entries_of(given)
+        cuts = [require_integer("split", i) for i in entries]
+    if names_in((extent, *cuts)):
+        # Symbolic bounds are assumed to be within the array, in order.
+        cuts = [i + extent if is_at_least(-1, i) else i for i in cuts]
+        bounds = list(pairwise([0, *cuts, extent]))
+    else:
+        bounds = [
+            slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
+        ]
+    sizes = tuple(b - a if names_in((a, b)) else max(b - a, 0) for a, b in bounds)
+    if len(sizes) == 1:
+        return [value]
+    if sum(sizes) == extent and all(a[1] == b[0] for a, b in pairwise(bounds)):
+        return _emitted(value, sizes, number)
+    return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
+
+
+def _emitted(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
+    """Return consecutive parts of these sizes, which add up."""
+    return list(emit_all(shapes.split, x, sizes=sizes, axis=axis))
+
+
+@public
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+    """Return the diagonal of two axes as the last axis; a positive `offset` is to the right.
+
+    Raises `ShapeError` for less than two axes, or one named twice.
+
+    >>> pg.diagonal([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 4.])
+    """
+    value = lift(x)
+    first, second = (axis_of("diagonal", value, a) for a in (axis1, axis2))
+    if first == second:
+        raise ShapeError(f"diagonal of {value.type} takes two different axes, not {first} twice")
+    offset = require_integer("diagonal", offset)
+    others = [a for a in range(value.ndim) if a not in (first, second)]
+    value = permuted(value, (*others, first, second))
+    rows, columns = value.shape[-2:]
+    top, left = larger(-offset, 0), larger(offset, 0)
+    count = larger(smaller(rows - top, columns - left), 0)
+    top, left = smaller(top, rows), smaller(left, columns)
+    flat = reshaped(value, (*value.shape[:-2], rows * columns))
+    return sliced(flat, value.ndim - 2, top * columns + left, count, columns + 1)
+
+
+@public
+def flip(x: ArrayLike, axis: Axes = None) -> Variable:
+    """Reverse the order of elements along `axis`, or along all axes.
+
+    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+
+    >>> pg.flip([1.0, 2.0, 3.0])
+    tensor([3., 2., 1.])
+    """
+    value = lift(x)
+    axes = axes_of("flip", value, axis)
+    return emit(shapes.reverse, value, axes=axes) if axes else value
+
+
+@public
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variable:
+    """Shift `x` cyclically by `shift` along `axis`; without axis, in row-major order.
+
+    With several axes `shift` may be one number for all or one number each.
+
+    >>> pg.roll([1.0, 2.0, 3.0], 1)
+    tensor([3., 1., 2.])
+    """
+    value = lift(x)
+    if axis is None:
+        shape = value.shape
+        flat = reshaped(value, (value.size,))
+        total = sum(require_integer("roll", s) for s in entries_of(shift))
+        return reshaped(_rolled(flat, total, 0), shape)
+    axes = [axis_of("roll", value, a) for a in entries_of(axis)]
+    shifts = [require_integer("roll", s) for s in entries_of(shift)]
+    if not axes or not shifts:
+        return value
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ShapeError(f"roll of {value.type}: {len(shifts)} shifts for {len(axes)} axes")
+    count = max(len(shifts), len(axes))
+    for places, a in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
+        value = _rolled(value, places, a)
+    return value
+
+
+def _rolled(x: Variable, shift: int, axis: int) -> Variable:
+    extent = x.shape[axis]
+    if isinstance(extent, Dim):
+        # A symbolic shift is assumed to be less than the size.
+        places = shift if shift >= 0 else shift + extent
+    else:
+        places = shift % extent if extent else 0
+    if places == 0:
+        return x
+    last = sliced(x, axis, extent - places, places)
+    return emit(shapes.concat, last, sliced(x, axis, 0, extent - places), axis=axis)
+
+
+@public
+def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
+    """Repeat `x` as a whole `reps[i]` times along each axis `i`; new axes come first.
+
+    Missing leading numbers of repetitions count as 1. Raises `ShapeError` for negative ones.
+
+    >>> pg.tile([1.0, 2.0], 2)
+    tensor([1., 2., 1., 2.])
+    """
+    value = lift(x)
+    counts = [require_integer("tile", n) for n in entries_of(reps)]
+    if not all(at_least(n, 0) for n in counts):
+        raise ShapeError(f"tile of {value.type}: {tuple(counts)} has a negative number")
+    ndim = max(len(counts), value.ndim)
+    counts = [1] * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - value.ndim) + value.shape
+    spaced = tuple(n for extent in shape for n in (1, extent))
+    wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
+    result = tuple(count * extent for count, extent in zip(counts, shape, strict=True))
+    return reshaped(broadcasted(reshaped(value, spaced), wide), result)
+
+
+@public
+def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
+    """Repeat each element, along `axis` or, without one, in row-major order.
+
+    `repeats` is one number for all elements, or one each; numbers may be symbolic sizes. Raises
+    `ShapeError` unless there are as many numbers as elements, all nonnegative.
+
+    >>> pg.repeat([1.0, 2.0], 2)
+    tensor([1., 1., 2., 2.])
+    """
+    value = lift(x)
+    if none_of_no_axes(value, axis) is None:
+        value, axis = reshaped(value, (value.size,)), 0
+    number = axis_of("repeat", value, axis)
+    extent = value.shape[number]
+    counts = [require_integer("repeat", n) for n in entries_of(repeats)]
+    if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
+        raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
+    if len(counts) != 1:
+        return emit(indexing.gather, value, _places(counts), axis=number)
+    lead, rest = value.shape[:number], value.shape[number + 1 :]
+    spaced = reshaped(value, (*lead, extent, 1, *rest))
+    wide = broadcasted(spaced, (*lead, extent, counts[0], *rest))
+    return reshaped(wide, (*lead, extent * counts[0], *rest))
+
+
+def _places(counts: Sequence[int]) -> Variable:
+    """Return each position as often as `counts` says; counts may be symbolic."""
+    if not names_in(tuple(counts)):
+        return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
+    runs = [wrap(filled(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
+    return emit(shapes.concat, *runs, axis=0)
+
+
+@public
+def pad(
+    x: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Variable:
+    """Pad `x`: `pad_width` is one number, a pair, or a pair (before, after) per axis.
+
+    The padding has `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
+    `wrap` it has elements of `x`, arranged like `np.pad`. Raises `ShapeError` for widths that are
+    negative or too large and `ArgumentError` for other modes. Along an axis of symbolic size,
+    widths are assumed to be at most one period.
+
+    >>> pg.pad([1.0, 2.0], 1)
+    tensor([0., 1., 2., 0.])
+    """
+    value = lift(x)
+    widths = _pad_widths(value, pad_width)
+    low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
+    if all(n == 0 for n in (*low, *high)):
+        return value
+    if isinstance(mode, str) and mode in ("edge", "reflect", "symmetric", "wrap"):
+        return _padded_from_inside(value, widths, mode)
+    if not isinstance(mode, str) or mode != "constant":
+        raise ArgumentError(
+            f"pad mode {mode!r:.60} is not supported",
+            hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
+        )
+    if not isinstance(constant_values, bool | int | float | complex | np.generic):
+        raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
+    if constant_values == 0:
+        return emit(shapes.pad, value, low=low, high=high)
+    extents = (n + a + b for n, (a, b) in zip(value.shape, widths, strict=True))
+    frame = wrap(filled(constant_values, value.type.with_shape(tuple(extents))))
+    return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
+
+
+def _framed(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
+    """Pad an axis of symbolic size with its own elements, which are assumed to exist."""
+    extent = x.shape[axis]
+    parts = {
+        "edge": ((0, 1, 1), (extent - 1, 1, 1)),
+        "reflect": ((low, low, -1), (extent - 2, high, -1)),
+        "symmetric": ((low - 1, low, -1), (extent - 1, high, -1)),
+        "wrap": ((extent - low, low, 1), (0, high, 1)),
+    }
+    frame = [sliced(x, axis, *part) for part in parts[mode]]
+    if mode == "edge":
+        sides = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in (low, high)]
+        frame = [broadcasted(part, shape) for part, shape in zip(frame, sides, strict=True)]
+    return emit(shapes.concat, frame[0], x, frame[1], axis=axis)
+
+
+def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
+    try:
+        given = np.asarray(pad_width)
+        pairs = np.broadcast_to(given, (x.ndim, 2)).tolist()
+    except ValueError:
+        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} do not fit") from None
+    if given.dtype.kind not in "iu" and not all(is_extent(n) for pair in pairs for n in pair):
+        raise ArgumentError(f"pad of {x.type}: widths are integers, not {pad_width!r:.60}")
+    if not all(at_least(n, 0) for pair in pairs for n in pair):
+        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} are negative")
+    return [(a, b) for a, b in pairs]
+
+
+def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -> Variable:
+    """Pad along each axis with elements of `x`, by the positions that `np.pad` repeats."""
+    for axis, width in enumerate(widths):
+        if not any(width):
+            continue
+        if x.shape[axis] == 0:
+            raise ShapeError(f"pad of {x.type}: mode {mode!r} has nothing to repeat")
+        if names_in((x.shape[axis], *width)):
+            x = _framed(x, axis, *width, mode)
+            continue
+        index = np.pad(np.arange(x.shape[axis]), width, mode=mode)
+        x = emit(indexing.gather, x, lift(index), axis=axis)
+    return x

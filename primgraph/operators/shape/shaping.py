@@ -1,0 +1,284 @@
+"""Reshape, permute, add and drop axes, broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
+from primgraph.operators.call import public, require_fixed
+from primgraph.operators.elementwise.logic import greater_equal, where
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.lazy_loading import functions
+from primgraph.operators.promotion import (
+    axes_of,
+    axis_of,
+    broadcasted,
+    broadcasts_to,
+    entries_of,
+    lift,
+    naming,
+    none_of_no_axes,
+    require_integer,
+)
+from primgraph.operators.shape.creation import iota
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import shapes
+
+__all__ = [
+    "broadcast_to",
+    "expand_dims",
+    "flatten",
+    "moveaxis",
+    "permute",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "tril",
+    "triu",
+    "unsqueeze",
+]
+
+
+def reshaped(x: Variable, shape: tuple[int, ...]) -> Variable:
+    """Reshape `x` to a shape of the same size; return it if it has that shape."""
+    return x if x.shape == shape else emit(shapes.reshape, x, shape=shape)
+
+
+def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
+    """Permute axes, so that axis `axes[i]` becomes axis `i`; return `x` if nothing moves."""
+    return x if axes == tuple(range(x.ndim)) else emit(shapes.permute, x, axes=axes)
+
+
+@public
+def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
+    """Return the elements in row-major order in another shape; one size may be -1.
+
+    With `order="F"` in column-major order. "A" and "K" are "C", as values have no memory order.
+    Raises `ShapeError` if the numbers of elements differ, `ArgumentError` for another order.
+
+    >>> pg.reshape([1.0, 2.0, 3.0, 4.0], (2, -1))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    require_fixed("a shape", shape)
+    value = lift(x)
+    if _is_reversed(order):
+        entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        return _turned(reshape(_turned(value), entries[::-1]))
+    with naming(f"reshape of {value.type}"):
+        try:
+            wanted = resolve_reshape(shape, value.size)
+        except TypeError:
+            raise ArgumentError(f"a shape is made of integers, not {shape!r:.60}") from None
+    return reshaped(value, wanted)
+
+
+def _is_reversed(order: Any) -> bool:
+    """Return whether `order`, one of NumPy's, is column-major."""
+    if order in ("C", "A", "K", "F"):
+        return bool(order == "F")
+    hint = "write the shape as one tuple, such as (3, 4)" if type(order) is int else ""
+    raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}", hint=hint)
+
+
+def _turned(x: Variable) -> Variable:
+    """Return `x` with its axes in reverse order."""
+    return permuted(x, tuple(range(x.ndim))[::-1])
+
+
+@public
+def flatten(x: ArrayLike, order: str = "C") -> Variable:
+    """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
+
+    >>> pg.flatten([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 2., 3., 4.])
+    """
+    value = lift(x)
+    return reshaped(_turned(value) if _is_reversed(order) else value, (value.size,))
+
+
+@public
+def ravel(x: ArrayLike, order: str = "C") -> Variable:
+    """Return all elements along one axis, of shape `(x.size,)`; `order` is as in `reshape`.
+
+    >>> pg.ravel([[1.0, 2.0], [3.0, 4.0]])
+    tensor([1., 2., 3., 4.])
+    """
+    return flatten(x, order)
+
+
+@public
+def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
+    """Repeat `x` along new leading axes and along axes of size one.
+
+    Raises `ShapeError` if the shape of `x` does not broadcast to `shape`.
+
+    >>> pg.broadcast_to([1.0, 2.0], (2, 2))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    require_fixed("a shape", shape)
+    value, wanted = lift(x), as_shape(shape)
+    if not broadcasts_to(value.shape, wanted):
+        raise ShapeError(f"broadcast_to cannot turn {value.type} into shape {wanted}")
+    return broadcasted(value, wanted)
+
+
+@public
+def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
+    """Permute axes: axis `i` of the result is axis `axes[i]` of `x`; by default reverse them.
+
+    Raises `ShapeError` if `axes` is not a permutation of the axes.
+
+    >>> pg.transpose([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    value = lift(x)
+    if axes is None:
+        return permuted(value, tuple(reversed(range(value.ndim))))
+    with naming(f"transpose of {value.type}"):
+        try:
+            order = tuple(as_axis(a, value.ndim) for a in listed(axes))
+        except TypeError:
+            raise ArgumentError(f"axes is a sequence of integers, not {axes!r:.60}") from None
+        if sorted(order) != list(range(value.ndim)):
+            raise ShapeError(f"{tuple(axes)} is not a permutation of its axes")
+    return permuted(value, order)
+
+
+permute = functions["permute"] = transpose
+
+
+@public
+def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
+    """Exchange the axes `axis1` and `axis2`; negative axes count from the back.
+
+    Raises `ShapeError` for an axis that `x` lacks.
+
+    >>> pg.swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    value = lift(x)
+    first, second = (axis_of("swapaxes", value, a) for a in (axis1, axis2))
+    order = list(range(value.ndim))
+    order[first], order[second] = order[second], order[first]
+    return permuted(value, tuple(order))
+
+
+@public
+def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
+    """Move the axes `source` to the positions `destination`; the others keep their order.
+
+    Raises `ShapeError` for repeated axes, or different numbers of axes.
+
+    >>> pg.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    value = lift(x)
+    sources, targets = (_ordered_axes(value, a) for a in (source, destination))
+    if len(sources) != len(targets):
+        raise ShapeError(
+            f"moveaxis of {value.type}: {len(sources)} axes cannot go to {len(targets)} places"
+        )
+    order = [a for a in range(value.ndim) if a not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return permuted(value, tuple(order))
+
+
+def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
+    axes = tuple(axis_of("moveaxis", x, a) for a in entries_of(axis))
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"moveaxis of {x.type}: an axis is named twice in {axes}")
+    return axes
+
+
+@public
+def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
+    """Remove the axes of size one, or those in `axis`.
+
+    Raises `ShapeError` if a given axis has another size.
+
+    >>> pg.squeeze([[1.0, 2.0]])
+    tensor([1., 2.])
+    """
+    value = lift(x)
+    if axis is None:
+        return reshaped(value, tuple(n for n in value.shape if n != 1))
+    axes = axes_of("squeeze", value, none_of_no_axes(value, axis))
+    for a in axes:
+        if value.shape[a] != 1:
+            raise ShapeError(
+                f"squeeze of {value.type}: axis {a} has extent {value.shape[a]}, not 1"
+            )
+    return reshaped(value, tuple(n for i, n in enumerate(value.shape) if i not in axes))
+
+
+@public
+def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
+    """Insert new axes of size one at the positions `axis` of the result.
+
+    Raises `ShapeError` for invalid or repeated positions.
+
+    >>> pg.unsqueeze([1.0, 2.0], 0)
+    tensor([[1., 2.]])
+    """
+    value = lift(x)
+    entries = entries_of(axis)
+    ndim = value.ndim + len(entries)
+    with naming(f"expand_dims of {value.type}"):
+        places = [as_axis(a, ndim) for a in entries]
+        if len(set(places)) != len(places):
+            raise ShapeError(f"an axis is named twice in {tuple(places)}")
+    extents = iter(value.shape)
+    return reshaped(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
+
+
+unsqueeze = functions["unsqueeze"] = expand_dims
+
+
+@public
+def tril(x: ArrayLike, k: int = 0) -> Variable:
+    """Set elements above the diagonal `k` of the last two axes to zero.
+
+    A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
+    array.
+
+    >>> pg.tril([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 0.],
+            [3., 4.]])
+    """
+    value = lift(x)
+    return where(_below(value, "tril", require_integer("tril", k)), value, _zero(value))
+
+
+@public
+def triu(x: ArrayLike, k: int = 0) -> Variable:
+    """Set elements below the diagonal `k` of the last two axes to zero.
+
+    A vector is repeated as the rows of a square, as NumPy does. Raises `ShapeError` for a 0-d
+    array.
+
+    >>> pg.triu([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [0., 4.]])
+    """
+    value = lift(x)
+    return where(_below(value, "triu", require_integer("triu", k) - 1), _zero(value), value)
+
+
+def _zero(x: Variable) -> bool | int:
+    return False if x.dtype.kind == "b" else 0
+
+
+def _below(x: Variable, name: str, k: int) -> Variable:
+    """Return the mask of row + `k` >= column."""
+    if x.ndim == 0:
+        raise ShapeError(f"{name} of {x.type}: it takes an array of at least one axis")
+    shape = (x.shape[-2:] * 2)[:2] if x.ndim == 1 else x.shape[-2:]
+    return greater_equal(iota(shape, 0) + k, iota(shape, 1))

@@ -1,0 +1,1 @@
+"""Formats that pictures are written in."""

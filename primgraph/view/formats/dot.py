@@ -1,0 +1,84 @@
+"""Pictures in the DOT language, and files rendered by Graphviz."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from primgraph.base.plain_text import plain, shortened
+from primgraph.errors import ArgumentError, RunError
+from primgraph.view.picture import Box, Picture
+
+# Timeout in seconds; the largest layouts take a few.
+_PATIENCE = 120
+
+# Maximum length of a line in a label; tooltips are complete.
+_MOST = 60
+
+_STYLES = {
+    "input": 'shape=box style="rounded,filled" color="#57606a" fillcolor="#f0f0f1"',
+    "constant": 'shape=box style="dashed,filled" color="#8c959f" fillcolor="#f5f5f6"',
+    "forward": 'shape=box style="filled" color="#0072b2" fillcolor="#e8f2f8"',
+    "tangent": 'shape=octagon style="dashed,filled" color="#b86e00" fillcolor="#f9f2e8"',
+    "cotangent": 'shape=hexagon style="filled" color="#00835f" fillcolor="#e8f4f0"',
+    "output": 'shape=box style="rounded,filled,bold" color="#1b1f24" fillcolor="#ebebeb"',
+    "mixed": 'shape=box style="filled" color="#57606a" fillcolor="#f0f0f1"',
+}
+
+
+def to_dot(picture: Picture) -> str:
+    """Return the whole picture as a digraph: a node for each box, an edge for each arrow."""
+    lines = [
+        f"digraph {quoted(picture.title)} {{",
+        '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.05"];',
+        '  edge [color="#8c959f" arrowsize=0.7];',
+    ]
+    lines += [_node(box) for box in picture.boxes]
+    lines += [f"  b{a.tail} -> b{a.head} [tooltip={quoted(a.label)}];" for a in picture.arrows]
+    return "\n".join([*lines, "}", ""])
+
+
+def quoted(*lines: str) -> str:
+    """Quote lines of text as one DOT string; all text is inserted by this.
+
+    Backslashes and ampersands are literal, and start no escape or entity. A quoted string is never
+    parsed as HTML.
+    """
+    safe = [plain(t).replace("\\", "\\\\").replace("&", "&amp;") for t in lines]
+    text = "\\n".join(t.replace('"', '\\"') for t in safe)
+    return f'"{text}"'
+
+
+def _node(box: Box) -> str:
+    label = quoted(shortened(plain(box.label), _MOST), shortened(plain(box.note), _MOST))
+    details = [f"{name}: {text}" for name, text in box.details]
+    tooltip = quoted(*(details or [f"{box.label}: {box.note}"]))
+    style = _STYLES.get(box.part, _STYLES["mixed"])
+    return f"  b{box.id} [label={label} tooltip={tooltip} {style}];"
+
+
+def rendered(picture: Picture, form: str) -> bytes:
+    """Render `picture` by Graphviz, in the format "png" or "pdf".
+
+    Raises `ArgumentError` if Graphviz is not installed, `RunError` if it fails.
+    """
+    program = shutil.which("dot")
+    if program is None:
+        raise ArgumentError(
+            f"a {form} file is made by Graphviz, and its program dot is not on the path",
+            hint="save to a name that ends in .svg instead, which needs nothing installed",
+        )
+    # The text is passed on standard input, so that no name of the user is an argument.
+    try:
+        made = subprocess.run(
+            [program, f"-T{form}"],
+            input=to_dot(picture).encode(),
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=True,
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        raise RunError(
+            f"Graphviz made no {form} file: {error}", hint="save to a name that ends in .svg"
+        ) from error
+    return made.stdout

@@ -1,0 +1,82 @@
+"""The values that are known while a program is built: constants, and what is computed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.base.frames import is_interruption
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.constants import full
+
+Array = np.ndarray[Any, Any]
+# Of a value whose array is asked for when it is needed.
+Given = Mapping[Value, Callable[[], "Array | None"]]
+
+# Larger arrays are not computed.
+_LARGEST = 2**23
+
+
+@final
+class Known:
+    """The arrays of what a graph computes from nothing but constants, computed when asked for.
+
+    `given` has arrays of inputs, where these are known.
+    """
+
+    __slots__ = ("_arrays", "_given", "_made")
+
+    def __init__(self, graph: Graph, given: Given | None = None) -> None:
+        self._made = {v: e for e in graph.body for v in e.outputs}
+        self._given = given or {}
+        self._arrays: dict[Value, Array | None] = {}
+
+    def number(self, value: Value) -> Any:
+        """The one number that all elements are, if that is seen at once; else None."""
+        eqn = self._made.get(value)
+        while eqn is not None and isinstance(eqn.op, Primitive) and eqn.op.is_view:
+            eqn = self._made.get(eqn.inputs[0])
+        return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
+
+    def array(self, value: Value) -> Array | None:
+        """The array of `value`; None where it depends on what is fed, or is very large."""
+        arrays = self._arrays
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            if last in arrays:
+                waiting.pop()
+                continue
+            eqn = self._made.get(last)
+            if eqn is None:
+                given = self._given.get(last)
+                arrays[last] = None if given is None else given()
+                continue
+            if not self._is_wanted(eqn) or any(arrays.get(v, self) is None for v in eqn.inputs):
+                arrays.update(dict.fromkeys(eqn.outputs))
+                continue
+            missing = [v for v in eqn.inputs if v not in arrays]
+            if missing:
+                waiting.append(missing[0])
+                continue
+            arrays.update(zip(eqn.outputs, self._evaluated(eqn), strict=True))
+        return arrays[value]
+
+    def _is_wanted(self, eqn: Equation) -> bool:
+        op = eqn.op
+        if not isinstance(op, Primitive) or op.random or op.has_bodies:
+            return False
+        return all(type(v.type.size) is int and v.type.size <= _LARGEST for v in eqn.outputs)
+
+    def _evaluated(self, eqn: Equation) -> list[Array | None]:
+        arrays = [self._arrays[v] for v in eqn.inputs]
+        with np.errstate(all="ignore"):
+            try:
+                return [np.asarray(a) for a in eqn.op.evaluate(arrays, eqn.kwargs)]
+            except Exception as error:
+                if is_interruption(error):
+                    raise
+                return [None for _ in eqn.outputs]

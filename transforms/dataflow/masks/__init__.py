@@ -1,0 +1,1 @@
+"""Conditions under which values matter: masks and guards."""

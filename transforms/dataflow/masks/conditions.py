@@ -1,0 +1,507 @@
+"""Conditions on the elements of values: where these matter, and where their tangents may differ
+from zero.
+
+A condition is a boolean value of the shape of what it is about. What moves elements moves their
+conditions as well, back from results to operands and on from operands to results. Equations that
+compute conditions are recorded beside the graph; which of them are used is decided later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import freeze_all
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import BOOL, INT64, drop_axes
+from primgraph.primitives.constants import extent, full
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.logic import logical_and, logical_not, logical_or, not_equal
+from primgraph.primitives.reductions import (
+    as_softmax_of,
+    cumsum,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    root_of_squares,
+)
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+from primgraph.transforms.dataflow.masks.implications import absorbed
+from primgraph.transforms.dataflow.masks.repeated_conditions import (
+    apart,
+    joined,
+    part,
+    repeated,
+    reshaped,
+    without,
+)
+
+# Constant conditions of more elements are not evaluated.
+LARGEST = 2**20
+
+# These may bring one element to several places.
+REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
+
+
+@final
+class Conditions:
+    """Records conditions on values of `graph`, and moves them through its equations.
+
+    `made` has the equations that the graph does not have itself, by their results.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[Value, Equation] = {}
+        self.definitions = {v: e for e in graph.body for v in e.outputs}
+        self.known = {
+            (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
+        }
+        self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
+        self._starts: dict[Equation, list[int]] = {}
+
+    def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
+        """The result of an equation beside the graph, or of the one that the graph has."""
+        same = self._less_repeated(op, inputs, params) or self._assigned(op, inputs, params)
+        if same is not None:
+            return same
+        frozen = freeze_all(params.items())
+        key = (op, inputs, frozen)
+        if key not in self.known:
+            (type,) = op.infer(tuple(v.type for v in inputs), params)
+            value = self.known[key] = Value(type)
+            self.made[value] = Equation(op, inputs, frozen, (value,), None)
+        return self.known[key]
+
+    def _less_repeated(
+        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
+    ) -> Value | None:
+        """What is moved of a condition that is repeated, where it is the condition repeated."""
+        if op is reshape:
+            return reshaped(self, inputs[0], params["shape"])
+        if op is slice_ and not set(params["steps"]) - {1}:
+            return part(self, inputs[0], params["sizes"])
+        eqn = self.definition(inputs[0]) if op is broadcast else None
+        if eqn is not None and eqn.op is broadcast:
+            return repeated(self, inputs[0], **params)
+        return None
+
+    def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
+        """What was put at a place, where that place is looked at again."""
+        eqn = self.definition(inputs[0]) if op is slice_ else None
+        if eqn is None or eqn.op is not slice_assign or eqn.inputs[1].shape != params["sizes"]:
+            return None
+        same = all(eqn.kwargs[name] == params[name] for name in ("starts", "steps"))
+        return eqn.inputs[1] if same else None
+
+    def plain(self, condition: Value) -> tuple[Value, bool]:
+        """What `condition` is, or is the negation of, and whether it is that."""
+        negated = False
+        while (eqn := self.definition(condition)) is not None and eqn.op is logical_not:
+            condition, negated = eqn.inputs[0], not negated
+        return condition, negated
+
+    def negated(self, condition: Value) -> Value:
+        plain, negated = self.plain(condition)
+        return plain if negated else self.record(logical_not, plain)
+
+    def either(self, x: Value, y: Value) -> Value:
+        if x is y or self.never(y) or self.always(x):
+            return x
+        if self.never(x) or self.always(y):
+            return y
+        found = absorbed(self, logical_or, x, y) or joined(self, self.either, x, y)
+        return found or self.record(logical_or, x, y)
+
+    def both(self, x: Value, y: Value) -> Value:
+        if x is y or self.always(y) or self.never(x):
+            return x
+        if self.always(x) or self.never(y):
+            return y
+        found = absorbed(self, logical_and, x, y) or joined(self, self.both, x, y)
+        return found or self._both_there(x, y) or self.record(logical_and, x, y)
+
+    def _both_there(self, x: Value, y: Value) -> Value | None:
+        """Where both hold, of two that hold at most at the same places."""
+        one, other = self.definition(x), self.definition(y)
+        if one is None or other is None or not one.op is other.op is slice_assign:
+            return None
+        nowhere, first = one.inputs
+        same = other.inputs[0] is nowhere and first.shape == other.inputs[1].shape
+        if not same or one.params != other.params or not self.never(nowhere):
+            return None
+        there = self.record(logical_and, first, other.inputs[1])
+        return self.record(slice_assign, nowhere, there, **one.kwargs)
+
+    def nowhere(self, like: Value) -> Value:
+        """False everywhere, in the shape of `like`."""
+        return self.record(full, value=False, shape=like.shape, dtype=BOOL)
+
+    def everywhere(self, like: Value) -> Value:
+        """True everywhere, in the shape of `like`."""
+        return self.record(full, value=True, shape=like.shape, dtype=BOOL)
+
+    def definition(self, value: Value) -> Equation | None:
+        return self.made.get(value) or self.definitions.get(value)
+
+    def starts(self, eqn: Equation) -> list[int]:
+        """Where the operands of a `concat` begin along its axis."""
+        if eqn not in self._starts:
+            axis = eqn.kwargs["axis"]
+            self._starts[eqn] = [*accumulate((v.shape[axis] for v in eqn.inputs), initial=0)]
+        return self._starts[eqn]
+
+    def always(self, condition: Value) -> bool:
+        """Whether `condition` is known to hold everywhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return bool(eqn.kwargs["value"])
+        array = self.array(condition)
+        return array is not None and bool(array.all())
+
+    def never(self, condition: Value) -> bool:
+        """Whether `condition` is known to hold nowhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return not eqn.kwargs["value"]
+        array = self.array(condition)
+        return array is not None and not array.any()
+
+    def array(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The elements of `value` if it depends on no input and is not too large."""
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            eqn = self.definition(last)
+            operands = eqn.inputs if eqn is not None else ()
+            varies = eqn is None or any(self._arrays.get(v, _UNKNOWN) is None for v in operands)
+            missing = next((v for v in operands if v not in self._arrays), None)
+            if last in self._arrays:
+                waiting.pop()
+            elif missing is not None and not varies:
+                waiting.append(missing)
+            else:
+                waiting.pop()
+                self._arrays[last] = None if eqn is None or varies else self._evaluated(eqn)
+        return self._arrays[value]
+
+    def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
+        kind = eqn.outputs[0].type
+        # An empty array may have sizes too, and those of rows that are counted while a loop runs.
+        unknown = kind.names or any(type(n) is Dim for n in kind.shape)
+        if eqn.op.multiple or kind.is_larger(LARGEST) or unknown or eqn.op is extent:
+            return None
+        with np.errstate(all="ignore"):
+            (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
+        return np.asarray(result)
+
+    # Moves.
+
+    def before(self, eqn: Equation, position: int, place: int, matters: Value) -> Value:
+        """Where the operand at `position` matters, from where result `place` does.
+
+        Of an operand that is repeated any place counts.
+        """
+        alike = self.repeats_alike(eqn, matters)
+        return alike or BACK[eqn.op](self, eqn, position, place, matters)
+
+    def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
+        """The condition from which `condition` was made as `eqn` makes its result."""
+        if eqn.op is broadcast:
+            return without(self, condition, eqn.kwargs["new_axes"])
+        found = self.definition(condition) if eqn.op is gather else None
+        if found is None or (found.op, found.params) != (eqn.op, eqn.params):
+            return None
+        same = found.inputs[1:] == eqn.inputs[1:]
+        return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
+
+    def keeps(self, eqn: Equation, condition: Value) -> bool:
+        """Whether what holds before `eqn` is no less than what holds behind it."""
+        return eqn.op not in REPEATING or self.repeats_alike(eqn, condition) is not None
+
+    def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
+        """Where result `place` depends on `operands`, from where each of those is to count.
+
+        None stands for an operand that counts nowhere, and for a result that is not followed.
+        """
+        rule = FORTH.get(eqn.op)
+        return None if rule is None else rule(self, eqn, place, operands)
+
+
+_UNKNOWN = np.zeros(0)
+
+
+def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
+    """Where some element along `axes` matters."""
+    if matters.type.size == 0:
+        shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
+        return conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    eqn = conditions.definition(matters)
+    if eqn is not None and eqn.op is broadcast:
+        return _any_of_repeated(conditions, eqn, axes)
+    if eqn is not None and eqn.op is logical_and:
+        differing, alike = apart(conditions, matters, axes)
+        if alike and differing:
+            found = any_along(conditions, reduce(conditions.both, differing), axes)
+            return reduce(conditions.both, alike, found)
+    if any(type(matters.shape[a]) is Dim for a in axes):
+        # There may be none, which have no largest.
+        numbers = conditions.record(cast, matters, dtype=INT64)
+        total = conditions.record(reduce_sum, numbers, axes=axes)
+        none = conditions.record(full, value=0, shape=total.shape, dtype=INT64)
+        return conditions.record(not_equal, total, none)
+    return conditions.record(reduce_max, matters, axes=axes)
+
+
+def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...]) -> Value:
+    """Where some element of what `eqn` repeats matters: what matters before, repeated less."""
+    (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
+    own = [i for i in range(len(shape)) if i not in new_axes]
+    some = tuple([k for k, i in enumerate(own) if i in axes])
+    kept = [i for i in range(len(shape)) if i not in axes]
+    again = [k for k, i in enumerate(kept) if i in new_axes]
+    found = any_along(conditions, x, some) if some else x
+    return repeated(conditions, found, drop_axes(shape, axes), again)
+
+
+def _before_broadcast(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return any_along(conditions, matters, eqn.kwargs["new_axes"])
+
+
+def _before_reduction(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
+    return conditions.record(broadcast, matters, shape=shape, new_axes=axes)
+
+
+def _before_softmax(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """Each element matters to all others along the axes."""
+    axes = eqn.kwargs["axes"]
+    found = any_along(conditions, matters, axes)
+    return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
+
+
+def _before_root(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    if position == 1:
+        return matters
+    return _before_reduction(conditions, eqn, position, place, matters)
+
+
+def _before_reshape(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return conditions.record(reshape, matters, shape=eqn.inputs[0].shape)
+
+
+def _before_permute(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axes = eqn.kwargs["axes"]
+    return conditions.record(permute, matters, axes=tuple(axes.index(i) for i in range(len(axes))))
+
+
+def _before_reverse(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return conditions.record(reverse, matters, **eqn.kwargs)
+
+
+def _before_pad(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    low, sizes = eqn.kwargs["low"], eqn.inputs[0].shape
+    return conditions.record(slice_, matters, starts=low, sizes=sizes, steps=(1,) * len(low))
+
+
+def _before_slice(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    starts, steps = eqn.kwargs["starts"], eqn.kwargs["steps"]
+    nowhere = conditions.nowhere(eqn.inputs[0])
+    return conditions.record(slice_assign, nowhere, matters, starts=starts, steps=steps)
+
+
+def _before_slice_assign(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    part = eqn.inputs[1]
+    if position == 0:
+        return conditions.record(slice_assign, matters, conditions.nowhere(part), **eqn.kwargs)
+    return conditions.record(slice_, matters, sizes=part.shape, **eqn.kwargs)
+
+
+def _before_concat(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axis, x = eqn.kwargs["axis"], eqn.inputs[position]
+    start = conditions.starts(eqn)[position]
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    return conditions.record(
+        slice_, matters, starts=starts, sizes=x.shape, steps=(1,) * len(starts)
+    )
+
+
+def _before_split(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axis, x = eqn.kwargs["axis"], eqn.inputs[0]
+    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    steps = (1,) * len(starts)
+    return conditions.record(
+        slice_assign, conditions.nowhere(x), matters, starts=starts, steps=steps
+    )
+
+
+def _before_gather(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """An element that is read several times matters if it does in any of these places."""
+    x, indices = eqn.inputs[0], eqn.inputs[1:]
+    none = conditions.record(full, value=0, shape=x.shape, dtype=INT64)
+    count = conditions.record(cast, matters, dtype=INT64)
+    total = conditions.record(scatter_add, none, count, *indices, **eqn.kwargs)
+    return conditions.record(not_equal, total, none)
+
+
+def _before_scatter_add(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return (
+        matters
+        if position == 0
+        else conditions.record(gather, matters, *eqn.inputs[2:], **eqn.kwargs)
+    )
+
+
+def _before_scan(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """An element of a running sum is in all sums behind it."""
+    count = conditions.record(cast, matters, dtype=INT64)
+    axis, reverse = eqn.kwargs["axis"], eqn.kwargs["reverse"]
+    total = conditions.record(cumsum, count, axis=axis, reverse=not reverse)
+    none = conditions.record(full, value=0, shape=matters.shape, dtype=INT64)
+    return conditions.record(not_equal, total, none)
+
+
+def _before_matmul(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """Of the left factor whole rows, of the right one whole columns."""
+    rank = len(matters.shape)
+    lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
+    found = any_along(conditions, matters, (lost,))
+    return conditions.record(broadcast, found, shape=eqn.inputs[position].shape, new_axes=(new,))
+
+
+_Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
+
+# Where an operand matters, from where a result does.
+BACK: dict[Op, _Back] = {
+    as_softmax_of: _before_softmax,
+    broadcast: _before_broadcast,
+    concat: _before_concat,
+    cumsum: _before_scan,
+    gather: _before_gather,
+    matmul: _before_matmul,
+    pad: _before_pad,
+    permute: _before_permute,
+    reduce_max: _before_reduction,
+    reduce_min: _before_reduction,
+    reduce_prod: _before_reduction,
+    reduce_sum: _before_reduction,
+    reshape: _before_reshape,
+    reverse: _before_reverse,
+    root_of_squares: _before_root,
+    scatter_add: _before_scatter_add,
+    slice_: _before_slice,
+    slice_assign: _before_slice_assign,
+    split: _before_split,
+}
+
+
+_Forth: TypeAlias = Callable[[Conditions, Equation, int, Sequence[Value | None]], Value | None]
+
+
+def _alike(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    """Conditions are moved as what they are about; nothing counts that is put in between."""
+    count = 1 if eqn.op is gather else len(operands)
+    moved = [
+        conditions.nowhere(v) if m is None else m
+        for v, m in zip(eqn.inputs[:count], operands, strict=False)
+    ]
+    return conditions.record(eqn.op, *moved, *eqn.inputs[count:], **eqn.kwargs)
+
+
+def _part_of_split(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    (known,) = operands
+    if known is None:
+        return None
+    axis, part = eqn.kwargs["axis"], eqn.outputs[place]
+    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
+    starts = tuple(start if i == axis else 0 for i in range(len(part.shape)))
+    return conditions.record(
+        slice_, known, starts=starts, sizes=part.shape, steps=(1,) * len(starts)
+    )
+
+
+def _within_softmax(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    known = operands[1]
+    return None if known is None else _before_softmax(conditions, eqn, 1, place, known)
+
+
+def _any_of_sum(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    known = operands[0]
+    return None if known is None else any_along(conditions, known, eqn.kwargs["axes"])
+
+
+# Where a result depends on operands, from where each of those counts.
+FORTH: dict[Op, _Forth] = {
+    as_softmax_of: _within_softmax,
+    broadcast: _alike,
+    concat: _alike,
+    gather: _alike,
+    pad: _alike,
+    permute: _alike,
+    reduce_sum: _any_of_sum,
+    reshape: _alike,
+    reverse: _alike,
+    root_of_squares: _any_of_sum,
+    slice_: _alike,
+    slice_assign: _alike,
+    split: _part_of_split,
+}

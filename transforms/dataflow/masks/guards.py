@@ -1,0 +1,432 @@
+"""Which values matter only where something chooses them.
+
+A `select` chooses elements of its operands, a maximum the larger ones, a slice those at its
+places. What feeds one of them alone matters only where it is chosen: elsewhere its value, infinite
+or NaN as it may be, is thrown away. Derivatives must not let it back in, as 0 * inf would.
+
+Elementwise primitives pass a guard on as it is. What moves or sums elements passes on the
+condition moved back: an element matters where it comes to a place that matters. A guard is
+followed only as far as slopes behind it may be infinite or NaN: behind a `select` wherever a slope
+depends on an operand, as inputs may be NaN where they are not selected; elsewhere only where
+finite inputs may give such slopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.primitives.constants import constant_op
+from primgraph.primitives.control import CONTROL
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
+from primgraph.primitives.reductions import reduce_max, reduce_min
+from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.dataflow.locality import is_elementwise
+from primgraph.transforms.dataflow.masks.box_conditions import any_of
+from primgraph.transforms.dataflow.masks.conditions import (
+    BACK,
+    LARGEST,
+    REPEATING,
+    Conditions,
+)
+from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
+from primgraph.transforms.dataflow.masks.guards_through_loops import Within
+from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN, NEVER, Risks
+from primgraph.transforms.dataflow.region_interface import Opening
+
+# How many nested guards of one value are followed one by one; it bounds the work on chains of
+# `select`.
+_NESTING = 6
+
+
+ByOperand: TypeAlias = dict[Equation, list[Guards]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One use of a value: its guards, or the equation that reads a part of it, at fixed places,
+    for its result of that number."""
+
+    guards: Guards = ()
+    part: tuple[Equation, int] | None = None
+
+
+# What throws elements of its operands away.
+_BEATEN: dict[Op, Op] = {reduce_max: less, reduce_min: greater}
+_PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
+CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN, *_PARTS})
+
+
+def are_met(graph: Graph, risks: Risks) -> bool:
+    """Whether some equation throws elements away whose slopes are of a risk that counts."""
+    return any(
+        risks.before.get(v, NEVER) >= (ALWAYS if eqn.op in CHOOSING - {select} else AT_NAN)
+        for eqn in graph.body
+        if chooses(eqn)
+        for v in eqn.inputs
+    )
+
+
+def chooses(eqn: Equation) -> bool:
+    """Whether `eqn` throws elements of its operands away, or an equation in its bodies does."""
+    return eqn.op in CHOOSING or any(not CHOOSING.isdisjoint(b.ops) for b in eqn.bodies)
+
+
+def guards_of(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> tuple[ByOperand, ByOperand, dict[Equation, Opening]]:
+    """For each equation, per operand, the guards that begin to hold there, and those of factors;
+    and those of results of branches and loops, which begin within.
+
+    The first are the risky guards of the operand's use that do not hold for the operand itself,
+    the second those of a factor of which only some elements matter. Only uses by active values
+    count: others carry no derivative. Nothing is left to guards before `sources`, whose tangents
+    come from outside.
+    """
+    walk = _Walk(graph, frozenset(sources), conditions, risks)
+    for eqn in reversed(graph.body):
+        walk.visit(eqn)
+    return walk.beginning(), walk.factors, walk.openings
+
+
+def guards_of_results(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> dict[Value, Guards]:
+    """The guards that hold for the results of equations, on all their uses."""
+    walk = _Walk(graph, frozenset(sources), conditions, risks)
+    for eqn in reversed(graph.body):
+        walk.visit(eqn)
+    return walk.held
+
+
+@final
+class _Walk:
+    """Follows guards from results to operands; equations are to be visited from last to first."""
+
+    def __init__(
+        self, graph: Graph, sources: frozenset[Value], conditions: Conditions, risks: Risks
+    ) -> None:
+        self.sources = sources
+        self.conditions = conditions
+        self.risks = risks
+        self.uses: dict[Value, list[_Use]] = {v: [_Use()] for v in graph.outputs}
+        self.passed: dict[Value, Guards] = {}
+        self.along: list[tuple[Equation, list[Guards]]] = []
+        self.factors: ByOperand = {}
+        # The guards of results.
+        self.held: dict[Value, Guards] = {}
+        self.openings: dict[Equation, Opening] = {}
+
+    def beginning(self) -> ByOperand:
+        """The guards that begin at uses."""
+        begin = {}
+        for eqn, along in self.along:
+            pairs = zip(eqn.inputs, along, strict=True)
+            found = [_beginning(guards, self.passed.get(v, ())) for v, guards in pairs]
+            if any(found):
+                begin[eqn] = found
+        return begin
+
+    def visit(self, eqn: Equation) -> None:
+        """Take up the guards of the results of `eqn`, and give those of its operands."""
+        used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
+        if not used or self.risks.active.isdisjoint(eqn.outputs):
+            return
+        results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
+        self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
+        if eqn.op in CONTROL:
+            self._enter(eqn, dict(zip(used, results, strict=True)))
+            return
+        if len(used) == 1:
+            self._pass(eqn, eqn.outputs[used[0]], results[0])
+        along: list[Guards] = []
+        for i, value in enumerate(eqn.inputs):
+            found = [_Use()]
+            if value in self.risks.active:
+                ways = zip(used, results, strict=True)
+                found = [self._use(eqn, i, place, guards) for place, guards in ways]
+                self.uses.setdefault(value, []).extend(found)
+            along.append(found[0].guards if len(found) == 1 else self._joined(value, found))
+        if any(along):
+            self.along.append((eqn, along))
+        if eqn.op is matmul and results[0]:
+            self._guard_factors(eqn, results[0])
+
+    def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
+        """Another walk, from the results of `graph` to its inputs."""
+        walk = _Walk(graph, frozenset(), conditions, risks)
+        for eqn in reversed(graph.body):
+            walk.visit(eqn)
+        return walk
+
+    def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
+        """Take guards of results into the bodies of `eqn`, and give those that come out of them.
+
+        They begin within, at what the bodies take.
+        """
+        within = Within(self, eqn, results)
+        self.openings[eqn] = within.opening()
+        for place, guards in results.items():
+            self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
+        for i, value in enumerate(eqn.inputs):
+            if value in self.risks.active:
+                found = within.operand(i - within.frame.lead)
+                if found is not None:
+                    before = self.risks.before[value]
+                    kept = self._nested(tuple(g for g in found if g.risky or before >= g.least))
+                    self.uses.setdefault(value, []).append(_Use(kept))
+
+    def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
+        """Note which guards of `value` are left to what it is computed from."""
+        assert isinstance(eqn.op, Primitive)
+        if value in self.sources or not (eqn.op in BACK or is_elementwise(eqn)):
+            return
+        self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+
+    def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
+        """The use of one operand for the result at `place`, which has `guards`."""
+        assert isinstance(eqn.op, Primitive)
+        fewer = True
+        if eqn.op in BACK:
+            guards = self._together(eqn, guards)
+            fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
+            guards = tuple(self._moved(eqn, position, place, g) for g in guards)
+        elif not is_elementwise(eqn):
+            return _Use()
+        value = eqn.inputs[position]
+        if fewer or eqn.op is not gather:
+            guards = (*guards, *self._chosen(eqn, position))
+        if eqn.op is not matmul:
+            risk = self.risks.along(eqn, position)
+            guards = tuple(
+                replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
+                for g in guards
+            )
+        before = self.risks.before[value]
+        guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
+        part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
+        return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
+
+    def _spares(self, eqn: Equation, guard: Guard) -> bool:
+        """Whether `eqn` makes slopes NaN beside a NaN that `guard` does not guard against.
+
+        No comparison holds for a NaN, and a random mask, as that of a dropout after a `relu`,
+        knows nothing of what it leaves out.
+        """
+        if eqn.op is not unless_nan:
+            return False
+        made = self.conditions.definition(guard.condition)
+        if made is None:
+            return False
+        if isinstance(made.op, Primitive) and made.op.random:
+            return True
+        return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
+
+    def _together(self, eqn: Equation, guards: Guards) -> Guards:
+        """`guards` of a result as one, where `eqn` repeats elements and does not repeat them.
+
+        An element then matters if one of its copies does by all guards: that each guard leaves
+        some copy, maybe another one, is not enough.
+        """
+        if len(guards) < 2 or eqn.op not in REPEATING:
+            return guards
+        alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+        others = [g for g in guards if g not in alike]
+        return (*alike, reduce(self._both, others)) if others else alike
+
+    def _both(self, one: Guard, other: Guard) -> Guard:
+        condition = self.conditions.both(self.matters(one), self.matters(other))
+        return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
+
+    def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
+        """`guard` of a result as a guard of an operand.
+
+        Where elements are repeated the places have to be guarded as well: nothing that is risky
+        there is left to this guard.
+        """
+        back = self.conditions.before(eqn, position, place, guard.condition)
+        if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
+            return replace(guard, condition=back)
+        matters = self.matters(guard)
+        back = self.conditions.before(eqn, position, place, matters)
+        risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
+        return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
+
+    def _chosen(self, eqn: Equation, position: int) -> Guards:
+        """The guard of what `eqn` itself chooses."""
+        record, operands = self.conditions.record, eqn.inputs
+        if eqn.op is select:
+            plain, negated = self.conditions.plain(operands[0])
+            return (Guard(plain, (position == 1) != negated, strict=True),)
+        if eqn.op is gather:
+            everywhere = self.conditions.everywhere(eqn.outputs[0])
+            return (Guard(self.conditions.before(eqn, 0, 0, everywhere), True),)
+        if eqn.op in (maximum, minimum):
+            own, other = operands[position], operands[1 - position]
+            beaten = (other, own) if eqn.op is maximum else (own, other)
+            return (Guard(record(greater, *beaten), False),)
+        if eqn.op in (reduce_max, reduce_min):
+            (x,), (z,) = operands, eqn.outputs
+            best = record(broadcast, z, shape=x.shape, new_axes=eqn.kwargs["axes"])
+            return (Guard(record(_BEATEN[eqn.op], x, best), False),)
+        return ()
+
+    def _nested(self, guards: Guards) -> Guards:
+        """`guards`, the two outermost as one if there are many."""
+        if len(guards) <= _NESTING:
+            return guards
+        return (self._both(*guards[:2]), *guards[2:])
+
+    def matters(self, guard: Guard) -> Value:
+        """Where what `guard` guards matters."""
+        return guard.condition if guard.side else self.conditions.negated(guard.condition)
+
+    def _guard_factors(self, eqn: Equation, guards: Guards) -> None:
+        """Guard the factors of a product that may be infinite or NaN where they do not matter.
+
+        The sum over their elements does not tell these from the others any more.
+        """
+        found = [
+            ()
+            if self.risks.ranges[v].finite and self.risks.before.get(v) != ALWAYS
+            else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
+            for i, v in enumerate(eqn.inputs)
+        ]
+        if any(found):
+            self.factors[eqn] = found
+
+    def joined(self, value: Value) -> Guards:
+        """The guards of `value` on the uses that were met."""
+        return self._joined(value, self.uses[value])
+
+    def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
+        """The guards that hold on all uses; if there are none, that one of them holds.
+
+        Those that are risky for some use are left to what is before by that use too.
+        """
+        risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
+        found = self._of_uses(value, uses)
+        return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
+
+    def _of_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
+        if not all(u.guards or u.part for u in uses):
+            return ()
+        parts = [u.part for u in uses if u.part is not None]
+        guards = [u.guards for u in uses if u.guards]
+        guards = [g for g in guards if _may_matter(g)] or guards[:1]
+        if not guards:
+            return self._of_parts(value, parts)
+        if not parts:
+            shared = common(guards)
+            if shared:
+                return (*shared, *self._beside(shared, guards))
+        elif not (read := self._of_parts(value, parts)):
+            return ()
+        else:
+            # What no part has matters to none, whatever it is: the others tell what is strict.
+            guards.append(tuple(replace(g, strict=True) for g in read))
+        return self._either(guards)
+
+    def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
+        """The guard of what all uses have, each in its own way, beside what is `common` to them."""
+        shared = {(g.condition, g.side) for g in common}
+        rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
+        return self._either(rest) if all(rest) else ()
+
+    def _either(self, uses: Sequence[Guards]) -> Guards:
+        """One guard in the place of those of several uses: that one of these matters.
+
+        Each use keeps its own guards too, where they are risky.
+        """
+        uses = _without_twins(uses)
+        if not all(uses):
+            return ()
+        both = self.conditions.both
+        each = [reduce(both, map(self.matters, guards)) for guards in uses]
+        found = any_of(self.conditions, each)
+        strict = all(any(g.strict for g in guards) for guards in uses)
+        return () if self.conditions.always(found) else (Guard(found, True, strict),)
+
+    def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
+        """The guard of what some part has; none if the parts have everything."""
+        if len(parts) == 1:
+            condition = self._of_part(parts[0])
+        elif value.type.is_larger(LARGEST):
+            # A constant of that size would be kept in the program.
+            condition = any_of(self.conditions, map(self._of_part, parts))
+        else:
+            read = np.zeros(value.shape, bool)
+            for eqn, place in parts:
+                _mark(read, eqn, place)
+            op, params = constant_op(read)
+            condition = self.conditions.record(op, **params)
+        return () if self.conditions.always(condition) else (Guard(condition, True),)
+
+    def _of_part(self, part: tuple[Equation, int]) -> Value:
+        """Where what `part` reads is."""
+        eqn, place = part
+        everywhere = self.conditions.everywhere(eqn.outputs[place])
+        return self.conditions.before(eqn, 0, place, everywhere)
+
+
+def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
+    """Make True what `eqn` reads of its operand for its result `place`."""
+    params = eqn.kwargs
+    where: tuple[slice, ...]
+    if eqn.op is slice_:
+        where = strided(**params)
+    elif eqn.op is split:
+        axis, sizes = params["axis"], params["sizes"]
+        start = sum(sizes[:place])
+        where = (slice(None),) * axis + (slice(start, start + sizes[place]),)
+    else:
+        where = strided(params["starts"], eqn.inputs[1].shape, params["steps"])
+    if eqn.op is slice_assign:
+        kept = read[where].copy()
+        read[...] = True
+        read[where] = kept
+    else:
+        read[where] = True
+
+
+def _may_matter(guards: Guards) -> bool:
+    """Whether `guards` do not demand both sides of one condition."""
+    sides = {(g.condition, g.side) for g in guards}
+    return len({condition for condition, _ in sides}) == len(sides)
+
+
+def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
+    """`uses`, those of both sides of one condition as one with the guards before that only."""
+    found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
+    for guards in uses:
+        while guards:
+            *outer, (condition, side) = sides(guards)
+            twin = found.pop((*outer, (condition, not side)), None)
+            if twin is None:
+                break
+            guards = _alike(guards[:-1], twin)
+        key = sides(guards)
+        found[key] = _alike(guards, found.get(key, guards))
+    return list(found.values())
+
+
+def _alike(one: Guards, other: Guards) -> Guards:
+    """Guards of two uses with the same conditions, as those of one use."""
+    return tuple(
+        replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
+        for g, h in zip(one, other, strict=False)
+    )
+
+
+def _beginning(use: Guards, held: Guards) -> Guards:
+    before = {(g.condition, g.side) for g in held}
+    return tuple(g for g in use if g.risky and (g.condition, g.side) not in before)

@@ -1,0 +1,115 @@
+"""What linearize masks, so that infinite slopes where nothing is chosen do not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.control import CONTROL
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.logic import select
+from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.transforms.dataflow.masks.conditions import Conditions
+from primgraph.transforms.dataflow.masks.guard import Guards
+from primgraph.transforms.dataflow.masks.guards import (
+    CHOOSING,
+    ByOperand,
+    are_met,
+    chooses,
+    guards_of,
+    guards_of_results,
+)
+from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.region_interface import NONE, Frame, Opening
+from primgraph.transforms.dataflow.tangent_support import supports_of
+from primgraph.transforms.dataflow.value_bounds import ranges_within
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Masks of a graph, by equations and there by operands.
+
+    `tangents` has guards of operands' tangents, `factors` those of the factors of products of
+    matrices, `results` the places where what a tangent contributes may differ from zero, `openings`
+    what is to be masked within branches and loops. `made` has the equations of conditions that the
+    graph does not have itself, by their results.
+    """
+
+    tangents: ByOperand = field(default_factory=dict)
+    factors: ByOperand = field(default_factory=dict)
+    results: dict[Equation, list[Value | None]] = field(default_factory=dict)
+    openings: dict[Equation, Opening] = field(default_factory=dict)
+    made: dict[Value, Equation] = field(default_factory=dict)
+
+
+# What joins a value with others, which may have no tangents.
+_JOINING = frozenset({select, maximum, minimum, concat, pad, slice_assign})
+
+
+def masks_of(
+    graph: Graph,
+    active: AbstractSet[Value],
+    sources: Iterable[Value],
+    given: Callable[[], Mapping[Value, Range]],
+) -> Masks:
+    """The masks of `graph` differentiated by `sources`, on which the values `active` depend.
+
+    There are none where all slopes are known to be finite. `given` is asked for the ranges of
+    inputs, if these matter.
+    """
+    at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
+    if not any(e.op in CHOOSING or (e.bodies and chooses(e)) or _joins(e) for e in at_work):
+        return Masks()
+    conditions = Conditions(graph)
+    risks = Risks(graph, active, given(), conditions)
+    masks = Masks(made=conditions.made)
+    if are_met(graph, risks):
+        begin, factors, openings = guards_of(graph, sources, conditions, risks)
+        masks = replace(masks, tangents=begin, factors=factors, openings=openings)
+    if any(map(_joins, at_work)) and ALWAYS in risks.before.values():
+        found, more = supports_of(graph, sources, conditions, risks)
+        openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
+                    for e in {**masks.openings, **more}}  # fmt: skip
+        masks = replace(masks, results=found, openings=openings)
+    return replace(masks, openings=_with_unsure(at_work, masks.openings, risks))
+
+
+def _with_unsure(
+    equations: Iterable[Equation], openings: Mapping[Equation, Opening], risks: Risks
+) -> dict[Equation, Opening]:
+    """`openings`, and what bodies take that may be infinite or NaN, where something is chosen."""
+    found = dict(openings)
+    for eqn in equations:
+        if eqn.op in CONTROL and (eqn in openings or chooses(eqn) or _joins(eqn)):
+            known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+            inputs = eqn.inputs[Frame.of(eqn).lead :]
+            unsure = frozenset(
+                i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
+            )
+            if unsure:
+                found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))
+    return found
+
+
+def _joins(eqn: Equation) -> bool:
+    return eqn.op in _JOINING or any(not _JOINING.isdisjoint(b.ops) for b in eqn.bodies)
+
+
+def guards_at(
+    graph: Graph,
+    active: AbstractSet[Value],
+    sources: Iterable[Value],
+    values: AbstractSet[Value],
+) -> tuple[dict[Value, Guards], list[Equation]]:
+    """Where `values` of `graph` matter, so far as slopes before them may be infinite or NaN, and
+    the equations that compute conditions which the graph does not have itself."""
+    conditions = Conditions(graph)
+    risks = Risks(graph, active, {}, conditions)
+    if not are_met(graph, risks):
+        return {}, []
+    held = guards_of_results(graph, sources, conditions, risks)
+    found = {v: guards for v, guards in held.items() if v in values and guards}
+    return found, list(conditions.made.values())

@@ -1,0 +1,90 @@
+"""Which slopes may be infinite or NaN, and where such slopes are on the way to a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import final
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import CONTROL
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.masks.conditions import Conditions
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.region_interface import Frame
+from primgraph.transforms.dataflow.value_bounds import (
+    factors_of_slope,
+    ranges_of,
+    ranges_within,
+    slope_stays_finite,
+)
+
+# A slope that is a finite constant; that is finite if all inputs are; that may be infinite or NaN
+# at finite inputs too.
+NEVER, AT_NAN, ALWAYS = 0, 1, 2
+
+
+@final
+class Risks:
+    """How far slopes may be infinite or NaN: along operands, and anywhere before a value.
+
+    `before` has the risks before inputs, where there is one.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        active: AbstractSet[Value],
+        given: Mapping[Value, Range],
+        conditions: Conditions,
+        before: Mapping[Value, int] = MappingProxyType({}),
+    ) -> None:
+        self.active = active
+        self.ranges = ranges_of(graph, given, conditions.array)
+        self.before = {**dict.fromkeys(active, NEVER), **before}
+        self._within: dict[Equation, int] = {}
+        self.fixed = {v for v in graph.inputs if self.ranges[v].is_number}
+        for eqn in graph.body:
+            if self.fixed.issuperset(eqn.inputs):
+                self.fixed.update(eqn.outputs)
+            elif not active.isdisjoint(eqn.outputs):
+                places = [i for i, v in enumerate(eqn.inputs) if v in active]
+                found = [max(self.before[eqn.inputs[i]], self.along(eqn, i)) for i in places]
+                for value in eqn.outputs:
+                    self.before[value] = max(found, default=NEVER)
+
+    def along(self, eqn: Equation, position: int) -> int:
+        """The risk of the slope of `eqn` along that operand."""
+        assert isinstance(eqn.op, Primitive)
+        if eqn.op.constant or eqn.op.linear is True:
+            return NEVER
+        if eqn.op in CONTROL:
+            return self._of_bodies(eqn)
+        if not slope_stays_finite(eqn, position, self.ranges):
+            return ALWAYS
+        factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
+        if any(self.before.get(v) == ALWAYS for v in factors):
+            return ALWAYS
+        if eqn.op is matmul:
+            return NEVER
+        varying = any(v.type.is_inexact and v not in self.fixed for v in factors)
+        return AT_NAN if varying else NEVER
+
+    def _of_bodies(self, eqn: Equation) -> int:
+        """The largest risk on a way through the bodies of `eqn`."""
+        if eqn not in self._within:
+            frame = Frame.of(eqn)
+            inputs = eqn.inputs[frame.lead :]
+            present = frame.active([i for i, v in enumerate(inputs) if v in self.active])
+            known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
+            found = NEVER
+            for body in frame.bodies:
+                active = depending(body, [body.inputs[i] for i in present])
+                given = dict(zip(body.inputs, known, strict=True))
+                inner = Risks(body, active, given, Conditions(body))
+                found = max([found, *[inner.before.get(v, NEVER) for v in body.outputs]])
+            self._within[eqn] = found
+        return self._within[eqn]

@@ -1,0 +1,66 @@
+"""The pattern of a Jacobian: what elements of outputs depend on, of elements of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from primgraph.ir.graph import Graph, Value
+from primgraph.sparsity import affine
+from primgraph.sparsity.rows import Rows, listed, size_of
+from primgraph.transforms.dataflow.sparsity.bodies import BODIES
+from primgraph.transforms.dataflow.sparsity.rules import RULES, by_properties
+from primgraph.transforms.dataflow.sparsity.walk import Reach, Rules, Walk
+
+# How many pairs of elements are listed at most where nobody has said it.
+MOST_PAIRS = 2**26
+
+
+def dependencies(
+    graph: Graph, wrt: Sequence[Value], most: int = MOST_PAIRS
+) -> tuple[list[Reach | None], int]:
+    """For each output of `graph`, of primitives, what its elements depend on of those of `wrt`.
+
+    With it comes how many elements `wrt` has, one after the other. All extents of `wrt` and of the
+    outputs are known. Where more than `most` pairs of elements would be listed one by one, or many
+    more in all, all elements may depend on all.
+    """
+    width = sum(v.type.size for v in wrt)
+    offsets = accumulate((v.type.size for v in wrt), initial=0)
+    walk = Walk(width, most, Rules(RULES, by_properties, BODIES))
+    starts: dict[Value, Reach] = {
+        v: affine.diagonal(v.shape, offset) for v, offset in zip(wrt, offsets, strict=False)
+    }
+    found = walk.through(graph, starts)
+    return [found.get(v) for v in graph.outputs], width
+
+
+def pattern_rows(graph: Graph, wrt: Sequence[Value], most: int = MOST_PAIRS) -> Rows | None:
+    """The columns of all elements of all outputs, one output after the other; see `dependencies`.
+
+    None where there are more than `most` pairs.
+    """
+    found, width = dependencies(graph, wrt, most)
+    total = 0
+    for reach in found:
+        total += 0 if reach is None else _count(reach)
+    if total > most:
+        return None
+    starts, columns = [np.zeros(1, np.int64)], []
+    end = 0
+    for value, reach in zip(graph.outputs, found, strict=True):
+        if reach is None:
+            starts.append(np.full(value.type.size, end, np.int64))
+            continue
+        rows = reach if isinstance(reach, Rows) else listed(reach, value.shape, width)
+        starts.append(rows.starts[1:] + end)
+        columns.append(rows.columns)
+        end += len(rows.columns)
+    whole = np.concatenate(columns) if columns else np.zeros(0, np.int64)
+    return Rows(np.concatenate(starts), whole)
+
+
+def _count(reach: Reach) -> int:
+    return len(reach.columns) if isinstance(reach, Rows) else size_of(reach)

@@ -1,0 +1,484 @@
+"""Functions of many samples that are sums over these: what each sample adds, and what none does.
+
+Stricter than `mixing`, which looks at derivatives only: here values are followed too, so that
+comparisons, rounded numbers and `stop_gradient` count like everything else, and so does the place
+of a sample: who counts samples from the first on, or draws numbers for them, gets other ones when
+they come in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import names_in
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive, recording
+from primgraph.ir.slices import backward_slice
+from primgraph.primitives.constants import filled, full, iota
+from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.primitives.elementwise import add, neg, stop_gradient, sub
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.running import cummax, cummin, cumprod
+from primgraph.primitives.shapes import broadcast, reshape
+from primgraph.primitives.sorting import argsort, reorder, searchsorted, sort
+from primgraph.transforms.dataflow.batch_independence import (
+    Counts,
+    Mixing,
+    Place,
+    places_after,
+    spread_over,
+)
+from primgraph.transforms.dataflow.body_transfer import (
+    Analysis,
+    Fault,
+    through_checkpoint,
+    through_cond,
+    through_scan,
+    through_while,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A sum over all samples; with `more` something has been added that comes from no sample."""
+
+    more: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A graph that is taken apart: `each` has the sums over samples, or what there is of each.
+
+    Where something that comes from no sample is added to one of the outputs, `rest` is what that
+    is, else it is None. `rows` are the outputs in which samples stay apart, along axis 0.
+    """
+
+    each: Graph
+    rest: Graph | None
+    rows: frozenset[int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A graph cut at its sums over samples.
+
+    `each` gives these sums for some of the samples; `rest` takes what `each` takes but for samples,
+    and then the sums over all of them, and gives the outputs.
+    """
+
+    each: Graph
+    rest: Graph
+
+
+_Kind: TypeAlias = "Place | Total"
+_Kinds: TypeAlias = "dict[Value, _Kind]"
+
+_TWICE = "uses each sample beside a sum over all of them"
+_COUNTS = "counts samples from the first on, or draws numbers for them"
+_CURVED = "is computed of a sum over all samples in which it is not linear"
+_BODY = "goes into a branch or a loop as a sum over all samples"
+_PART = "takes some of the samples by where they are"
+
+
+def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
+    """`graph`, whose inputs `wrt`, the last ones, have samples along axis 0, in two: up to the sums
+    over samples, and from there; or the equation at which samples meet otherwise.
+
+    What comes after the sums may be anything.
+    """
+    needed = backward_slice(graph.body, graph.outputs)
+    plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
+    try:
+        kinds = _followed(plain, dict.fromkeys(wrt, Place(0)), _rows_of(wrt), any_use=True)
+    except _Mixed as found:
+        return found.mixing
+    for value in plain.outputs:
+        if isinstance(kinds.get(value), Place):
+            return Mixing(_maker(plain, value), "gives rows, where a sum over them is needed")
+    sums = [
+        v
+        for eqn in plain.body
+        if not any(isinstance(kinds.get(x), Total) for x in eqn.inputs)
+        for v in eqn.outputs
+        if isinstance(kinds.get(v), Total)
+    ]
+    before = backward_slice(plain.body, sums)
+    each = Graph(plain.inputs, before, sums, graph.name)
+    known = set(sums)
+    late = [e for e in plain.body if known.isdisjoint(e.outputs)]
+    shared = plain.inputs[: len(plain.inputs) - len(wrt)]
+    after = backward_slice(late, plain.outputs)
+    return Cut(each, Graph([*shared, *sums], after, plain.outputs, graph.name))
+
+
+def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
+    """The parts of `graph`, of primitives, whose inputs `wrt` have samples along axis 0.
+
+    Each output is either a row for each sample, or a sum over samples to which something may have
+    been added that comes from none; or the equation that makes it anything else.
+    """
+    needed = backward_slice(graph.body, graph.outputs)
+    plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
+    try:
+        kinds = _followed(plain, dict.fromkeys(wrt, Place(0)), _rows_of(wrt))
+    except _Mixed as found:
+        return found.mixing
+    rows = set()
+    for i, value in enumerate(plain.outputs):
+        kind = kinds.get(value)
+        if kind == Place(0):
+            rows.add(i)
+        elif isinstance(kind, Place):
+            return Mixing(_maker(plain, value), "moves samples to other places of the result")
+    return _divided(plain, kinds, frozenset(rows))
+
+
+def _maker(graph: Graph, value: Value) -> Equation:
+    return next(e for e in graph.body if value in e.outputs)
+
+
+def _rows_of(wrt: Sequence[Value]) -> int:
+    return wrt[0].shape[0]
+
+
+class _Mixed(Exception):
+    """The equation at which samples meet in a way that is no sum."""
+
+    def __init__(self, eqn: Equation, why: str) -> None:
+        super().__init__(why)
+        self.mixing = Mixing(eqn, why)
+
+
+def _followed(
+    graph: Graph, starts: Mapping[Value, _Kind], rows: int, any_use: bool = False
+) -> _Kinds:
+    """What each value is that depends on samples; raises `_Mixed`.
+
+    With `any_use` sums may be used in any way that does not bring them back to samples.
+    """
+    kinds: _Kinds = dict(starts)
+    counted: set[Value] = set()
+    counts = Counts(graph)
+    zeros: set[Value] = set()
+    for eqn in graph.body:
+        if _is_zero(eqn, zeros):
+            zeros.update(eqn.outputs)
+        given = [kinds.get(v) for v in eqn.inputs]
+        if not any(given):
+            if not counted.isdisjoint(eqn.inputs) or _tells_rows_apart(eqn, rows):
+                counted.update(eqn.outputs)
+            if _loses_rows(eqn, rows):
+                if eqn.op not in (reduce_sum, matmul) or not counted.isdisjoint(eqn.inputs):
+                    raise _Mixed(eqn, _COUNTS)
+                # As many times a number as there are samples is a sum over these.
+                kinds.update(dict.fromkeys(eqn.outputs, Total()))
+            continue
+        found: Sequence[_Kind | None]
+        if any(isinstance(k, Total) for k in given):
+            found = [_after_total(eqn, given, any_use)] * len(eqn.outputs)
+        else:
+            if not counted.isdisjoint(_not_indices(eqn)):
+                raise _Mixed(eqn, _COUNTS)
+            places = [k for k in given if not isinstance(k, Total)]
+            found = _after_rows(eqn, places, counts, rows, zeros)
+        kinds.update((v, k) for v, k in zip(eqn.outputs, found, strict=True) if k is not None)
+    for value in graph.outputs:
+        if value in counted:
+            raise _Mixed(_maker(graph, value), _COUNTS)
+    return kinds
+
+
+def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
+    """Whether the result has something else for each sample, without any of them."""
+    if eqn.op is iota:
+        return bool(_has(eqn.kwargs["shape"][eqn.kwargs["axis"]], rows))
+    random = isinstance(eqn.op, Primitive) and eqn.op.random
+    return random and any(_has(n, rows) for v in eqn.outputs for n in v.shape)
+
+
+def _loses_rows(eqn: Equation, rows: int) -> bool:
+    """Whether operands have an element for each sample, and the result has not.
+
+    Where samples are a number, another extent may be that number by chance, and nothing is told.
+    """
+    if not names_in(rows):
+        return False
+    before, after = (
+        any(_has(n, rows) for v in values for n in v.shape) for values in (eqn.inputs, eqn.outputs)
+    )
+    return before and not after
+
+
+def _has(extent: int, rows: int) -> bool:
+    """Whether an extent counts samples."""
+    names = names_in(rows)
+    return not names.isdisjoint(names_in(extent)) if names else extent == rows
+
+
+def _not_indices(eqn: Equation) -> tuple[Value, ...]:
+    """The operands but those that say where elements are taken or added."""
+    if eqn.op is gather:
+        return eqn.inputs[:1]
+    return eqn.inputs[:2] if eqn.op is scatter_add else eqn.inputs
+
+
+def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
+    """Whether all elements of the result are zero, by how it is written."""
+    if eqn.op is full:
+        return bool(eqn.kwargs["value"] == 0)
+    return eqn.op in (broadcast, reshape) and eqn.inputs[0] in zeros
+
+
+def _after_rows(
+    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int, zeros: set[Value]
+) -> Sequence[_Kind | None]:
+    """What an equation makes of operands in which samples stay apart."""
+    if _is_sum(eqn, given) or _is_scattered_sum(eqn, given, zeros):
+        return [Total()]
+    found = _places(eqn, given, counts, rows)
+    if isinstance(found, Mixing):
+        raise _Mixed(found.equation, found.why)
+    if isinstance(found, str):
+        raise _Mixed(eqn, found)
+    for value, place in zip(eqn.outputs, found, strict=True):
+        if place is not None and (place.shift or spread_over(value.shape, place) != rows):
+            raise _Mixed(eqn, _PART)
+    return found
+
+
+def _places(
+    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int
+) -> Sequence[Place | None] | str | Mixing:
+    found: Sequence[Place | None] | str | Mixing
+    if eqn.op in _BODIES:
+        found = _through(eqn, given, rows)
+        return found
+    rule = _MORE.get(eqn.op)
+    if rule is not None:
+        found = rule(eqn, given)
+        return found
+    if eqn.op.own_slope:
+        # The value is that of the first operand; the others tell its derivative.
+        found = places_after(eqn, given[1:], counts) if any(given[1:]) else [given[0]]
+        return _one([given[0], *found]) if isinstance(found, list) else found
+    if eqn.op.formal:
+        return [given[0]]
+    if eqn.op is gather and any(given[1:]):
+        found = _gathered(eqn, given, counts)
+        return found
+    if eqn.op is scatter_add and any(given[2:]):
+        return "adds up at places that samples say"
+    return places_after(eqn, given, counts)
+
+
+def _one(places: Sequence[Place | None]) -> list[Place] | str:
+    different = {p for p in places if p is not None}
+    return [different.pop()] if len(different) == 1 else "joins different samples of its operands"
+
+
+def _is_sum(eqn: Equation, given: Sequence[Place | None]) -> bool:
+    """Whether an equation adds up over all samples."""
+    if eqn.op is reduce_sum:
+        (place,) = given
+        return place is not None and place.axis in eqn.kwargs["axes"] and not place.shift
+    if eqn.op is matmul:
+        left, right = given
+        last = eqn.inputs[0].type.ndim - 1
+        along = [p for p, axis in ((left, last), (right, last - 1)) if p and p.axis == axis]
+        placed = [p for p in given if p is not None]
+        if len(along) != len(placed) or any(p.shift for p in along):
+            return False
+        return len({(p.before, p.after) for p in along}) == 1
+    return False
+
+
+def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[Value]) -> bool:
+    """Whether samples are added to zeros, each at places of its own."""
+    if eqn.op is not scatter_add or eqn.inputs[0] not in zeros:
+        return False
+    _, part, *indices = given
+    first, rank = eqn.kwargs["axis"], eqn.inputs[2].type.ndim
+    if part is None or part.shift or not first <= part.axis < first + rank:
+        return False
+    own = Place(part.axis - first, part.before, part.after)
+    return all(p is None or p == own for p in indices)
+
+
+def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> Any:
+    """Elements that samples choose, each for itself."""
+    first, index = eqn.kwargs["axis"], _one(given[1:])
+    if isinstance(index, str):
+        return index
+    chosen = Place(index[0].axis + first, index[0].before, index[0].after, index[0].shift)
+    if given[0] is None:
+        return [chosen]
+    own = places_after(eqn, [given[0], *[None] * (len(given) - 1)], counts)
+    return _one([chosen, *own]) if isinstance(own, list) else own
+
+
+# What has no derivative, or one by rules of its own.
+
+
+def _along_axis(eqn: Equation, given: Sequence[Place | None]) -> Any:
+    found = _one(given)
+    if isinstance(found, str) or found[0].axis != eqn.kwargs["axis"]:
+        return found
+    return "goes along the axis of the samples"
+
+
+def _sought(eqn: Equation, given: Sequence[Place | None]) -> Any:
+    return "looks in what samples are" if given[0] is not None else [given[1]]
+
+
+_MORE: dict[Op, Callable[[Equation, Sequence[Place | None]], Any]] = {
+    **dict.fromkeys((sort, argsort, reorder, cumprod, cummax, cummin), _along_axis),
+    searchsorted: _sought,
+}
+
+
+# Branches and loops.
+
+_BODIES: dict[Op, Callable[..., list[Place | None]]] = {
+    cond: through_cond,
+    checkpoint: through_checkpoint,
+    scan: through_scan,
+    while_loop: through_while,
+}
+
+
+def _through(eqn: Equation, given: Sequence[Place | None], rows: int) -> Any:
+    """What a branch or a loop gives, whose bodies keep samples apart in each trip."""
+
+    def follow(body: Graph, places: list[Place | None]) -> list[Place | None]:
+        starts = {v: p for v, p in zip(body.inputs, places, strict=True) if p is not None}
+        try:
+            found = _followed(body, starts, rows)
+        except _Mixed as fault:
+            raise Fault(fault.mixing) from None
+        ends = [found.get(v) for v in body.outputs]
+        for value, end in zip(body.outputs, ends, strict=True):
+            if isinstance(end, Total):
+                raise Fault(Mixing(_maker(body, value), "adds up over all samples in a body"))
+        return [e for e in ends if not isinstance(e, Total)]
+
+    if eqn.op is cond and given[0] is not None:
+        return "chooses one branch for all samples by what they are"
+    different = "moves samples from trip to trip, or in some branches only"
+    analysis = Analysis(follow, _row, _stack, different)
+    try:
+        found = _BODIES[eqn.op](eqn, list(given), analysis)
+        if eqn.op is while_loop:
+            # The state may have samples after some trips; the test is asked by what it has then.
+            count = eqn.kwargs["consts"]
+            test = eqn.kwargs["test"]
+            states = found[: len(test.inputs) - count]
+            if any(follow(test, [*given[:count], *states])):
+                return "goes on for all samples by what they are"
+    except Fault as fault:
+        return fault.cause
+    return found
+
+
+def _row(place: Place) -> Place:
+    if place.axis == 0:
+        raise Fault("goes along the axis of the samples")
+    return Place(place.axis - 1, place.before, place.after, place.shift)
+
+
+def _stack(place: Place) -> Place:
+    return Place(place.axis + 1, place.before, place.after, place.shift)
+
+
+# Sums, and what is linear in them.
+
+
+def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
+    if any(isinstance(k, Place) for k in given):
+        raise _Mixed(eqn, _TWICE)
+    if any_use:
+        return Total()
+    if eqn.op.has_bodies:
+        raise _Mixed(eqn, _BODY)
+    places = [i for i, k in enumerate(given) if k is not None]
+    together = _linear_together(eqn, places)
+    if together is None:
+        raise _Mixed(eqn, _CURVED)
+    more = any(isinstance(k, Total) and k.more for k in given)
+    return Total(more or len(places) < len(together))
+
+
+def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | None:
+    """The operands in which an equation is linear, `places` among them; None if it is not."""
+    op = eqn.op
+    if op is stop_gradient or op.formal:
+        return (0,) if list(places) == [0] else None
+    if not isinstance(op, Primitive) or not all(v.type.is_inexact for v in eqn.outputs):
+        return None
+    if op.linear == "each":
+        return (places[0],) if len(places) == 1 else None
+    found = op.linear_operands(len(eqn.inputs), eqn.kwargs)
+    return found if set(places) <= set(found) else None
+
+
+def _divided(graph: Graph, kinds: _Kinds, rows: frozenset[int]) -> Parts:
+    """`graph` as two: one of what comes from samples, one of what is added beside."""
+    builder = Builder(graph.name)
+    each: dict[Value, Value] = {}
+    rest: dict[Value, Value] = {}
+    for value in graph.inputs:
+        builder.share_input(value)
+        (each if value in kinds else rest)[value] = value
+    for eqn in graph.body:
+        inner = [kinds.get(v) for v in eqn.inputs]
+        outer = [kinds.get(v) for v in eqn.outputs]
+        if not any(isinstance(k, Total) for k in inner):
+            inputs = [each[v] if v in each else rest[v] for v in eqn.inputs]
+            found = builder.copy(eqn, tuple(inputs))
+            (each if any(outer) else rest).update(zip(eqn.outputs, found, strict=True))
+            continue
+        places = [i for i, k in enumerate(inner) if k is not None]
+        together = _linear_together(eqn, places) or ()
+        for part in (each, rest):
+            if not any(eqn.inputs[i] in part for i in together):
+                continue
+            operands = [part.get(v) if i in together else rest[v] for i, v in enumerate(eqn.inputs)]
+            part.update(zip(eqn.outputs, _with_zeros(builder, eqn, operands), strict=True))
+    ends = [each.get(v) for v in graph.outputs]
+    beside = [rest.get(v) for v in graph.outputs]
+    with recording(builder):
+        own = [_or_zeros(e, v) for e, v in zip(ends, graph.outputs, strict=True)]
+        other = [_or_zeros(e, v) for e, v in zip(beside, graph.outputs, strict=True)]
+    return Parts(
+        builder.part(graph.inputs, own),
+        None if all(v is None for v in beside) else builder.part(graph.inputs, other),
+        rows,
+    )
+
+
+def _or_zeros(found: Value | None, like: Value) -> Value:
+    return filled(0, like.type) if found is None else found
+
+
+def _with_zeros(
+    builder: Builder, eqn: Equation, operands: Sequence[Value | None]
+) -> tuple[Value, ...]:
+    """An equation on operands of which those are zeros that are missing."""
+    builder.source = eqn.source
+    with recording(builder):
+        if eqn.op in (add, sub) and None in operands:
+            left, right = operands
+            if left is not None:
+                return (left,)
+            assert right is not None
+            return (right,) if eqn.op is add else (neg(right),)
+        filled_up = [_or_zeros(v, w) for v, w in zip(operands, eqn.inputs, strict=True)]
+    builder.source = None
+    return builder.copy(eqn, tuple(filled_up))

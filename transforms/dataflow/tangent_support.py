@@ -1,0 +1,241 @@
+"""Where tangents may differ from zero.
+
+A `select` between what is differentiated and what is not, a join of such parts, or zeros put
+around one, has tangents that are zero in known places, whatever slopes they meet later: zero times
+an infinite slope is zero there, as it is in reverse mode, where nothing comes back from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import final
+
+from primgraph.ir.dims import bounds
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import CONTROL
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.logic import greater, select
+from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.locality import is_elementwise
+from primgraph.transforms.dataflow.masks.conditions import FORTH, Conditions
+from primgraph.transforms.dataflow.masks.masks_through_loops import Passage
+from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
+from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
+from primgraph.transforms.dataflow.region_interface import Frame, Opening, marked
+from primgraph.transforms.dataflow.value_bounds import ranges_within
+
+
+def supports_of(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> tuple[dict[Equation, list[Value | None]], dict[Equation, Opening]]:
+    """For each equation with slopes that may be infinite or NaN, where its operands' tangents may
+    differ from zero, if not everywhere; those of branches and loops are brought into these."""
+    walk = _Walk(conditions, risks, frozenset(sources))
+    for eqn in graph.body:
+        if not risks.active.isdisjoint(eqn.outputs):
+            walk.visit(eqn)
+    return walk.found, walk.openings
+
+
+@final
+class _Walk:
+    """Follows conditions from operands to results; equations are to be visited in order."""
+
+    def __init__(self, conditions: Conditions, risks: Risks, sources: frozenset[Value]) -> None:
+        self.conditions = conditions
+        self.risks = risks
+        self.sources = sources
+        self.known: dict[Value, Value] = {}
+        self.found: dict[Equation, list[Value | None]] = {}
+        self.openings: dict[Equation, Opening] = {}
+
+    def visit(self, eqn: Equation) -> None:
+        """Note where the results of `eqn` may have a tangent, and which of its slopes to hold."""
+        if eqn.op in CONTROL:
+            self._enter(eqn)
+            return
+        operands = [self._support(v) for v in eqn.inputs]
+        for place, value in enumerate(eqn.outputs):
+            support = None if value in self.sources else self._behind(eqn, place, operands)
+            if support is not None and not self.conditions.always(support):
+                self.known[value] = support
+        assert isinstance(eqn.op, Primitive)
+        if self.known.keys().isdisjoint(eqn.inputs) or not is_elementwise(eqn):
+            return
+        found = [
+            self.known.get(v) if v in self.risks.active and self.is_risky(eqn, i) else None
+            for i, v in enumerate(eqn.inputs)
+        ]
+        if any(found):
+            self.found[eqn] = found
+
+    def _enter(self, eqn: Equation) -> None:
+        """Take what is known of operands into the bodies of `eqn`, and out what is found there."""
+        within = _Within(self, eqn)
+        risky = (self.is_risky(eqn, i) for i, v in enumerate(eqn.inputs) if v in self.risks.active)
+        if within.known and any(risky):
+            self.openings[eqn] = Opening(differs=within.known)
+        for place, value in enumerate(eqn.outputs):
+            if value in self.risks.active and value not in self.sources:
+                support = within.result(place)
+                if support is not None and not self.conditions.always(support):
+                    self.known[value] = support
+
+    def is_risky(self, eqn: Equation, position: int) -> bool:
+        return self.risks.along(eqn, position) == ALWAYS
+
+    def _support(self, value: Value) -> Value | None:
+        """Where the tangent of `value` may differ from zero; None for nowhere."""
+        if value not in self.risks.active:
+            return None
+        return self.known.get(value) or self.conditions.everywhere(value)
+
+    def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
+        """Where a result may have a tangent; None for everywhere, or where it is not known."""
+        if eqn.op is select:
+            return self._of_select(eqn, operands)
+        if eqn.op in (maximum, minimum) and None in operands:
+            return self._of_extremum(eqn, operands)
+        changes = any(
+            s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
+        )
+        assert isinstance(eqn.op, Primitive)
+        if is_elementwise(eqn):
+            if self.known.keys().isdisjoint(eqn.inputs):
+                return None
+            present = [s for s in operands if s is not None]
+            return reduce(self.conditions.either, dict.fromkeys(present))
+        rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
+        surrounded = bounds(rest)[1] > 0
+        if eqn.op in FORTH and (changes or surrounded):
+            return FORTH[eqn.op](self.conditions, eqn, place, operands)
+        return None
+
+    def _of_select(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+        condition = eqn.inputs[0]
+        _, left, right = operands
+        if left is None and right is None:
+            return None
+        if right is None:
+            assert left is not None
+            return self._within(condition, eqn.inputs[1], left)
+        if left is None:
+            return self._within(self.conditions.negated(condition), eqn.inputs[2], right)
+        if self.known.keys().isdisjoint(eqn.inputs[1:]):
+            return None
+        return self.conditions.record(select, condition, left, right)
+
+    def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+        """Where the only operand with a tangent is not beaten by the other."""
+        x, y = eqn.inputs
+        place = 1 if operands[0] is None else 0
+        beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
+        lost = self.conditions.record(greater, *beaten)
+        support = operands[place]
+        assert support is not None
+        return self._within(self.conditions.negated(lost), eqn.inputs[place], support)
+
+    def _within(self, condition: Value, value: Value, support: Value) -> Value:
+        return self.conditions.both(condition, support) if value in self.known else condition
+
+
+@final
+class _Within:
+    """Where tangents may differ from zero in the bodies of a branch or a loop, and behind it.
+
+    `known` has the conditions on what the bodies take, by position: in every trip, so far as it
+    goes from trip to trip. Zeros that a loop begins with stay zeros if each trip leaves them such.
+    """
+
+    def __init__(self, around: _Walk, eqn: Equation) -> None:
+        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
+        frame = self.frame
+        operands = eqn.inputs[frame.lead :]
+        self.known: dict[int, Value] = {}
+        for i, value in enumerate(operands):
+            if value in around.known:
+                is_row = frame.is_loop and frame.is_row(i)
+                condition = around.known[value]
+                if is_row:
+                    condition = of_row(around.conditions, condition)
+                if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
+                    self.known[i] = condition
+        self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
+        self._follow()
+        while lost := self._lost():
+            for i in lost:
+                del self.known[i]
+            self._walk_through()
+
+    def result(self, place: int) -> Value | None:
+        """Where the result at `place` may have a tangent; None if that is not known."""
+        k = self.frame.kept(place)
+        if k is None:
+            return None
+        if self.frame.is_carried(k):
+            return self.known.get(self.frame.consts + k)
+        return self._behind(k)
+
+    def _follow(self) -> None:
+        """Find where what has a tangent in later trips only has it behind the first of them."""
+        self._walk_through()
+        while True:
+            found = [i for i, value in self._carried() if value in self.walks[0].risks.active]
+            found = [i for i in found if i not in self.present]
+            if not found:
+                return
+            for i in found:
+                support = self._behind(i - self.frame.consts)
+                if support is not None:
+                    self.known[i] = support
+            self.present.update(found)
+            self._walk_through()
+
+    def _lost(self) -> list[int]:
+        """What is carried on with a tangent that a trip does not leave zero where it was."""
+        walk, of = self.walks[0], self.marked.entry.of
+        return [
+            i
+            for i, value in self._carried()
+            if i in self.known
+            and value in walk.risks.active
+            and walk.known.get(value) is not of(self.known[i], False)
+        ]
+
+    def _carried(self) -> list[tuple[int, Value]]:
+        """What each trip carries on, with the position at which the next one takes it."""
+        outputs = self.marked.bodies[0].outputs[: self.frame.carries]
+        return list(enumerate(outputs, self.frame.consts))
+
+    def _behind(self, k: int) -> Value | None:
+        """Where the result of the bodies at `k` may have a tangent, by what each of them tells."""
+        supports = []
+        for walk, body in zip(self.walks, self.marked.bodies, strict=True):
+            value = body.outputs[k]
+            if value in walk.risks.active:
+                way = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
+                inner = walk.known.get(value)
+                support = None if inner is None else way.to_result(k, inner)
+                if support is None:
+                    return None
+                supports.append(support)
+        return reduce(self.around.conditions.either, supports) if supports else None
+
+    def _walk_through(self) -> None:
+        self.marked = marked(self.eqn, Opening(differs=self.known))
+        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
+
+    def _walk(self, own: Graph, body: Graph) -> _Walk:
+        """What is known within `body`, which is `own` with marks."""
+        ranges = self.around.risks.ranges
+        given = ranges_within(self.eqn, [ranges[v] for v in self.eqn.inputs])
+        conditions = Conditions(body)
+        active = depending(body, [own.inputs[i] for i in sorted(self.present)])
+        risks = Risks(body, active, dict(zip(own.inputs, given, strict=True)), conditions)
+        walk = _Walk(conditions, risks, frozenset())
+        for inner in body.body:
+            if not active.isdisjoint(inner.outputs):
+                walk.visit(inner)
+        return walk

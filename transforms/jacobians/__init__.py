@@ -1,0 +1,1 @@
+"""Entries of Jacobians, and sums over samples."""

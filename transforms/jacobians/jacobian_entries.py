@@ -1,0 +1,494 @@
+"""The elements of a Jacobian that has few diagonals or blocks, each computed once.
+
+A tangent is kept as terms: a coefficient for each element of a box, and an affine map that says
+which element of the input it is of. Unit vectors are never formed: what is linear in a tangent is
+applied to coefficients, which are those that a person would write. Where that is not enough,
+compressed products with a few directions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.rebuild import NOWHERE, copy
+from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import add as add_
+from primgraph.primitives.elementwise import as_function_of, cast, div, mul, neg, sub
+from primgraph.primitives.indexing import placed, places_in
+from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+from primgraph.sparsity import affine
+from primgraph.sparsity.affine import Affine, Maps
+from primgraph.transforms.dataflow.activity import depending
+
+# More terms are left to compressed products.
+_MOST_TERMS = 24
+# Places of more elements are not compared.
+_MOST_PLACES = 2**22
+
+
+class Term(NamedTuple):
+    """`coefficient[i]` times the element of the input that `map` has for place `low + i`.
+
+    Axes behind those of the value are summed over. The coefficient has the shape of the box of
+    the map; None stands for ones.
+    """
+
+    map: Affine
+    coefficient: Value | None
+
+    @property
+    def box(self) -> Shape:
+        return tuple([b - a for a, b in zip(self.map.low, self.map.high, strict=True)])
+
+
+Terms: TypeAlias = list[Term]
+
+
+class _Unknown(Exception):
+    """Some equation is not one of those that terms go through."""
+
+
+def written_out(graph: Graph, seed: int) -> tuple[Graph, int] | None:
+    """`graph`, linear in its input at `seed`, a vector, as its matrix, and of how many diagonals.
+
+    Its only result, a vector, becomes a matrix with a column for each element of that input, which
+    is no input any more. None where that takes other equations than terms go through, or too many
+    terms.
+    """
+    width = graph.inputs[seed].type.size
+    height = graph.outputs[0].type.size
+    tangent = graph.inputs[seed]
+    builder = Builder(graph.name, source=NOWHERE)
+    moved = {v: v for v in graph.inputs if v is not tangent}
+    for value in moved:
+        builder.share_input(value)
+    walk = _Walk(builder, moved, tangent.type)
+    first = affine.diagonal(tangent.shape, 0)
+    terms: dict[Value, Terms] = {tangent: [Term(m, None) for m in first]}
+    with builder:
+        try:
+            for eqn in graph.body:
+                if terms.keys().isdisjoint(eqn.inputs):
+                    copy(builder, eqn, moved)
+                    continue
+                builder.source = eqn.source or NOWHERE
+                terms.update(walk.through(eqn, terms))
+            found = walk.apart(terms.get(graph.outputs[0], []))
+        except _Unknown:
+            return None
+        whole = _matrix(found, graph.outputs[0].type, (height, width))
+    if whole is None:
+        return None
+    return builder.graph([whole]), len({(t.map.strides, t.map.offset) for t in found})
+
+
+def may_be_written_out(graph: Graph, wrt: Sequence[Value]) -> bool:
+    """Whether tangents of `wrt` meet elementwise equations and those that terms go through."""
+    active = depending(graph, wrt)
+    for eqn in graph.body:
+        if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
+            continue
+        op = eqn.op
+        if op not in _RULES and not (isinstance(op, Primitive) and op.elementwise):
+            return False
+    return True
+
+
+def _matrix(terms: Terms, type: TensorType, shape: tuple[int, int]) -> Value | None:
+    """The matrix whose elements are those of terms, no two of which have one place."""
+    places = []
+    for term in terms:
+        # The row is the place in the vector, and strides of the matrix are those of both.
+        m = term.map
+        strides = (m.strides[0] + shape[1], *m.strides[1:])
+        places.append(Affine(m.offset, strides, m.low, m.high, ()))
+    count = sum(m.places for m in places)
+    if count > _MOST_PLACES:
+        return None
+    if not terms:
+        return filled(0, type.with_shape(shape))
+    if any(s < 0 for m in places for s in m.strides) or not _are_apart(places, count, shape):
+        return None
+    return placed(
+        *[_full(t, type) for t in terms],
+        shape=shape,
+        starts=tuple([m.first for m in places]),
+        strides=tuple([m.strides for m in places]),
+    )
+
+
+def _are_apart(places: Maps, count: int, shape: tuple[int, int]) -> bool:
+    """Whether no two of `count` elements have one place in a matrix of that shape."""
+    size = prod(shape)
+    if count > size:
+        return False
+    starts = [(m.first, tuple([b - a for a, b in zip(m.low, m.high, strict=True)])) for m in places]
+    found = [
+        places_in(box, start, m.strides) for m, (start, box) in zip(places, starts, strict=True)
+    ]
+    if size > 64 * count:
+        return len(np.unique(np.concatenate([p.ravel() for p in found]))) == count
+    taken = np.zeros(size, np.bool_)
+    for p in found:
+        taken[p] = True
+    return int(np.count_nonzero(taken)) == count
+
+
+def _full(term: Term, type: TensorType) -> Value:
+    if term.coefficient is None:
+        return filled(1, type.with_shape(term.box))
+    return term.coefficient
+
+
+@final
+class _Walk:
+    """Takes terms through equations, whose other operands are in a new builder."""
+
+    def __init__(self, builder: Builder, moved: dict[Value, Value], type: TensorType) -> None:
+        self.builder = builder
+        self.moved = moved
+        self.type = type
+
+    def through(self, eqn: Equation, terms: dict[Value, Terms]) -> dict[Value, Terms]:
+        rule = _RULES.get(eqn.op)
+        if rule is None or any(v.dtype != self.type.dtype for v in eqn.outputs):
+            raise _Unknown
+        found: Any = rule(self, eqn, [terms.get(v) for v in eqn.inputs])
+        results: list[Terms] = found if eqn.op.multiple else [found]
+        for one in results:
+            if len(one) > _MOST_TERMS:
+                raise _Unknown
+        return dict(zip(eqn.outputs, results, strict=True))
+
+    # Parts of coefficients.
+
+    def part(self, term: Term, low: Shape, high: Shape) -> Term:
+        """A term in a smaller box."""
+        m = term.map
+        if (low, high) == (m.low, m.high):
+            return term
+        coefficient = term.coefficient
+        if coefficient is not None:
+            coefficient = slice_(
+                coefficient,
+                starts=tuple([a - b for a, b in zip(low, m.low, strict=True)]),
+                sizes=tuple([b - a for a, b in zip(low, high, strict=True)]),
+                steps=(1,) * len(low),
+            )
+        return Term(m._replace(low=low, high=high), coefficient)
+
+    def other(self, value: Value, term: Term) -> Value:
+        """Another operand in the box of a term."""
+        found, box = self.moved[value], term.box
+        rank = found.type.ndim
+        m = term.map
+        if box[:rank] != found.shape:
+            found = slice_(found, starts=m.low[:rank], sizes=box[:rank], steps=(1,) * rank)
+        return self.spread(found, box)
+
+    def spread(self, value: Value, box: Shape) -> Value:
+        """Repeated along the axes that are summed over."""
+        rank = value.type.ndim
+        if rank == len(box):
+            return value
+        return broadcast(value, shape=box, new_axes=tuple(range(rank, len(box))))
+
+    def scaled(self, term: Term, by: Callable[[Value], Value], one: Value | None) -> Term:
+        if term.coefficient is None and one is not None:
+            return term._replace(coefficient=one)
+        return term._replace(coefficient=by(_full(term, self.type)))
+
+    def joined(self, terms: Terms) -> Terms:
+        """Terms of which none of the same map have the same box."""
+        found: dict[Affine, Term] = {}
+        for term in terms:
+            known = found.get(term.map)
+            if known is not None:
+                term = Term(term.map, add_(_full(known, self.type), _full(term, self.type)))
+            found[term.map] = term
+        return list(found.values())
+
+    def apart(self, terms: Terms) -> Terms:
+        """Terms of which no two of one map overlap: where they do, they are added."""
+        cells: Terms = []
+        waiting = self.joined(terms)[::-1]
+        while waiting:
+            term = waiting.pop()
+            place, both = _meeting(cells, term.map)
+            if both is None:
+                cells.append(term)
+                if len(cells) > 2 * _MOST_TERMS:
+                    raise _Unknown
+                continue
+            cell = cells.pop(place)
+            one, two = (self.part(t, both.low, both.high) for t in (cell, term))
+            total = add_(_full(one, self.type), _full(two, self.type))
+            cells += [*self._without(cell, both), Term(one.map, total)]
+            waiting += self._without(term, both)
+        return cells
+
+    def _without(self, term: Term, m: Affine) -> Terms:
+        pieces = affine.without([term.map], m.low, m.high)
+        return [self.part(term, p.low, p.high) for p in pieces]
+
+
+def _meeting(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
+    """The first of `cells` that has elements of `m`, by the same map, and the box of these."""
+    for place, cell in enumerate(cells):
+        if (cell.map.strides, cell.map.offset) == (m.strides, m.offset):
+            both = affine.within([m], cell.map.low, cell.map.high)
+            if both:
+                return place, both[0]
+    return -1, None
+
+
+# Rules: the terms of the result, of those of operands.
+
+_Rule: TypeAlias = Callable[[_Walk, Equation, "Sequence[Terms | None]"], "Terms | list[Terms]"]
+
+
+def _add(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    return walk.joined([t for part in terms for t in part or ()])
+
+
+def _neg(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    return [_negative(walk, t) for t in terms[0] or ()]
+
+
+def _negative(walk: _Walk, term: Term) -> Term:
+    return walk.scaled(term, neg, filled(-1, walk.type.with_shape(term.box)))
+
+
+def _sub(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    left, right = terms
+    return walk.joined([*(left or ()), *(_negative(walk, t) for t in right or ())])
+
+
+def _mul(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    found = []
+    for i, part in enumerate(terms):
+        for term in part or ():
+            other = walk.other(eqn.inputs[1 - i], term)
+            found.append(walk.scaled(term, lambda c, other=other: mul(c, other), other))  # type: ignore[misc]
+    return found
+
+
+def _div(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    if terms[1] is not None:
+        raise _Unknown
+    found = []
+    for term in terms[0] or ():
+        other = walk.other(eqn.inputs[1], term)
+        found.append(walk.scaled(term, lambda c, other=other: div(c, other), None))  # type: ignore[misc]
+    return found
+
+
+def _select(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    found = []
+    for i in (1, 2):
+        for term in terms[i] or ():
+            chosen = walk.other(eqn.inputs[0], term)
+            zeros = filled(0, walk.type.with_shape(term.box))
+            parts = [_full(term, walk.type), zeros]
+            found.append(Term(term.map, select(chosen, *(parts if i == 1 else parts[::-1]))))
+    return walk.joined(found)
+
+
+def _same(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    if terms[0] is None:
+        raise _Unknown
+    return terms[0]
+
+
+def _cast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    return _same(walk, eqn, terms)
+
+
+def _behind(m: Affine, rank: int, numbers: Shape) -> Shape:
+    """Numbers for the axes that are summed over, of which there are as many as it takes."""
+    return (*numbers, *[0] * (len(m.low) - rank))
+
+
+def _shifted(term: Term, starts: Shape) -> Term:
+    (m,) = affine.shifted([term.map], _behind(term.map, len(starts), starts))
+    return Term(m, term.coefficient)
+
+
+def _pad(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    return [_shifted(t, eqn.kwargs["low"]) for t in terms[0] or ()]
+
+
+def _concat(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    axis, start, found = eqn.kwargs["axis"], 0, []
+    for value, part in zip(eqn.inputs, terms, strict=True):
+        rank = value.type.ndim
+        starts = tuple([start if a == axis else 0 for a in range(rank)])
+        found += [_shifted(t, starts) for t in part or ()]
+        start += value.shape[axis]
+    return walk.joined(found)
+
+
+def _slice(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    starts, sizes, steps = (eqn.kwargs[n] for n in ("starts", "sizes", "steps"))
+    return _sliced(terms[0] or [], starts, sizes, steps)
+
+
+def _sliced(terms: Terms, starts: Shape, sizes: Shape, steps: Shape) -> Terms:
+    found = []
+    for term in terms:
+        m, rank = term.map, len(starts)
+        behind = len(m.low) - rank
+        first = (*starts, *[0] * behind)
+        by = (*steps, *[1] * behind)
+        for new in affine.sliced([m], first, (*sizes, *m.high[rank:]), by):
+            coefficient = term.coefficient
+            box = tuple([b - a for a, b in zip(new.low, new.high, strict=True)])
+            if coefficient is not None and (box != term.box or by != (1,) * len(by)):
+                begin = [
+                    s + a * d - b for s, a, d, b in zip(first, new.low, by, m.low, strict=True)
+                ]
+                coefficient = slice_(coefficient, starts=tuple(begin), sizes=box, steps=by)
+            found.append(Term(new, coefficient))
+    return found
+
+
+def _split(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> list[Terms]:
+    axis, start, found = eqn.kwargs["axis"], 0, []
+    for value in eqn.outputs:
+        rank = value.type.ndim
+        starts = tuple([start if a == axis else 0 for a in range(rank)])
+        found.append(_sliced(terms[0] or [], starts, value.shape, (1,) * rank))
+        start += value.shape[axis]
+    return found
+
+
+def _reverse(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
+    starts = tuple([n - 1 if a in axes else 0 for a, n in enumerate(shape)])
+    steps = tuple([-1 if a in axes else 1 for a in range(len(shape))])
+    return _sliced(terms[0] or [], starts, shape, steps)
+
+
+def _slice_assign(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    starts, steps = eqn.kwargs["starts"], eqn.kwargs["steps"]
+    part = eqn.inputs[1].shape
+    if any(step != 1 and n > 1 for step, n in zip(steps, part, strict=True)) or 0 in part:
+        raise _Unknown
+    found = [_shifted(t, starts) for t in terms[1] or ()]
+    high = tuple([a + n for a, n in zip(starts, part, strict=True)])
+    for term in terms[0] or ():
+        m = term.map
+        behind = len(m.low) - len(starts)
+        pieces = affine.without(
+            [m], (*starts, *m.low[len(starts) :]), (*high, *m.high[len(starts) :])
+        )
+        assert behind >= 0
+        found += [walk.part(term, p.low, p.high) for p in pieces]
+    return walk.joined(found)
+
+
+def _permute(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    axes, found = eqn.kwargs["axes"], []
+    for term in terms[0] or ():
+        order = (*axes, *range(len(axes), len(term.map.low)))
+        (m,) = affine.moved([term.map], order)
+        coefficient = term.coefficient
+        found.append(Term(m, None if coefficient is None else permute(coefficient, axes=order)))
+    return found
+
+
+def _broadcast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    shape, new = eqn.kwargs["shape"], eqn.kwargs["new_axes"]
+    found = []
+    for term in terms[0] or ():
+        rank = eqn.inputs[0].type.ndim
+        hidden = term.map.high[rank:]
+        for m in affine.repeated([term.map], (*shape, *hidden), new):
+            box = tuple([b - a for a, b in zip(m.low, m.high, strict=True)])
+            coefficient = term.coefficient
+            if coefficient is not None and new:
+                coefficient = broadcast(coefficient, shape=box, new_axes=new)
+            found.append(Term(m, coefficient))
+    return found
+
+
+def _reshape(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    old, new, found = eqn.inputs[0].shape, eqn.output.shape, []
+    for term in terms[0] or ():
+        if len(term.map.low) != len(old):
+            raise _Unknown
+        maps = affine.reshaped([term.map], old, new)
+        if maps is None or len(maps) != 1 or maps[0].places != term.map.places:
+            raise _Unknown
+        (m,) = maps
+        coefficient = term.coefficient
+        box = tuple([b - a for a, b in zip(m.low, m.high, strict=True)])
+        if coefficient is not None and box != term.box:
+            coefficient = reshape(coefficient, shape=box)
+        found.append(Term(m, coefficient))
+    return found
+
+
+def _reduce_sum(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
+    """Axes that are summed over come last; those along which all is of one element are added."""
+    axes, found = eqn.kwargs["axes"], []
+    for term in terms[0] or ():
+        m = term.map
+        gone = [a for a in axes if not m.strides[a]]
+        if gone:
+            total = reduce_sum(_full(term, walk.type), axes=tuple(gone))
+            (m,) = affine.summed([m], gone)
+            term = Term(m, total)
+        rank = eqn.inputs[0].type.ndim
+        names = [a for a in range(rank) if a not in gone]
+        summed = [i for i, a in enumerate(names) if a in axes]
+        kept = [i for i in range(len(m.low)) if i not in summed]
+        order = (*kept[: rank - len(axes)], *summed, *kept[rank - len(axes) :])
+        (m,) = affine.moved([term.map], order)
+        coefficient = term.coefficient
+        if coefficient is not None and order != tuple(range(len(order))):
+            coefficient = permute(coefficient, axes=order)
+        found.append(Term(m, coefficient))
+    return walk.joined(found)
+
+
+_RULES: dict[Op, _Rule] = {
+    add_: _add,
+    as_function_of: _same,
+    broadcast: _broadcast,
+    cast: _cast,
+    concat: _concat,
+    div: _div,
+    mul: _mul,
+    neg: _neg,
+    pad: _pad,
+    permute: _permute,
+    reduce_sum: _reduce_sum,
+    reshape: _reshape,
+    reverse: _reverse,
+    select: _select,
+    slice_: _slice,
+    slice_assign: _slice_assign,
+    split: _split,
+    sub: _sub,
+}

@@ -1,0 +1,97 @@
+"""Derivatives of gradients by eigenvalues or singular values along directions of these."""
+
+from __future__ import annotations
+
+from typing import final
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.primitives.constants import full
+from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import broadcast
+
+_ALONE = {alone for _, alone in VALUES_ALONE.values()}
+
+
+@final
+class Probes:
+    """Directional derivatives of gradients by eigenvalues or singular values.
+
+    `as_spectral_gradient` needs them. `closed` tells that all ways from values to their gradient
+    are in the graph; in the body of a loop, a branch or a checkpoint they may lead through what is
+    outside.
+    """
+
+    def __init__(self, graph: Graph, *, closed: bool) -> None:
+        self._graph = graph
+        self._closed = closed
+        self._even: set[Value] | None = None
+        self._summed: set[Value] | None = None
+        # What was found, by values, gradient, and whether it is for zeros: chains of decompositions
+        # ask again.
+        self.found: dict[tuple[Value, Value, bool], Value] = {}
+
+    def is_even(self, value: Value) -> bool:
+        """Tell whether all elements along the last axis are equal, by the structure of the graph.
+
+        The sum of eigenvalues or singular values has such a gradient.
+        """
+        if self._even is None:
+            self._even = set()
+            for eqn in self._graph.body:
+                if _is_even(eqn, self._even):
+                    self._even.update(eqn.outputs)
+        return value in self._even
+
+    def is_summed(self, value: Value) -> bool:
+        """Tell whether nothing but sums over the last axis read `value`.
+
+        Sums of tangents do not depend on how equal values part.
+        """
+        if self._summed is None:
+            self._summed = {v for e in self._graph.body if _sums_last(e) for v in e.inputs}
+            for eqn in self._graph.body:
+                if not _sums_last(eqn):
+                    self._summed.difference_update(eqn.inputs)
+            self._summed.difference_update(self._graph.outputs)
+        return value in self._summed
+
+    def sources(self, w: Value) -> list[Value]:
+        """Return all results of the graph with the same values; none if that is not known."""
+        if not self._closed:
+            return []
+        found: dict[tuple[Op, tuple[Value, ...]], list[Value]] = {}
+        for eqn in self._graph.body:
+            if eqn.op in VALUES_ALONE or eqn.op in _ALONE:
+                place, alone = VALUES_ALONE.get(eqn.op, (0, eqn.op))
+                found.setdefault((alone, tuple(eqn.inputs)), []).append(eqn.outputs[place])
+        return next((values for values in found.values() if w in values), [])
+
+    def between(self, sources: list[Value], end: Value) -> Graph:
+        """Return the part of the graph between `sources` and `end`."""
+        needed = backward_slice(self._graph.body, [end])
+        reached = forward_slice(needed, sources)
+        body = [e for e in needed if not reached.isdisjoint(e.inputs)]
+        made = {v for e in body for v in e.outputs}
+        inputs = dict.fromkeys([*sources, *(v for e in body for v in e.inputs if v not in made)])
+        return Graph(list(inputs), body, [end])
+
+
+def _sums_last(eqn: Equation) -> bool:
+    if eqn.op is not reduce_sum:
+        return False
+    return bool(eqn.inputs[0].type.ndim - 1 in eqn.kwargs["axes"])
+
+
+def _is_even(eqn: Equation, even: set[Value]) -> bool:
+    if eqn.op is full:
+        return True
+    if eqn.op is broadcast:
+        last = eqn.output.type.ndim - 1
+        return bool(last in eqn.kwargs["new_axes"]) or eqn.inputs[0] in even
+    if eqn.op.formal:
+        return eqn.inputs[0] in even
+    elementwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+    return elementwise and bool(eqn.inputs) and even.issuperset(eqn.inputs)

@@ -1,0 +1,242 @@
+"""Zeros of a seed stay zeros on their way through a derivative, whatever they are multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias, final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.rebuild import NOWHERE, copy, full_value, rebuild
+from primgraph.ir.types import BOOL, INT64
+from primgraph.primitives.constants import full, zeros_like
+from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.logic import logical_and, logical_or, not_equal, select, unless_nan
+from primgraph.primitives.parts import complex_, conj, imag, real
+from primgraph.primitives.reductions import cumsum, reduce_max, reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+from primgraph.primitives.windows import overlap_add, windows
+from primgraph.transforms.dataflow.ranges import Range
+from primgraph.transforms.dataflow.value_bounds import ranges_of
+
+_JOINING: frozenset[Op] = frozenset({select, concat, slice_assign})
+
+# Where an operand may be other than zero; None where that is not known.
+_Supports: TypeAlias = Sequence[Value | None]
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def strong_zeros(
+    graph: Graph, seed: int, given: Mapping[int, Range] = MappingProxyType({})
+) -> Graph:
+    """The derivative `graph`, in which no zero of the input at `seed` meets an infinite factor.
+
+    The zeros of a unit vector are structural: an element of a Jacobian that no path leads to is
+    zero, though a slope beside it be infinite, and 0 * inf would be NaN. Where the seed can reach
+    is followed as a condition beside the numbers, and products with factors that may be infinite
+    or NaN are zero elsewhere. A graph that has no such factors is left as it is. `given` has the
+    ranges of inputs, by their positions, that are known better than to be finite, or less.
+    """
+    ranges = ranges_of(graph, {graph.inputs[i]: known for i, known in given.items()})
+    if not any(_is_risky(eqn, ranges) for eqn in graph.body):
+        return graph
+    builder, moved = rebuild(graph)
+    place = graph.inputs[seed]
+    with builder:
+        follow = _Following(builder, moved, ranges)
+        follow.supports[place] = not_equal(place, zeros_like(place))
+        for eqn in graph.body:
+            builder.source = eqn.source or NOWHERE
+            follow.record(eqn)
+        return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
+    """Whether a product or quotient with zero may be something else."""
+    if eqn.op is div:
+        return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
+    if eqn.op is unless_nan:
+        return ranges[eqn.inputs[1]].nan
+    return eqn.op in (mul, matmul) and not all(ranges[v].finite for v in eqn.inputs)
+
+
+@final
+class _Following:
+    """Copies equations, and where their results may be other than zero."""
+
+    def __init__(
+        self, builder: Builder, moved: dict[Value, Value], ranges: dict[Value, Range]
+    ) -> None:
+        self.builder = builder
+        self.moved = moved
+        self.ranges = ranges
+        self.supports: dict[Value, Value] = {}
+
+    def record(self, eqn: Equation) -> None:
+        copy(self.builder, eqn, self.moved)
+        if self.supports.keys().isdisjoint(eqn.inputs) and not self._joins_zeros(eqn):
+            return
+        rule = _RULES.get(eqn.op)
+        found = None if rule is None else rule(eqn, [self._of(v) for v in eqn.inputs], self.moved)
+        if found is None:
+            return
+        listed = found if isinstance(found, tuple) else (found,)
+        self.supports.update(zip(eqn.outputs, listed, strict=True))
+        if not isinstance(found, tuple) and _is_risky(eqn, self.ranges):
+            result = self.moved[eqn.output]
+            self.moved[eqn.output] = select(found, result, zeros_like(result))
+
+    def _joins_zeros(self, eqn: Equation) -> bool:
+        """Whether zeros are put beside a derivative: what has none is zero there by structure."""
+        derived = eqn.source is not None and eqn.source.is_derived
+        return derived and eqn.op in _JOINING and any(map(self._is_zero, eqn.inputs))
+
+    def _is_zero(self, value: Value) -> bool:
+        if value.type.is_complex:
+            return full_value(self.builder, self.moved[value]) == 0
+        known = self.ranges[value]
+        return value.type.is_float and known.is_number and known.low == 0
+
+    def _of(self, value: Value) -> Value | None:
+        """Where `value` may be other than zero."""
+        if value in self.supports:
+            return self.supports[value]
+        if self._is_zero(value):
+            return full(value=False, shape=value.shape, dtype=BOOL)
+        return None
+
+
+_Found: TypeAlias = "Value | tuple[Value, ...] | None"
+_Rule: TypeAlias = Callable[[Equation, _Supports, dict[Value, Value]], _Found]
+
+
+def _both(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A product is zero where a factor is."""
+    left, right = supports
+    if left is None or right is None:
+        return right if left is None else left
+    return logical_and(left, right)
+
+
+def _either(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    left, right = supports
+    if left is None or right is None:
+        return None
+    return logical_or(left, right)
+
+
+def _numerator(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    return supports[0]
+
+
+def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    _, x, y = map(_or_everywhere, eqn.inputs, supports)
+    return select(moved[eqn.inputs[0]], x, y)
+
+
+def _or_everywhere(value: Value, support: Value | None) -> Value:
+    """Where `value` may be other than zero, everywhere if it is not known."""
+    return full(value=True, shape=value.shape, dtype=BOOL) if support is None else support
+
+
+def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """What moves elements moves conditions."""
+    assert isinstance(eqn.op, Primitive)
+    pairs = zip(eqn.inputs, supports, strict=True)
+    operands = [_or_everywhere(v, s) if v.type.is_inexact else moved[v] for v, s in pairs]
+    found: _Found = eqn.op(*operands, **eqn.kwargs)
+    return found
+
+
+def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    whole, part, *_ = supports
+    if whole is None or part is None:
+        return None
+    indices = [moved[v] for v in eqn.inputs[2:]]
+    counts = cast(whole, dtype=INT64), cast(part, dtype=INT64)
+    total = scatter_add(*counts, *indices, **eqn.kwargs)
+    return not_equal(total, zeros_like(total))
+
+
+def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    return _any(supports[0], eqn.kwargs["axes"])
+
+
+def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A running sum is zero up to the first element that is not."""
+    (support,) = supports
+    if support is None:
+        return None
+    total = cumsum(cast(support, dtype=INT64), **eqn.kwargs)
+    return not_equal(total, zeros_like(total))
+
+
+def _overlap_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    (support,) = supports
+    if support is None:
+        return None
+    total = overlap_add(cast(support, dtype=INT64), **eqn.kwargs)
+    return not_equal(total, zeros_like(total))
+
+
+def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
+    if support is None or support.type.size == 0:
+        return None
+    if any(type(support.shape[a]) is Dim for a in axes):
+        # There may be none, which have no largest.
+        total = reduce_sum(cast(support, dtype=INT64), axes=axes)
+        return not_equal(total, zeros_like(total))
+    return reduce_max(support, axes=axes)
+
+
+def _matmul(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A row of the left factor that is zero makes a row of zeros, and so do columns."""
+    shape, last = eqn.output.shape, eqn.output.type.ndim - 1
+    parts = [_any(s, (a,)) for s, a in zip(supports, (last, last - 1), strict=True)]
+    spread: list[Value | None] = [
+        None if part is None else broadcast(part, shape=shape, new_axes=(axis,))
+        for part, axis in zip(parts, (last, last - 1), strict=True)
+    ]
+    return _both(eqn, spread, moved)
+
+
+_RULES: dict[Op, _Rule] = {
+    add: _either,
+    sub: _either,
+    mul: _both,
+    matmul: _matmul,
+    div: _numerator,
+    neg: _numerator,
+    unless_nan: _numerator,
+    select: _select,
+    reduce_sum: _reduced,
+    cumsum: _cumsum,
+    cast: _numerator,
+    real: _numerator,
+    imag: _numerator,
+    conj: _numerator,
+    complex_: _either,
+    scatter_add: _scatter_add,
+    overlap_add: _overlap_add,
+    **dict.fromkeys(
+        (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),
+        _moved,
+    ),
+    windows: _moved,
+}

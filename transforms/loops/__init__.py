@@ -1,0 +1,19 @@
+"""The rules of branches and loops, which are made by transforms of their bodies."""
+
+from primgraph.transforms.loops import (
+    batch_loops,
+    implicit_solution,
+    jvp_loops,
+    partial_eval_loops,
+    rematerialize,
+    transpose_loops,
+)
+
+__all__ = [
+    "batch_loops",
+    "implicit_solution",
+    "jvp_loops",
+    "partial_eval_loops",
+    "rematerialize",
+    "transpose_loops",
+]

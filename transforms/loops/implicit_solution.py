@@ -1,0 +1,250 @@
+"""Solutions of equations: a primitive with an equation in it, and its derivatives by the implicit
+function theorem.
+
+Of `z = f(c, z)`, or of `f(c, z) = 0`, the tangent is the solution of the linearized equation, and
+what comes back in reverse mode that of the transposed one. Both are solutions of this kind again,
+so that there are derivatives of all orders; the iteration itself is not differentiated. See
+S. Bai, J. Z. Kolter, V. Koltun, Deep equilibrium models, 2019, and M. Blondel and others, Efficient
+and modular implicit differentiation, 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.interpret import interpret
+from primgraph.ir.params import bits
+from primgraph.ir.primitive import Linear, active_recorder, primitive
+from primgraph.ir.rebuild import NOWHERE, copy, rebuild
+from primgraph.ir.types import BOOL, INT64, TensorType
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.control import flops_of
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.batch import batch
+from primgraph.transforms.linearize import Tangents, linearize
+from primgraph.transforms.loops.solver_loops import iteration, own_size
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.transpose import transpose
+
+# How a solution is found: `z = f(z)` by calling f again and again; `f(z) = 0` by Newton's steps, or
+# by steps that are given.
+METHODS = ("repeat", "newton", "given")
+
+# The graphs of iterations that the interpreter runs, by parameters and types.
+_KEPT = 256
+_iterations: dict[Any, Graph] = {}
+
+
+def _solution(*arrays: Any, **params: Any) -> list[Any]:
+    types = tuple([TensorType(a.shape, a.dtype) for a in arrays])
+    key = (types, bits(tuple(sorted(params.items()))))
+    if key not in _iterations:
+        if len(_iterations) >= _KEPT:
+            del _iterations[next(iter(_iterations))]
+        plain = {k: lower(v) if isinstance(v, Graph) else v for k, v in params.items()}
+        _iterations[key] = iteration(types, NOWHERE, **plain)
+    return list(interpret(_iterations[key], *arrays))
+
+
+def _flops(
+    *types: TensorType, body: Graph, step: Graph | None, consts: int, lead: int, **params: Any
+) -> int:
+    """Those of one step, as nobody knows how many there are."""
+    if step is not None:
+        return flops_of(step)
+    if params["method"] == "repeat":
+        return flops_of(body)
+    n = own_size(types[consts:], lead)
+    samples = 1
+    for extent in types[consts].shape[:lead]:
+        samples *= extent
+    return flops_of(body) * (n + 1) + samples * (2 * n**3 // 3 + 2 * n**2)
+
+
+def _linear_operands(*, consts: int, linear: int, **params: Any) -> tuple[int, ...]:
+    return tuple(range(consts - linear, consts))
+
+
+@primitive(
+    impl=_solution,
+    linear=_linear_operands,
+    multiple=True,
+    singular=True,
+    has_bodies=True,
+    flops=_flops,
+)
+def solution(
+    *types: TensorType,
+    body: Graph,
+    step: Graph | None,
+    consts: int,
+    linear: int,
+    lead: int,
+    method: str,
+    tolerance: float,
+    damping: float,
+    limit: int,
+    strict: bool,
+    checked: bool = False,
+) -> tuple[TensorType, ...]:
+    """The `z` with `z = body(*consts, *z)`, or with `body(*consts, *z) = 0`; whether it was found,
+    and by how many steps.
+
+    Operands are the `consts` and what the iteration begins with. `method` "repeat" is for the first
+    equation, and the others, "newton" and "given", for the second one; see `iteration`. Arrays of
+    `z` have `lead` leading axes for samples that are solved apart, and so have the other results.
+    The last `linear` constants are those in which, with `z`, the body is linear: such a solution is
+    linear in these. What was not found is a `LinAlgError` of the run if `checked`, NaN if `strict`,
+    else what the iteration ended with.
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"solution is found by {', '.join(METHODS)}, not by {method!r:.60}")
+    if not 0 <= linear <= consts < len(types) or lead < 0 or limit < 1:
+        raise ShapeError(f"solution has {len(types)} operands, not {consts} constants")
+    state = types[consts:]
+    samples = state[0].shape[:lead]
+    for z in state:
+        if not z.is_float:
+            raise DTypeError(f"solution: what is looked for is of floats, not {z}")
+        if z.ndim < lead or z.shape[:lead] != samples:
+            raise ShapeError(f"solution: {z} has not the samples of {state[0]}")
+    for graph in (body, step):
+        if graph is not None and (graph.input_types != types or graph.output_types != state):
+            raise ShapeError("solution: a body does not take the operands, or gives other types")
+    return (*state, TensorType(samples, BOOL), TensorType(samples, INT64))
+
+
+@solution.pushforward
+def _pushforward(
+    inputs: Sequence[Value],
+    tangents: Mapping[int, Value],
+    turned: bool,
+    *,
+    body: Graph,
+    consts: int,
+    **params: Any,
+) -> Tangents:
+    """Of `z = f(c, z)` the tangent is the `dz` with `dz = df/dc dc + df/dz dz`, and likewise of
+    `f(c, z) = 0` that with `0 = df/dc dc + df/dz dz`."""
+    present = sorted(i for i in tangents if i < consts)
+    count = len(inputs) - consts
+    if not present:
+        return [None] * (count + 2)
+    z = solution(*inputs, body=body, consts=consts, **params)[:count]
+    places = [*present, *range(consts, consts + count)]
+    joint = linearize(body, places, role="cotangent" if turned else "tangent", closed=False)
+    graph = Graph(joint.inputs, joint.body, joint.outputs[count:], body.name)
+    given = [*inputs[:consts], *z, *[tangents[i] for i in present]]
+    found = _linear_solution(dead_code(graph), given, len(present), params)
+    return [*found, None, None]
+
+
+@solution.transpose
+def _transpose(
+    cts: Sequence[Value],
+    *inputs: Value | Linear,
+    body: Graph,
+    consts: int,
+    **params: Any,
+) -> list[Value | None]:
+    """Of `z = A z + B c` what comes back to `c` is `B' y`, with `y = A' y + ct`, where `A'` is the
+    transpose of `A`; and likewise of `0 = A z + B c` with `0 = A' y + ct`."""
+    count = len(inputs) - consts
+    places = [i for i, x in enumerate(inputs[:consts]) if isinstance(x, Linear)]
+    known = [x for x in inputs[:consts] if not isinstance(x, Linear)]
+    turned = transpose(body, [*places, *range(consts, len(inputs))])
+    outer = active_recorder()
+    builder = Builder(body.name, outer.source)
+    for value in turned.inputs[: len(known)]:
+        builder.share_input(value)
+    with builder:
+        seeds = [builder.input(ct.type) for ct in cts[:count]]
+        y = [builder.input(ct.type) for ct in cts[:count]]
+        found = builder.inline(turned, [*turned.inputs[: len(known)], *y])
+        ends = [add(a, b) for a, b in zip(found[len(places) :], seeds, strict=True)]
+    graph = dead_code(builder.graph(ends))
+    solved = _linear_solution(graph, [*known, *cts[:count]], count, params)
+    assert isinstance(outer, Builder)
+    back = dead_code(turned.with_outputs(turned.outputs[: len(places)]))
+    results = dict(zip(places, outer.inline(back, [*known, *solved]), strict=True))
+    return [results.get(i) for i in range(len(inputs))]
+
+
+@solution.batch
+def _batch(
+    flags: tuple[bool, ...],
+    *inputs: Value,
+    body: Graph,
+    step: Graph | None,
+    consts: int,
+    lead: int,
+    **params: Any,
+) -> tuple[Value, ...]:
+    """Each sample is solved for itself: those that are done wait for the others."""
+    size = next(v.shape[0] for v, has in zip(inputs, flags, strict=True) if has)
+    axes = [0 if has or i >= consts else None for i, has in enumerate(flags)]
+    init = [
+        v if has else broadcast(v, shape=(size, *v.shape), new_axes=(0,))
+        for v, has in zip(inputs[consts:], flags[consts:], strict=True)
+    ]
+    return solution(
+        *inputs[:consts],
+        *init,
+        body=batch(body, size, axes),
+        step=None if step is None else batch(step, size, axes),
+        consts=consts,
+        lead=lead + 1,
+        **params,
+    )
+
+
+def _linear_solution(
+    graph: Graph, given: Sequence[Value], linear: int, params: Mapping[str, Any]
+) -> tuple[Value, ...]:
+    """The solution of an equation that is linear in the last of the constants, from zeros on.
+
+    Constants that the graph does not read are left out.
+    """
+    consts = len(given)
+    read = {v for e in graph.body for v in e.inputs}.union(graph.outputs)
+    kept = [i for i in range(consts) if graph.inputs[i] in read or i >= consts - linear]
+    state = graph.inputs[consts:]
+    body = Graph([*[graph.inputs[i] for i in kept], *state], graph.body, graph.outputs, graph.name)
+    method = "repeat" if params["method"] == "repeat" else "newton"
+    return solution(
+        *[given[i] for i in kept],
+        *map(zeros_like, state),
+        body=body,
+        consts=len(kept),
+        **{**params, "step": None, "linear": linear, "method": method},
+    )[: len(state)]
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def iterated(graph: Graph) -> Graph:
+    """The same graph, with solutions as the loops that compute them. It is not differentiated any
+    more, as it would be step by step."""
+    if not graph.has_bodies:
+        return graph
+    builder, moved = rebuild(graph)
+    with builder:
+        for eqn in graph.body:
+            if eqn.op is solution:
+                builder.source = eqn.source or NOWHERE
+                types = tuple([v.type for v in eqn.inputs])
+                loop = iterated(iteration(types, builder.source, **eqn.kwargs))
+                found = builder.inline(loop, [moved[v] for v in eqn.inputs])
+                moved.update(zip(eqn.outputs, found, strict=True))
+                continue
+            params = with_bodies(eqn.params, iterated) if eqn.op.has_bodies else eqn.params
+            if params is not eqn.params:
+                eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
+            copy(builder, eqn, moved)
+    return builder.graph([moved[v] for v in graph.outputs])

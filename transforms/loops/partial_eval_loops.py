@@ -1,0 +1,323 @@
+"""Branches and loops in two parts: what is linear in some operands, and what it needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from primgraph.errors import MissingRuleError
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import TRIPS
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import active_recorder
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import filled
+from primgraph.primitives.control import cond, scan, while_loop
+from primgraph.transforms.dataflow.activity import reached_inputs
+from primgraph.transforms.loops.guarded_residuals import guarded
+from primgraph.transforms.loops.residuals import Residuals, residuals_of
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.partial_eval import separated
+
+
+class _Loop(NamedTuple):
+    """A body whose equations are separated, and the positions of its inputs that are linear.
+
+    `results` are the positions of outputs that depend on these.
+    """
+
+    graph: Graph
+    linear: set[int]
+    results: set[int]
+    consts: int
+    carries: int
+
+    @property
+    def known(self) -> list[int]:
+        """The positions of the other inputs."""
+        return [i for i in range(len(self.graph.inputs)) if i not in self.linear]
+
+    def group(self, positions: Collection[int], number: int) -> list[int]:
+        """Those of `positions` that are constants, carries or rows."""
+        begin = self.consts + self.carries
+        ends = (0, self.consts, begin, len(self.graph.inputs))
+        return [i for i in range(ends[number], ends[number + 1]) if i in positions]
+
+
+@scan.separate
+def _separate_scan(
+    linear: tuple[bool, ...],
+    *inputs: Value,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> list[Value]:
+    trips, given = inputs[:counted], inputs[counted:]
+    loop = _loop(body, {i for i, is_one in enumerate(linear[counted:]) if is_one}, consts, carries)
+    parts = _residuals(loop)
+    known, firsts = _known_body(loop, parts)
+    found: list[Value] = []
+    options = {"length": length, "reverse": reverse, "counted": counted}
+    if known.outputs:
+        found = list(
+            scan(
+                *trips,
+                *[given[i] for i in loop.known],
+                body=known,
+                consts=len(loop.group(loop.known, 0)),
+                carries=len(loop.group(loop.known, 1)),
+                **options,
+            )
+        )
+    return _linear_scan(loop, parts, trips, given, firsts, found, options)
+
+
+@while_loop.separate
+def _separate_while(
+    linear: tuple[bool, ...],
+    *inputs: Value,
+    test: Graph,
+    body: Graph,
+    consts: int,
+    limit: int | None,
+) -> list[Value]:
+    carries = len(inputs) - consts
+    loop = _loop(body, {i for i, is_one in enumerate(linear) if is_one}, consts, carries)
+    asked = forward_slice(test.body, [test.inputs[i] for i in loop.linear])
+    if test.outputs[0] in asked:
+        raise MissingRuleError(
+            "the graph is not linear: while_loop asks for the truth of what is linear"
+        )
+    parts = _residuals(loop)
+    known, firsts = _known_body(loop, parts)
+    count = len(loop.group(loop.known, 1))
+    results = while_loop(
+        *[inputs[i] for i in loop.known],
+        test=dead_code(
+            Graph([test.inputs[i] for i in loop.known], test.body, test.outputs, test.name)
+        ),
+        body=known,
+        consts=len(loop.group(loop.known, 0)),
+        limit=limit,
+    )
+    trips = results[count]
+    found = [*results[:count], *results[count + 1 :]]
+    length = TRIPS if limit is None else limit
+    options = {"length": length, "reverse": False, "counted": True}
+    merged = _linear_scan(loop, parts, (trips,), inputs, firsts, found, options)
+    return [*merged[:carries], trips, *merged[carries:]]
+
+
+@cond.separate
+def _separate_cond(
+    linear: tuple[bool, ...], index: Value, *operands: Value, branches: tuple[Graph, ...]
+) -> list[Value]:
+    places = [i for i, is_one in enumerate(linear[1:]) if is_one]
+    others = [i for i in range(len(operands)) if i not in places]
+    whole = [separated(b, [b.inputs[i] for i in places]) for b in branches]
+    reached = [forward_slice(b.body, [b.inputs[i] for i in places]) for b in whole]
+    count = len(whole[0].outputs)
+    turned = [
+        k
+        for k in range(count)
+        if any(b.outputs[k] in found for b, found in zip(whole, reached, strict=True))
+    ]
+    plain = [k for k in range(count) if k not in turned]
+    parts = []
+    for branch in whole:
+        ends = [branch.inputs[i] for i in places]
+        given = [branch.inputs[i] for i in others]
+        parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
+    # What depends on constants only is computed in the branch, as all that it needs to know.
+    slots, filling = _slots([[*p.kept, *p.outside] for p in parts])
+    found: list[Value] = []
+    if plain or slots:
+        known = [
+            _known_branch(
+                branch,
+                part,
+                others,
+                [branch.outputs[k] for k in plain],
+                [branch.outputs[k] for k in turned],
+                slots,
+                filled_by,
+            )
+            for branch, part, filled_by in zip(whole, parts, filling, strict=True)
+        ]
+        found = list(cond(index, *[operands[i] for i in others], branches=tuple(known)))
+    taken = [
+        i for i in others if any(b.inputs[i] in p.taken for b, p in zip(whole, parts, strict=True))
+    ]
+    after = [
+        _linear_branch(branch, part, taken, places, turned, slots, filled_by)
+        for branch, part, filled_by in zip(whole, parts, filling, strict=True)
+    ]
+    results = dict(zip(plain, found, strict=False))
+    if turned:
+        made = cond(
+            index,
+            *[operands[i] for i in taken],
+            *found[len(plain) :],
+            *[operands[i] for i in places],
+            branches=tuple(after),
+        )
+        results.update(zip(turned, made, strict=True))
+    return [results[k] for k in range(count)]
+
+
+def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
+    """The body, where a carry is linear if it is so in any trip.
+
+    Which are so is known before the body is taken apart: to take bodies apart until they are
+    known takes twice the time at each level of nesting.
+    """
+    linear = reached_inputs(body, linear, consts, carries)
+    seeds = [body.inputs[i] for i in sorted(linear)]
+    graph = separated(body, seeds)
+    found = forward_slice(graph.body, seeds)
+    results = {k for k, v in enumerate(graph.outputs) if v in found}
+    carried = {k for k in range(carries) if consts + k in linear}
+    return _Loop(graph, linear, results | carried, consts, carries)
+
+
+def _residuals(loop: _Loop) -> Residuals:
+    graph = loop.graph
+    fixed = {graph.inputs[i] for i in loop.group(loop.known, 0)}
+    given = fixed | {graph.inputs[i] for i in loop.group(loop.known, 2)}
+    ends = [graph.inputs[i] for i in loop.linear]
+    wanted = [graph.outputs[k] for k in sorted(loop.results)]
+    return residuals_of(graph, ends, wanted, given, fixed)
+
+
+def _known_body(loop: _Loop, parts: Residuals) -> tuple[Graph, list[int]]:
+    """The part that knows nothing of what is linear, with all that is kept behind its results.
+
+    And the positions of its results among those of the whole body.
+    """
+    graph = loop.graph
+    firsts = [k for k in range(len(graph.outputs)) if k not in loop.results]
+    more, instead = guarded(graph, parts, [graph.outputs[k] for k in sorted(loop.results)])
+    kept = [instead.get(v, v) for v in parts.kept]
+    outputs = [*[graph.outputs[k] for k in firsts], *kept]
+    body = [*[e for e in graph.body if e.outputs[0] not in parts.linear], *more]
+    known = Graph([graph.inputs[i] for i in loop.known], body, outputs, graph.name)
+    return dead_code(known), firsts
+
+
+def _linear_scan(
+    loop: _Loop,
+    parts: Residuals,
+    trips: Sequence[Value],
+    given: Sequence[Value],
+    firsts: Sequence[int],
+    found: Sequence[Value],
+    options: dict[str, Any],
+) -> list[Value]:
+    """All results: those of the known part, which are `found`, and those of the linear one."""
+    if not loop.results:
+        return [*found]
+    graph, place = loop.graph, {v: i for i, v in enumerate(loop.graph.inputs)}
+    taken = [place[v] for v in parts.taken]
+    fixed, rows = loop.group(taken, 0), loop.group(taken, 2)
+    consts, carries, xs = (loop.group(loop.linear, n) for n in range(3))
+    inputs = [
+        *[graph.inputs[i] for i in fixed],
+        *parts.outside,
+        *[graph.inputs[i] for i in (*consts, *carries, *rows)],
+        *parts.kept,
+        *[graph.inputs[i] for i in xs],
+    ]
+    ends = sorted(loop.results)
+    body = Graph(inputs, parts.body, [graph.outputs[k] for k in ends], graph.name)
+    made = scan(
+        *trips,
+        *[given[i] for i in fixed],
+        *_outside(loop, parts, given),
+        *[given[i] for i in (*consts, *carries, *rows)],
+        *found[len(firsts) :],
+        *[given[i] for i in xs],
+        body=body,
+        consts=len(fixed) + len(parts.outside) + len(consts),
+        carries=len(carries),
+        **options,
+    )
+    results = dict(zip(firsts, found, strict=False)) | dict(zip(ends, made, strict=True))
+    return [results[k] for k in range(len(graph.outputs))]
+
+
+def _outside(loop: _Loop, parts: Residuals, given: Sequence[Value]) -> list[Value]:
+    """What no trip changes, computed before all of them."""
+    if not parts.outside:
+        return []
+    builder = active_recorder()
+    assert isinstance(builder, Builder)
+    graph = loop.graph
+    moved = {graph.inputs[i]: given[i] for i in loop.group(loop.known, 0)}
+    builder.add_all(backward_slice(graph.body, parts.outside), moved, builder.copy)
+    return [moved.get(v, v) for v in parts.outside]
+
+
+def _slots(kept: Sequence[Sequence[Value]]) -> tuple[list[TensorType], list[dict[int, Value]]]:
+    """Places for what each branch keeps, which branches share, and what each has in which."""
+    slots: list[TensorType] = []
+    filling: list[dict[int, Value]] = []
+    for values in kept:
+        free = list(range(len(slots)))
+        mine: dict[int, Value] = {}
+        for value in values:
+            at = next((s for s in free if slots[s] == value.type), None)
+            if at is None:
+                at = len(slots)
+                slots.append(value.type)
+            else:
+                free.remove(at)
+            mine[at] = value
+        filling.append(mine)
+    return slots, filling
+
+
+def _known_branch(
+    branch: Graph,
+    part: Residuals,
+    others: Sequence[int],
+    plain: Sequence[Value],
+    ends: Sequence[Value],
+    slots: Sequence[TensorType],
+    filled_by: dict[int, Value],
+) -> Graph:
+    """What a branch gives and keeps; zeros where others keep something."""
+    builder = Builder(branch.name, active_recorder().source)
+    for i in others:
+        builder.share_input(branch.inputs[i])
+    moved: dict[Value, Value] = {}
+    more, instead = guarded(branch, part, ends)
+    body = [*[e for e in branch.body if e.outputs[0] not in part.linear], *more]
+    kept_in = {s: instead.get(v, v) for s, v in filled_by.items()}
+    with builder:
+        builder.add_all(body, moved, builder.share)
+        kept = [
+            moved.get(kept_in[s], kept_in[s]) if s in kept_in else filled(0, type)
+            for s, type in enumerate(slots)
+        ]
+    return dead_code(builder.graph([*[moved.get(v, v) for v in plain], *kept]))
+
+
+def _linear_branch(
+    branch: Graph,
+    part: Residuals,
+    taken: Sequence[int],
+    places: Sequence[int],
+    turned: Sequence[int],
+    slots: Sequence[TensorType],
+    filled_by: dict[int, Value],
+) -> Graph:
+    inputs = [
+        *[branch.inputs[i] for i in taken],
+        *[filled_by.get(s) or Value(type) for s, type in enumerate(slots)],
+        *[branch.inputs[i] for i in places],
+    ]
+    return Graph(inputs, part.body, [branch.outputs[k] for k in turned], branch.name)

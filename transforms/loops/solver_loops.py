@@ -1,0 +1,269 @@
+"""What solutions of equations are computed by: loops that go on until nothing changes any more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from primgraph.base.user_lines import Source
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.types import BOOL, FLOAT32, INT64, DType, Shape, TensorType
+from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.control import while_loop
+from primgraph.primitives.elementwise import abs_, add, cast, maximum, mul, sub
+from primgraph.primitives.linear_algebra.systems import solve
+from primgraph.primitives.linear_algebra.ties import unless_any
+from primgraph.primitives.logic import (
+    equal,
+    greater,
+    less,
+    logical_and,
+    logical_not,
+    select,
+)
+from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
+from primgraph.transforms.batch import batch
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.optimize.dead_code import dead_code
+
+
+class _Problem(NamedTuple):
+    """The line and the parameters of a solution."""
+
+    source: Source
+    body: Graph
+    step: Graph | None
+    consts: int
+    linear: int
+    lead: int
+    method: str
+    tolerance: float
+    damping: float
+    limit: int
+    strict: bool
+    checked: bool = False
+
+
+def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: Any) -> Graph:
+    """What computes a solution, from operands of these types to its results, for that line.
+
+    Steps are made until one changes no element by more than the tolerance times the largest
+    element that there is, or times one where that is less; with a linear equation it is the largest
+    element in any case, as that has no scale of its own. Samples that are done stay as they are.
+    What is NaN or infinite was not found, and ends the iteration. If `checked`, the run then fails.
+    A linear equation to be solved by Newton's method takes one step of it, which is exact.
+    """
+    problem = _Problem(source, **params)
+    builder = Builder(problem.body.name, source)
+    with builder:
+        inputs = [builder.input(t) for t in types]
+        samples = inputs[problem.consts].shape[: problem.lead]
+        if problem.linear and problem.method == "newton":
+            z = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
+            found = _is_finite(z, problem.lead)
+            trips = filled(1, TensorType(samples, INT64))
+        else:
+            z, found, trips = _looped(builder, problem, inputs, samples)
+        if problem.checked:
+            z = [unless_any(v, logical_not(_like(found, v)), message=_late(problem)) for v in z]
+        elif problem.strict:
+            z = [select(_like(found, v), v, filled(math.nan, v.type)) for v in z]
+    return dead_code(builder.graph([*z, found, trips]))
+
+
+def _late(problem: _Problem) -> str:
+    """Return what the error says of a solution that was not found."""
+    name = "fixed_point" if problem.method == "repeat" else "root"
+    part = "the linear equation of a derivative of " if problem.linear else ""
+    return (
+        f"{part}{name} did not converge within {problem.limit} steps: increase max_trips or tol, "
+        "or begin nearer to the solution"
+    )
+
+
+def _looped(
+    builder: Builder, problem: _Problem, inputs: Sequence[Value], samples: Shape
+) -> tuple[list[Value], Value, Value]:
+    """The last state, whether that is the solution, and the number of steps.
+
+    The loop carries which samples go on, how many steps each has made, and the state.
+    """
+    fixed, init = inputs[: problem.consts], inputs[problem.consts :]
+    first = [filled(1, TensorType(samples, BOOL)), filled(0, TensorType(samples, INT64))]
+    results = while_loop(
+        *fixed,
+        *first,
+        *init,
+        test=_test(problem, [v.type for v in (*fixed, *first, *init)]),
+        body=_turn(problem, [v.type for v in (*fixed, *first, *init)]),
+        consts=problem.consts,
+        limit=problem.limit,
+    )
+    goes_on, trips, *z = results[:-1]
+    done = logical_and(logical_not(goes_on), _is_finite(z, problem.lead))
+    return z, done, trips
+
+
+def _test(problem: _Problem, types: Sequence[TensorType]) -> Graph:
+    builder = Builder("goes_on", problem.source)
+    with builder:
+        goes_on = [builder.input(t) for t in types][problem.consts]
+        if problem.lead:
+            count = reduce_sum(cast(goes_on, dtype=INT64), axes=tuple(range(problem.lead)))
+            goes_on = less(filled(0, count.type), count)
+        return builder.graph([goes_on])
+
+
+def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
+    builder = Builder(problem.body.name, problem.source)
+    consts, lead = problem.consts, problem.lead
+    with builder:
+        inputs = [builder.input(t) for t in types]
+        goes_on, trips, *z = inputs[consts:]
+        new, change = _step(builder, problem, inputs[:consts], z)
+        allowed = mul(filled(problem.tolerance, change.type), _scale(problem, new, change))
+        far = greater(change, allowed)
+        if lead:
+            new = [select(_like(goes_on, v), v, old) for v, old in zip(new, z, strict=True)]
+            far = logical_and(goes_on, far)
+        return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
+
+
+def _step(
+    builder: Builder, problem: _Problem, fixed: Sequence[Value], z: Sequence[Value]
+) -> tuple[list[Value], Value]:
+    """The next state, and the largest change of an element in each sample."""
+    inputs = [*fixed, *z]
+    if problem.method == "newton":
+        new = newton_step(builder, problem.body, inputs, problem.consts, problem.lead)
+    else:
+        new = builder.inline(problem.step or problem.body, inputs)
+    changes = [sub(a, b) for a, b in zip(new, z, strict=True)]
+    if problem.damping != 1.0:
+        new = [
+            add(old, mul(filled(problem.damping, d.type), d))
+            for old, d in zip(z, changes, strict=True)
+        ]
+    return new, _largest(changes, problem.lead)
+
+
+def _scale(problem: _Problem, z: Sequence[Value], like: Value) -> Value:
+    size = _largest(z, problem.lead)
+    return size if problem.linear else maximum(size, filled(1.0, like.type))
+
+
+def _largest(values: Sequence[Value], lead: int) -> Value:
+    """The largest absolute value of an element in each sample; NaN if one is."""
+    samples, wide = values[0].shape[:lead], _widest(values)
+    found = []
+    for value in values:
+        axes = tuple(range(lead, value.type.ndim))
+        if any(type(extent) is int and extent == 0 for extent in value.shape[lead:]):
+            continue
+        size = abs_(value)
+        found.append(_cast(reduce_max(size, axes=axes) if axes else size, wide))
+    return reduce(maximum, found) if found else filled(0.0, TensorType(samples, wide))
+
+
+def _is_finite(z: Sequence[Value], lead: int) -> Value:
+    size = _largest(z, lead)
+    return less(size, filled(math.inf, size.type))
+
+
+# Newton's method.
+
+
+def newton_step(
+    builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int
+) -> list[Value]:
+    """`z - d` in each sample, where `J d = f(z)` with the Jacobian `J` of `f` by `z`."""
+    z = inputs[consts:]
+    wide = _widest(z) if _widest(z).itemsize >= FLOAT32.itemsize else FLOAT32
+    samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
+    values = _as_rows(builder.inline(body, inputs), samples, wide)
+    jacobian = _jacobian(builder, body, inputs, consts, lead, wide)
+    column = reshape(values, shape=(*samples, n, 1))
+    found = column / jacobian if type(n) is int and n == 1 else solve(jacobian, column)
+    moves = _as_leaves(reshape(found, shape=(*samples, n)), z, lead)
+    return [sub(old, d) for old, d in zip(z, moves, strict=True)]
+
+
+def _jacobian(
+    builder: Builder, body: Graph, inputs: Sequence[Value], consts: int, lead: int, wide: DType
+) -> Value:
+    """Rows of results and columns of what is looked for, for each sample.
+
+    As samples do not depend on each other, one direction in all of them gives a column of each.
+    """
+    z = inputs[consts:]
+    samples, n = z[0].shape[:lead], own_size([v.type for v in z], lead)
+    joint = linearize(body, range(consts, len(inputs)), closed=False)
+    slopes = dead_code(Graph(joint.inputs, joint.body, joint.outputs[len(z) :], body.name))
+    many = batch(slopes, n, [*[None] * len(inputs), *[0] * len(z)])
+    columns = builder.inline(many, [*inputs, *_directions(z, lead, n)])
+    rows = _as_rows(columns, (n, *samples), wide)
+    last = len(samples) + 1
+    return permute(rows, axes=(*range(1, last), last, 0))
+
+
+def _directions(z: Sequence[Value], lead: int, n: int) -> list[Value]:
+    """The unit vectors, cut into pieces for the arrays of `z`, the same in each sample."""
+    found, begin = [], 0
+    for value in z:
+        own = value.shape[lead:]
+        size = own_size([value.type], lead)
+        row, column = (iota(shape=(n, size), axis=i, dtype=INT64) for i in (0, 1))
+        ones = equal(row, add(column, filled(begin, column.type)))
+        unit = reshape(cast(ones, dtype=value.dtype), shape=(n, *own))
+        axes = tuple(range(1, 1 + lead))
+        found.append(broadcast(unit, shape=(n, *value.shape), new_axes=axes) if axes else unit)
+        begin = begin + size
+    return found
+
+
+def own_size(types: Sequence[TensorType], lead: int) -> int:
+    """The number of elements in each sample."""
+    return sum(math.prod(t.shape[lead:]) for t in types)
+
+
+def _as_rows(values: Sequence[Value], samples: Shape, dtype: DType) -> Value:
+    """All elements of each sample in a row."""
+    lead = len(samples)
+    rows = [_cast(reshape(v, shape=(*samples, math.prod(v.shape[lead:]))), dtype) for v in values]
+    return concat(*rows, axis=lead) if len(rows) > 1 else rows[0]
+
+
+def _as_leaves(rows: Value, like: Sequence[Value], lead: int) -> list[Value]:
+    """The elements in arrays again."""
+    found, begin = [], 0
+    samples = rows.shape[:lead]
+    for value in like:
+        size = own_size([value.type], lead)
+        part = rows
+        if len(like) > 1:
+            starts = (*[0] * lead, begin)
+            part = slice_(rows, starts=starts, sizes=(*samples, size), steps=(1,) * (lead + 1))
+        found.append(_cast(reshape(part, shape=value.shape), value.dtype))
+        begin = begin + size
+    return found
+
+
+def _widest(values: Sequence[Value]) -> DType:
+    return np.result_type(*[v.dtype for v in values])
+
+
+def _cast(value: Value, dtype: DType) -> Value:
+    return value if value.dtype == dtype else cast(value, dtype=dtype)
+
+
+def _like(condition: Value, value: Value) -> Value:
+    """A condition for each sample, repeated to the shape of `value`."""
+    axes = tuple(range(condition.type.ndim, value.type.ndim))
+    return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

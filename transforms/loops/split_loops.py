@@ -1,0 +1,351 @@
+"""Computes for all trips of a loop at once what no trip has to wait for: before it, or after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import final
+
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import freeze_all
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.types import FLOAT64, leading
+from primgraph.primitives.control import scan
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.shapes import broadcast, slice_
+from primgraph.transforms.batch import batched
+from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
+from primgraph.transforms.optimize.simplify_loops import Loop
+
+# Fewer trips are not worth it, nor are bodies of as few numbers, which run on Python's own.
+_LEAST_TRIPS = 8
+_FEWEST = 4
+# Rows of no more numbers take less time than the call that computes them. Longer ones are computed
+# together only where all of them take no more bytes than a cache has.
+_FEW_NUMBERS = 256
+_CACHE = 1 << 20
+# What may fail fails in its own trip.
+_FAILING: frozenset[Op] = frozenset({gather, scatter_add})
+# So many rows BLAS multiplies as it does multiples of them; others it may round otherwise.
+_ROWS = 4
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def split_loops(
+    graph: Graph, math: str = "exact", trips: int = _LEAST_TRIPS, fewest: int = _FEWEST
+) -> Graph:
+    """The same graph, with less in the bodies of its scans.
+
+    What depends on rows alone is computed for all rows before a loop, what nothing is carried on
+    from after it, and carries that no other carry needs are carried in a loop of their own, where
+    they have what they need in stacks. Calls of functions on many small arrays then become few on
+    large ones. Only what gives the same bits in that way is taken out, of products with a matrix
+    that no trip changes those of whole groups of rows; at level "fast" all of these. Loops of fewer
+    `trips` stay as they are, as do those in which nothing has more than the `fewest` elements, and
+    a graph with sizes that are not known.
+    """
+    if not graph.has_bodies or graph.sizes:
+        return graph
+    body: list[Equation] = []
+    moved: dict[Value, Value] = {}
+    for eqn in graph.body:
+        if not moved.keys().isdisjoint(eqn.inputs):
+            inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+            eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+        if eqn.op.has_bodies:
+            plain = _within(eqn, lambda body: split_loops(body, math, trips, fewest))
+            body += _Split(moved, math).equations(plain, trips, fewest)
+        else:
+            body.append(eqn)
+    return Graph(graph.inputs, body, [moved.get(v, v) for v in graph.outputs], graph.name)
+
+
+def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
+    """The equation, with loops in its bodies split."""
+    if not any(b.has_bodies for b in eqn.bodies):
+        return eqn
+    params = {
+        name: split(p)
+        if isinstance(p, Graph)
+        else tuple([split(b) for b in p])
+        if name == "branches"
+        else p
+        for name, p in eqn.kwargs.items()
+    }
+    return Equation(eqn.op, eqn.inputs, freeze_all(params.items()), eqn.outputs, eqn.source)
+
+
+@final
+class _Split:
+    """What takes the place of a loop; `moved` tells what becomes of its results."""
+
+    def __init__(self, moved: dict[Value, Value], math: str) -> None:
+        self.moved = moved
+        self.math = math
+        self.made: list[Equation] = []
+        # What trips change.
+        self.varying: Collection[Value] = ()
+
+    def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
+        p = eqn.kwargs
+        length = p["length"] if eqn.op is scan else None
+        if type(length) is not int or length < trips or p["counted"]:
+            return [eqn]
+        loop = Loop.of(eqn)
+        sizes = [v.type.size for e in loop.body.body for v in e.outputs]
+        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= fewest:
+            return [eqn]
+        self.length = length
+        _, states, xs = loop.inputs
+        self.varying = forward_slice(loop.body.body, [*states, *xs])
+        body = functions_of_slices(loop.body, _FEW_NUMBERS)
+        loop, looks = self._without_looks(replace(loop, body=body))
+        known, _ = self._ahead(loop)
+        body = functions_of_joined(loop.body, known, _FEW_NUMBERS)
+        loop = replace(loop, body=body)
+        first, second = self._divided(self._early(loop))
+        self._add(first)
+        if second is not None:
+            self._add(self._early(second))
+        for result, part, stack in looks:
+            (self.moved[result],) = self._for_all(part, (), [self.moved.get(stack, stack)])
+        return self.made
+
+    def _add(self, loop: Loop) -> None:
+        if loop.carried or loop.stacked:
+            self.made.append(loop.equation())
+
+    def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
+        """The loop with stacks of short rows in the place of stacks of parts of these.
+
+        And for each of such results, how it is looked at in a row, and the stack of these rows.
+        """
+        count, outputs = len(loop.init), loop.body.outputs
+        defined = {e.output: e for e in loop.body.body if e.op is slice_}
+        known = dict(zip(outputs[count:], loop.stacked, strict=True))
+        looks, stays = [], []
+        for k, value in enumerate(outputs[count:]):
+            eqn = defined.get(value)
+            if eqn is None or not _is_part_of_few(eqn):
+                stays.append(k)
+                continue
+            (row,) = eqn.inputs
+            stack = known.setdefault(row, Value(leading(self.length, row.type)))
+            looks.append((loop.stacked[k], Graph([row], [eqn], [value], loop.body.name), stack))
+        if not looks:
+            return loop, []
+        kept = {outputs[count + k]: None for k in stays}
+        new = [v for v in known if v not in kept and v not in outputs[count:]]
+        ends = [*outputs[:count], *[outputs[count + k] for k in stays], *new]
+        stacks = [*[loop.stacked[k] for k in stays], *[known[v] for v in new]]
+        graph = Graph(loop.body.inputs, loop.body.body, ends, loop.body.name)
+        return replace(loop, body=graph, stacked=tuple(stacks)), looks
+
+    # Before a loop.
+
+    def _ahead(self, loop: Loop) -> tuple[set[Value], list[Equation]]:
+        """What a trip may know without what is carried, and the equations that depend on rows."""
+        consts, _, xs = loop.inputs
+        varying = forward_slice(loop.body.body, xs)
+        known = {*consts, *xs}
+        early: list[Equation] = []
+        for eqn in loop.body.body:
+            if not known.issuperset(eqn.inputs):
+                continue
+            if varying.isdisjoint(eqn.inputs):
+                known.update(eqn.outputs)
+            elif self._may_leave(eqn):
+                known.update(eqn.outputs)
+                early.append(eqn)
+        return known, early
+
+    def _early(self, loop: Loop) -> Loop:
+        """The loop without what depends on rows alone, which is computed for all of them."""
+        body = loop.body.body
+        consts, states, xs = loop.inputs
+        _, early = self._ahead(loop)
+        ends, rest = self._boundary(loop, early)
+        if not ends:
+            return loop
+        part = Graph([*consts, *xs], backward_slice(body, ends), ends, loop.body.name)
+        found = dict(zip(ends, self._for_all(part, loop.consts, loop.xs), strict=True))
+        carried = len(states)
+        stays = []
+        for k, (result, value) in enumerate(
+            zip(loop.stacked, loop.body.outputs[carried:], strict=True)
+        ):
+            if value in found:
+                self.moved[result] = found[value]
+            else:
+                stays.append(k)
+        read = {v for e in rest for v in e.inputs}.union(loop.body.outputs[:carried])
+        # Some ways to look at rows are stacked, and are in the trips too.
+        read.difference_update([v for e in rest for v in e.outputs])
+        rows = list(zip(loop.xs, xs, strict=True))
+        rows += [(found[v], v) for v in ends if v in read]
+        fixed = list(zip(loop.consts, consts, strict=True))
+        return loop.taking(fixed, None, rows, stays, rest)
+
+    def _boundary(
+        self, loop: Loop, early: Sequence[Equation]
+    ) -> tuple[list[Value], list[Equation]]:
+        """What is taken from `early` equations by the others, or stacked, and these others.
+
+        Of what is computed only to be looked at in another way, the others look themselves.
+        """
+        outputs, carried = loop.body.outputs, len(loop.init)
+        gone = set(early)
+        stays = [e for e in loop.body.body if e not in gone]
+        wanted = {v for e in stays for v in e.inputs}.union(outputs[:carried])
+        stacked = set(outputs[carried:])
+        kept: set[Equation] = set()
+        computed = 0
+        for eqn in reversed(early):
+            if not wanted.isdisjoint(eqn.outputs) and _is_look(eqn):
+                kept.add(eqn)
+                wanted.update(eqn.inputs)
+            elif not wanted.isdisjoint(eqn.outputs) or not stacked.isdisjoint(eqn.outputs):
+                computed += not _is_look(eqn)
+        ends = [
+            v
+            for e in early
+            if e not in kept or not stacked.isdisjoint(e.outputs)
+            for v in e.outputs
+            if v in wanted or v in stacked
+        ]
+        if not computed:
+            return [], []
+        return ends, [e for e in loop.body.body if e not in gone or e in kept]
+
+    def _for_all(
+        self, part: Graph, consts: Sequence[Value], stacks: Sequence[Value]
+    ) -> list[Value]:
+        """The results of `part`, which takes constants and rows, for all rows at once."""
+        axes = [*[None] * len(consts), *[0] * len(stacks)]
+        graph = batched(part, self.length, axes, [True] * len(part.outputs))
+        known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
+        # Bodies of two loops may share an equation.
+        shared = {v for e in part.body for v in e.outputs}
+        for eqn in graph.body:
+            inputs = tuple([known.get(v, v) for v in eqn.inputs])
+            outputs = tuple([Value(v.type) if v in shared else v for v in eqn.outputs])
+            known.update(zip(eqn.outputs, outputs, strict=True))
+            self.made.append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
+        return [known.get(v, v) for v in graph.outputs]
+
+    def _may_leave(self, eqn: Equation) -> bool:
+        op = eqn.op
+        if not isinstance(op, Primitive) or op in _FAILING or op.has_bodies:
+            return False
+        if op is matmul:
+            return self._is_product_of_rows(eqn) and self._fit((eqn.inputs[0], eqn.output))
+        return op.has_batch_rule and self._fit((*eqn.inputs, *eqn.outputs))
+
+    def _fit(self, values: Iterable[Value]) -> bool:
+        """Whether the stacks of these values are no larger than what may be computed at once."""
+        types = [v.type for v in values]
+        return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in types)
+
+    def _is_product_of_rows(self, eqn: Equation) -> bool:
+        """Whether many such products are one, of all rows with a matrix that no trip changes."""
+        x, y = eqn.inputs
+        if x not in self.varying or y in self.varying or len(x.shape) != 2 or len(y.shape) != 2:
+            return False
+        return self.math == "fast" or (x.dtype == FLOAT64 and x.shape[0] % _ROWS == 0)
+
+    # After a loop.
+
+    def _divided(self, loop: Loop) -> tuple[Loop, Loop | None]:
+        """The loop with what its other carries need, and one with the rest, to be done after it."""
+        consts, states, xs = loop.inputs
+        body, outputs, count = loop.body.body, loop.body.outputs, len(loop.init)
+        reached = [set(_inputs_of(body, [v])) for v in outputs[:count]]
+        last = [
+            k
+            for k, state in enumerate(states)
+            if all(state not in reached[j] for j in range(count) if j != k)
+        ]
+        if len(last) == count:
+            last = []
+        core = {*backward_slice(body, [outputs[k] for k in range(count) if k not in last])}
+        rest = [e for e in body if e not in core]
+        # What has to stay, and what it is computed from.
+        ends = forward_slice(body, [states[k] for k in last])
+        alone = [v for e in rest if not self._may_leave(e) for v in e.outputs if v not in ends]
+        core.update(backward_slice(body, alone))
+        late = [e for e in rest if e not in core]
+        bound = set(late)
+        there = {v for e in core for v in e.outputs}.union(
+            [v for k, v in enumerate(states) if k not in last]
+        )
+        late, needed = self._taken(loop, late, there)
+        new = [v for v in needed if v not in outputs[count:]]
+        calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
+        if not self._fit(new) or calls <= len(new) + 2 * len(last):
+            return loop, None
+        made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
+        stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
+        goes = [k for k, v in enumerate(outputs[count:]) if v in made]
+        stacks = [Value(leading(self.length, v.type)) for v in new]
+        firsts = [k for k in range(count) if k not in last]
+        given = list(zip(loop.consts, consts, strict=True))
+        first = loop.taking(given, firsts, None, stays, [e for e in body if e in core])
+        graph = Graph(
+            first.body.inputs,
+            first.body.body,
+            [*first.body.outputs, *new],
+            first.body.name,
+        )
+        first = replace(first, body=graph, stacked=(*first.stacked, *stacks))
+        stack_of = dict(zip(outputs[count:], loop.stacked, strict=True))
+        stack_of.update(zip(new, stacks, strict=True))
+        rows = [*zip(loop.xs, xs, strict=True), *[(stack_of[v], v) for v in needed]]
+        return first, loop.taking(given, last, rows, goes, late)
+
+    def _taken(
+        self, loop: Loop, late: Sequence[Equation], there: Collection[Value]
+    ) -> tuple[list[Equation], list[Value]]:
+        """The equations that are `late`, with what they look at in other ways, and what they take
+        of what is `there` in the loop."""
+        defined = {v: e for e in loop.body.body for v in e.outputs}
+        consts, _, xs = loop.inputs
+        given = {*consts, *xs}
+        all_of, needed = set(late), dict[Value, None]()
+        waiting = [v for e in late for v in e.inputs]
+        while waiting:
+            value = waiting.pop()
+            eqn = defined.get(value)
+            if eqn in all_of or value in given or value in needed:
+                continue
+            if eqn is None:
+                if value in there:
+                    needed[value] = None
+            elif value not in there or _is_look(eqn) or _is_part_of_few(eqn):
+                all_of.add(eqn)
+                waiting += eqn.inputs
+            else:
+                needed[value] = None
+        return [e for e in loop.body.body if e in all_of], list(needed)
+
+
+def _is_look(eqn: Equation) -> bool:
+    """Whether an equation computes nothing, and gives no less than what it takes."""
+    op = eqn.op
+    if not eqn.inputs:
+        return True
+    same = eqn.outputs[0].type.size >= eqn.inputs[0].type.size
+    return op is broadcast or (isinstance(op, Primitive) and op.is_view and same)
+
+
+def _is_part_of_few(eqn: Equation) -> bool:
+    return eqn.op is slice_ and eqn.inputs[0].type.size <= _FEW_NUMBERS
+
+
+def _inputs_of(body: Sequence[Equation], values: Iterable[Value]) -> set[Value]:
+    """All values that these are computed from."""
+    values = list(values)
+    part = backward_slice(body, values)
+    return {v for e in part for v in e.inputs}.union(values)

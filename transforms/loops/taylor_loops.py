@@ -1,0 +1,262 @@
+"""Taylor mode through branches and loops: the same, with coefficients beside what they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.transforms.dataflow.activity import reached
+from primgraph.transforms.loops.jvp_loops import with_carries
+from primgraph.transforms.optimize.dead_code import dead_code
+
+# The coefficients of operands or results by their position and order; what is missing is zero.
+Coefficients: TypeAlias = Mapping[int, Mapping[int, Value]]
+# Which of them there are.
+Orders: TypeAlias = Mapping[int, Collection[int]]
+
+# From a body, and the orders of coefficients that its inputs have, to the body with these behind
+# its inputs, and those of its outputs behind the outputs: with the orders of these.
+Expand: TypeAlias = Callable[[Graph, Orders], tuple[Graph, Orders]]
+
+# So often it is seen which coefficients carries have after a trip, before all are taken along.
+_TURNS = 3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A body with coefficients: those of inputs, and those of outputs, by position and order."""
+
+    graph: Graph
+    given: Coefficients
+    results: Coefficients
+
+
+@scan.expansion
+def _scan_expansion(
+    expand: Expand,
+    inputs: Sequence[Value],
+    moving: Coefficients,
+    order: int,
+    *,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> Coefficients:
+    given = {i - counted: c for i, c in moving.items()}
+    inner = _of_loop(expand, body, order, given, consts, carries)
+    seeds = _seeds(inputs[counted:], given, inner)
+    found = scan(
+        *inputs[:counted],
+        *_beside(inputs[counted:], seeds, consts, carries),
+        body=_both(body, inner, consts, carries),
+        consts=consts + _count(seeds, range(consts)),
+        carries=carries + _count(seeds, range(consts, consts + carries)),
+        length=length,
+        reverse=reverse,
+        counted=counted,
+    )
+    return _picked(found, inner.results, carries, len(body.outputs))
+
+
+@while_loop.expansion
+def _while_expansion(
+    expand: Expand,
+    inputs: Sequence[Value],
+    moving: Coefficients,
+    order: int,
+    *,
+    test: Graph,
+    body: Graph,
+    consts: int,
+    limit: int | None,
+) -> Coefficients:
+    carries = len(inputs) - consts
+    inner = _of_loop(expand, body, order, moving, consts, carries)
+    seeds = _seeds(inputs, moving, inner)
+    ignored = {i: {k: Value(v.type) for k, v in c.items()} for i, c in seeds.items()}
+    asked = Graph(
+        _beside(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
+    )
+    found = while_loop(
+        *_beside(inputs, seeds, consts, carries),
+        test=asked,
+        body=_both(body, inner, consts, carries),
+        consts=consts + _count(seeds, range(consts)),
+        limit=limit,
+    )
+    end = carries + _count(inner.results, range(carries))
+    stacked = (*found[:end], *found[end + 1 :])
+    picked = _picked(stacked, inner.results, carries, len(body.outputs))
+    # The number of trips is a result, too.
+    return {k + (k >= carries): c for k, c in picked.items()}
+
+
+@cond.expansion
+def _cond_expansion(
+    expand: Expand,
+    inputs: Sequence[Value],
+    moving: Coefficients,
+    order: int,
+    *,
+    branches: tuple[Graph, ...],
+) -> Coefficients:
+    index, *operands = inputs
+    given = {i - 1: c for i, c in moving.items()}
+    inner = [_expanded(expand, branch, given) for branch in branches]
+    ends = _united(b.results for b in inner)
+    if not ends:
+        return {}
+    count = len(branches[0].outputs)
+    both = []
+    for branch in inner:
+        filled = _filled(branch, ends)
+        graph = filled.graph.with_outputs(
+            [*filled.graph.outputs[:count], *_flat(filled.results, sorted(ends))]
+        )
+        both.append(dead_code(graph))
+    found = cond(index, *operands, *_flat(given, sorted(given)), branches=tuple(both))
+    return _parted(ends, found[count:])
+
+
+@checkpoint.expansion
+def _checkpoint_expansion(
+    expand: Expand, inputs: Sequence[Value], moving: Coefficients, order: int, *, body: Graph
+) -> Coefficients:
+    """The coefficients by a checkpoint of their own, which becomes one with that of the values."""
+    inner = _expanded(expand, body, moving)
+    if not inner.results:
+        return {}
+    places = sorted(inner.results)
+    graph = dead_code(inner.graph.with_outputs(_flat(inner.results, places)))
+    found = checkpoint(*inputs, *_flat(moving, sorted(moving)), body=graph)
+    return _parted(inner.results, found)
+
+
+def _flat(coefficients: Coefficients, places: Iterable[int]) -> list[Value]:
+    """Those at `places`, each in ascending order."""
+    return [v for i in places if i in coefficients for _, v in sorted(coefficients[i].items())]
+
+
+def _parted(orders: Orders, values: Sequence[Value]) -> dict[int, dict[int, Value]]:
+    """`values` by the positions and orders that they were listed by."""
+    found, at = {}, 0
+    for i in sorted(orders):
+        found[i] = dict(zip(sorted(orders[i]), values[at : at + len(orders[i])], strict=True))
+        at += len(orders[i])
+    return found
+
+
+def _count(coefficients: Orders, places: Iterable[int]) -> int:
+    return sum(len(coefficients[i]) for i in places if i in coefficients)
+
+
+def _united(every: Iterable[Orders]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for orders in every:
+        for i, some in orders.items():
+            found.setdefault(i, set()).update(some)
+    return found
+
+
+def _expanded(expand: Expand, body: Graph, orders: Orders) -> _Body:
+    """The body with coefficients of those orders; those of results that depend on these."""
+    graph, results = expand(body, {i: sorted(some) for i, some in orders.items()})
+    given = _parted(orders, graph.inputs[len(body.inputs) :])
+    known = _parted(results, graph.outputs[len(body.outputs) :])
+    ahead = reached(graph.body, _flat(given, given))
+    moving = {i: {k: v for k, v in c.items() if v in ahead} for i, c in known.items()}
+    return _Body(graph, given, {i: c for i, c in moving.items() if c})
+
+
+def _filled(inner: _Body, orders: Orders) -> _Body:
+    """With zeros for those of results that there are none of."""
+    builder = Builder(inner.graph.name, source=NOWHERE)
+    results = {i: dict(c) for i, c in inner.results.items()}
+    with builder:
+        for i, some in orders.items():
+            for k in some:
+                if k not in results.setdefault(i, {}):
+                    results[i][k] = zeros_like(inner.graph.outputs[i])
+    old = inner.graph
+    more: Sequence[Equation] = builder.body
+    graph = Graph(old.inputs, (*old.body, *more), old.outputs, old.name)
+    return _Body(graph, inner.given, results)
+
+
+def _of_loop(
+    expand: Expand, body: Graph, order: int, given: Coefficients, consts: int, carries: int
+) -> _Body:
+    """The body with coefficients of all that moves in some trip.
+
+    A carry that does keeps its coefficients, as zeros, where a trip forgets it.
+    """
+    orders: dict[int, set[int]] = {i: set(c) for i, c in given.items()}
+    kept = range(consts, consts + carries)
+    for turn in range(_TURNS + 1):
+        if turn == _TURNS:
+            every = set(range(1, order + 1))
+            moving = with_carries(body, list(given), consts, carries)
+            orders.update((i, every) for i in moving if i in kept)
+        inner = _expanded(expand, body, orders)
+        after = {consts + k: c for k, c in inner.results.items() if k < carries}
+        if all(orders.get(i, set()).issuperset(c) for i, c in after.items()):
+            break
+        orders = _united([orders, after])
+    return _filled(inner, {i - consts: c for i, c in orders.items() if i in kept})
+
+
+def _seeds(inputs: Sequence[Value], given: Coefficients, inner: _Body) -> Coefficients:
+    """The coefficients that a loop begins with, zeros for what moves in later trips only."""
+    return {
+        i: {k: given[i][k] if k in given.get(i, ()) else zeros_like(inputs[i]) for k in c}
+        for i, c in inner.given.items()
+    }
+
+
+def _both(body: Graph, inner: _Body, consts: int, carries: int) -> Graph:
+    """The body that computes all: each group of inputs and outputs has its coefficients behind."""
+    return dead_code(
+        Graph(
+            _beside(body.inputs, inner.given, consts, carries),
+            inner.graph.body,
+            _beside(inner.graph.outputs[: len(body.outputs)], inner.results, 0, carries),
+            body.name,
+        )
+    )
+
+
+def _beside(
+    values: Sequence[Value], coefficients: Coefficients, consts: int, carries: int
+) -> list[Value]:
+    """Constants, carries and the rest, each group with its coefficients behind it."""
+    begin = consts + carries
+    found: list[Value] = []
+    for group in (range(consts), range(consts, begin), range(begin, len(values))):
+        found += [values[i] for i in group]
+        found += _flat(coefficients, group)
+    return found
+
+
+def _picked(
+    found: Sequence[Value], results: Coefficients, carries: int, count: int
+) -> dict[int, dict[int, Value]]:
+    """The coefficients among the results of a loop that has them behind what they are of."""
+    picked: dict[int, dict[int, Value]] = {}
+    at = 0
+    for group in (range(carries), range(carries, count)):
+        at += len(group)
+        own = {k: results[k] for k in group if k in results}
+        size = _count(own, own)
+        picked |= _parted(own, found[at : at + size])
+        at += size
+    return picked

@@ -1,0 +1,301 @@
+"""Rows: rules both of whose sides are expressions, written like a line of a formulary.
+
+    exact(x + -y, x - y, why="that is how subtraction is defined")
+    fast(x / c, x * (1 / c), ordinary(1 / c), why="rounded once more")
+
+The left side is looked for, in either order of operands that may change places, and the right side
+is what becomes of it. What occurs on both sides is taken over as it is; what occurs twice on the
+left has to be one and the same value. A row becomes one rule for each order of operands: a list of
+steps on a growing list of values, made once, when the row is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, Protocol, TypeAlias, final
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.graph import Value
+from primgraph.ir.params import Params
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import DType
+from primgraph.primitives.constants import filled, full
+from primgraph.transforms.rewrite.rule import Family, Rule, Seen, SimplifyRule, is_zero
+from primgraph.transforms.rewrite.terms import (
+    Applied,
+    Condition,
+    Literal,
+    Number,
+    Row,
+    Term,
+    Unknown,
+    is_number,
+    term,
+)
+
+# Looks at what is known so far, adds to it, and tells whether the row can still apply.
+_Step: TypeAlias = Callable[[Seen, list[Any]], bool]
+# A number of what is known, for elements of a dtype.
+_Known: TypeAlias = Callable[[list[Any], DType], Number]
+
+
+class Declare(Protocol):
+    """Declares a row of one family at one level."""
+
+    def __call__(
+        self, left: Term, right: Term | Number, *conditions: Condition, why: str = ""
+    ) -> None: ...
+
+
+def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
+    """What declares rows of `family` at `level`; those of one primitive are tried in order.
+
+    With `any_dtype`, or in a family of that, they hold of complex numbers too.
+    """
+    anywhere = any_dtype or family.any_dtype
+
+    def declare(left: Term, right: Term | Number, *conditions: Condition, why: str = "") -> None:
+        if not isinstance(left, Applied) or is_number(left):
+            raise ArgumentError(f"a row rewrites what a primitive computes, not {left}")
+        row = Row(level, left, term(right), conditions, why)
+        for rule in _rules(row):
+            family.add(left.op, replace(rule, any_dtype=anywhere))
+
+    return declare
+
+
+def _rules(row: Row) -> Iterator[Rule]:
+    """The rules of a row, one for each order of operands that is not one of those before it."""
+    name, known = str(row), set()
+    for reading in _readings(row.left):
+        names: dict[Term, int] = {}
+        found = _shape(reading, names)
+        asked = [(c.name, *(_shape(_as_written(t), names) for t in c.terms))
+                 for c in row.conditions]  # fmt: skip
+        key = found, frozenset(asked)
+        if key not in known:
+            known.add(key)
+            wanted = tuple([_made_by(part.term) for part in reading.parts])
+            yield Rule(row.level, _Matching(row, reading).function(name), at=wanted, row=row)
+
+
+class _Reading(NamedTuple):
+    """A term, with its operands in one of the orders in which they may stand."""
+
+    term: Term
+    parts: tuple[_Reading, ...] = ()
+
+
+def _readings(given: Term) -> Iterator[_Reading]:
+    if not isinstance(given, Applied):
+        yield _Reading(given)
+        return
+    orders = [given.operands]
+    if given.op.commutative:
+        orders.append(given.operands[::-1])
+    for order in orders:
+        for parts in product(*(list(_readings(t)) for t in order)):
+            yield _Reading(given, parts)
+
+
+def _as_written(given: Term) -> _Reading:
+    """The reading that leaves all operands in their places."""
+    return next(_readings(given))
+
+
+def _shape(reading: _Reading, names: dict[Term, int]) -> Hashable:
+    """What is the same for readings that differ in the names of unknowns alone.
+
+    `names` numbers these as they come.
+    """
+    given = reading.term
+    if isinstance(given, Unknown):
+        return names.setdefault(given, len(names)), given.number
+    if isinstance(given, Applied):
+        return (given.op, given.params, *[_shape(part, names) for part in reading.parts])
+    return given
+
+
+def _made_by(given: Term) -> Op | None:
+    """What has to compute a value for it to be this term; None where anything may."""
+    if isinstance(given, Applied):
+        return given.op
+    return full if is_number(given) else None
+
+
+@final
+class _Matching:
+    """Turns a row, its left side in one order of operands, into steps.
+
+    The list that steps work on begins with the operands of the equation. `values` says where in it
+    the value of a term is, `numbers` where the number of an unknown is.
+    """
+
+    def __init__(self, row: Row, reading: _Reading) -> None:
+        self.row = row
+        self.steps: list[_Step] = []
+        self.values: dict[Term, int] = {}
+        self.numbers: dict[Term, int] = {}
+        self.length = len(reading.parts)
+        for i, part in enumerate(reading.parts):
+            self._look_for(part, i)
+        for asked in row.conditions:
+            self.steps.append(_asked(asked, [self._thing(t) for t in asked.terms]))
+        self.result = self._place(row.right, None)
+
+    def function(self, name: str) -> SimplifyRule:
+        """The rule: all steps in turn, and the result that the last one has added."""
+        steps, result, wanted = tuple(self.steps), self.result, dict(self.row.left.params)
+
+        def rule(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+            if params != wanted:
+                return None
+            known: list[Any] = [*inputs]
+            for step in steps:
+                if not step(seen, known):
+                    return None
+            value: Value = known[result]
+            return value
+
+        rule.__name__ = rule.__qualname__ = name
+        return rule
+
+    def _new(self, count: int = 1) -> int:
+        """The place of what the next step will add."""
+        self.length += count
+        return self.length - count
+
+    # The left side.
+
+    def _look_for(self, reading: _Reading, place: int) -> None:
+        """Steps that find out whether the value at `place` is that term."""
+        given = reading.term
+        if isinstance(given, Literal):
+            self.steps.append(_is_literal(place, given.value))
+            return
+        if given in self.values:
+            self.steps.append(_same(place, self.values[given]))
+            return
+        self.values[given] = place
+        if isinstance(given, Applied):
+            self.steps.append(_opened(place, given.op, given.params))
+            first = self._new(len(reading.parts))
+            for i, part in enumerate(reading.parts):
+                self._look_for(part, first + i)
+        elif is_number(given):
+            self.steps.append(_number(place))
+            self.numbers[given] = self._new()
+
+    # Conditions and the right side.
+
+    def _thing(self, given: Term) -> Callable[[Seen, list[Any]], Any]:
+        """What a condition on this term gets: a number or a value."""
+        if is_number(given):
+            number = self._known(given)
+            return lambda seen, known: number(known, seen.type.dtype)
+        place = self._found(given)
+        return lambda seen, known: known[place]
+
+    def _found(self, given: Term) -> int:
+        if given not in self.values:
+            raise ArgumentError(f"{given} does not occur on the left of {self.row}")
+        return self.values[given]
+
+    def _known(self, given: Term) -> _Known:
+        """How a number follows from what is known."""
+        if isinstance(given, Literal):
+            value = given.value
+            return lambda known, dtype: value
+        if isinstance(given, Applied):
+            return _computed(given.op, [self._known(t) for t in given.operands])
+        self._found(given)
+        place = self.numbers[given]
+        return lambda known, dtype: known[place]
+
+    def _place(self, given: Term, like: int | None) -> int:
+        """Where the value of a term on the right is, after steps that record it if need be.
+
+        A number is an array of the type of what is at `like`, or else of the result.
+        """
+        if is_number(given):
+            self.steps.append(_array(self._known(given), like))
+            return self._new()
+        if not isinstance(given, Applied) or given in self.values:
+            return self._found(given)
+        places = {t: self._place(t, None) for t in given.operands if not is_number(t)}
+        beside = list(places.values())[-1]
+        operands = [places[t] if t in places else self._place(t, beside) for t in given.operands]
+        self.steps.append(_recorded(given.op, operands, dict(given.params)))
+        self.values[given] = self._new()
+        return self.values[given]
+
+
+# The steps.
+
+
+def _is_literal(place: int, value: Number) -> _Step:
+    if isinstance(value, bool):
+        return lambda seen, known: seen.scalar(known[place]) is value
+    if value == 0 and isinstance(value, float):
+        sign = float(np.copysign(1.0, value))
+        return lambda seen, known: is_zero(seen.scalar(known[place]), sign)
+    return lambda seen, known: seen.scalar(known[place]) == value
+
+
+def _same(place: int, other: int) -> _Step:
+    return lambda seen, known: known[place] is known[other]
+
+
+def _opened(place: int, op: Primitive[Any], params: Params) -> _Step:
+    def step(seen: Seen, known: list[Any]) -> bool:
+        eqn = seen.made_by(op, known[place])
+        if eqn is None or eqn.params != params:
+            return False
+        known += eqn.inputs
+        return True
+
+    return step
+
+
+def _number(place: int) -> _Step:
+    def step(seen: Seen, known: list[Any]) -> bool:
+        number = seen.scalar(known[place])
+        known.append(number)
+        return number is not None
+
+    return step
+
+
+def _asked(asked: Condition, things: list[Callable[[Seen, list[Any]], Any]]) -> _Step:
+    holds = asked.holds
+    return lambda seen, known: holds(seen, *[thing(seen, known) for thing in things])
+
+
+def _computed(op: Primitive[Any], operands: list[_Known]) -> _Known:
+    def number(known: list[Any], dtype: DType) -> Number:
+        arrays = [np.asarray(f(known, dtype), dtype) for f in operands]
+        result: Number = np.asarray(op.evaluate(arrays, {})[0]).item()
+        return result
+
+    return number
+
+
+def _array(number: _Known, like: int | None) -> _Step:
+    def step(seen: Seen, known: list[Any]) -> bool:
+        type = seen.type if like is None else known[like].type
+        known.append(filled(number(known, type.dtype), type))
+        return True
+
+    return step
+
+
+def _recorded(op: Primitive[Any], operands: list[int], params: dict[str, Any]) -> _Step:
+    def step(seen: Seen, known: list[Any]) -> bool:
+        known.append(seen.emit(op, [known[i] for i in operands], params)[0])
+        return True
+
+    return step

@@ -1,0 +1,214 @@
+"""Rules of `simplify` for derivatives: signs and powers of two go where they cost least.
+
+Derivatives are full of them: a slope of `-2 * x` beside another of 0.125, negated before a sum.
+All these rules give the same bits up to the sign of zero, for NaN and infinities too, as rounding
+is symmetric and numbers are binary. What is different is how products with powers of two over- and
+underflow: multiplied at once, or after a sum and not before it, fewer of them are infinite, none
+that was not, and what becomes denormal on the way is rounded elsewhere.
+
+What one line of the user's hands on to another is the cotangent or tangent of a value, by whose
+name readers know it. It stays what it is: factors are looked for in what the line itself computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import DType
+from primgraph.primitives.elementwise import add, div, mul, neg, sub
+from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.reductions import cumsum, reduce_sum
+from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
+from primgraph.transforms.rewrite.rule import Family, Seen, SimplifyRule, is_power_of_two
+
+SIGNS = Family()
+
+# How many operations a factor is looked for behind.
+_DEEPEST = 4
+
+# The operands of which each is a factor of the result, but for the sign of zeros.
+_ODD: dict[Op, tuple[int, ...]] = {
+    **dict.fromkeys((broadcast, cumsum, pad, permute, reduce_sum, reshape, reverse, slice_), (0,)),
+    **dict.fromkeys((div, matmul, mul), (0, 1)),
+}
+# Those of which each power of two is one, where it makes no number smaller.
+_SCALED: dict[Op, tuple[int, ...]] = {
+    **dict.fromkeys((broadcast, permute, reshape), (0,)),
+    mul: (0, 1),
+}
+
+_Fits: TypeAlias = Callable[[float], bool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """A number by which a value is multiplied somewhere: `c`, and the way to `rest` without it.
+
+    `way` has the equations from the value on, and which of their operands is the next one.
+    """
+
+    c: float
+    rest: Value
+    way: tuple[tuple[Equation, int], ...] = ()
+
+    def left(self) -> Value:
+        """The value without the factor."""
+        value = self.rest
+        for eqn, place in reversed(self.way):
+            assert isinstance(eqn.op, Primitive)
+            operands = [*eqn.inputs[:place], value, *eqn.inputs[place + 1 :]]
+            value = eqn.op(*operands, **eqn.kwargs)
+        return value
+
+
+def _factor(
+    seen: Seen, value: Value, ops: dict[Op, tuple[int, ...]], fits: _Fits, deepest: int = _DEEPEST
+) -> _Factor | None:
+    """The first number in `value` that fits, where nothing else reads what it is multiplied to."""
+    eqn = seen.builder.definition(value)
+    if eqn is None or not value.type.is_float or not seen.of_line(eqn):
+        return None
+    found = _own_factor(seen, eqn, fits)
+    if found is None and deepest and eqn.op in ops:
+        for place in ops[eqn.op]:
+            inner = _factor(seen, eqn.inputs[place], ops, fits, deepest - 1)
+            if inner is not None:
+                found = _Factor(inner.c, inner.rest, ((eqn, place), *inner.way))
+                break
+    return found if found is not None and seen.single(value) else None
+
+
+def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
+    """The number by which `eqn` itself multiplies."""
+    if eqn.op is neg:
+        return _Factor(-1.0, eqn.inputs[0]) if fits(-1.0) else None
+    if eqn.op is mul:
+        for c, x in (eqn.inputs, eqn.inputs[::-1]):
+            scalar = seen.scalar(c)
+            if isinstance(scalar, float) and fits(scalar):
+                return _Factor(scalar, x)
+    return None
+
+
+def _without_sign(seen: Seen, value: Value) -> Value | None:
+    """`-value`, where that takes one operation less."""
+    found = _factor(seen, value, _ODD, lambda scalar: scalar == -1.0)
+    return None if found is None else found.left()
+
+
+def _any(scalar: float) -> bool:
+    return True
+
+
+def _grows(scalar: float) -> bool:
+    return is_power_of_two(scalar) and abs(scalar) > 1
+
+
+def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
+    """`a * b`, rounded, if that is an ordinary number."""
+    product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
+    usual = np.isfinite(product) and abs(product) >= np.finfo(dtype).smallest_normal
+    return float(product) if usual else None
+
+
+def _rule(op: Primitive[Any]) -> Callable[[SimplifyRule], SimplifyRule]:
+    """Declare a rule of this level, for floats, tried where an operand may have a factor."""
+    factors = [o for o in _ODD if isinstance(o, Primitive)]
+    return SIGNS.rule(op, level="signs", of=(neg, *factors))
+
+
+def _either_way(inputs: list[Value]) -> Iterator[tuple[Value, Value]]:
+    x, y = inputs
+    yield x, y
+    if x is not y:
+        yield y, x
+
+
+@_rule(add)
+def _sum_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x + f(-y)` is `x - f(y)` for products, moves and sums `f`."""
+    for x, y in _either_way(inputs):
+        positive = _without_sign(seen, y)
+        if positive is not None:
+            return x - positive
+    return None
+
+
+@_rule(sub)
+def _difference_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x - f(-y)` is `x + f(y)`."""
+    x, y = inputs
+    positive = _without_sign(seen, y)
+    return None if positive is None else x + positive
+
+
+@_rule(neg)
+def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`-f(c * x)` is `f(-c * x)`, and `-f(-x)` is `f(x)`."""
+    found = _factor(seen, inputs[0], _ODD, _any)
+    if found is None:
+        return None
+    rest = found.rest if found.c == -1.0 else found.rest * -found.c
+    return _Factor(1.0, rest, found.way).left()
+
+
+@_rule(reduce_sum)
+def _sign_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of `f(-x)` is minus the sum of `f(x)`."""
+    positive = _without_sign(seen, inputs[0])
+    if positive is None:
+        return None
+    total: Value = reduce_sum(positive, **params)
+    return -total
+
+
+@_rule(reduce_sum)
+def _power_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of `2 * x * y` is twice the sum of `x * y`."""
+    found = _factor(seen, inputs[0], _SCALED, _grows)
+    if found is None:
+        return None
+    total: Value = reduce_sum(found.left(), **params)
+    return total * found.c
+
+
+@_rule(mul)
+def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`a * (b * x)` is `(a * b) * x` if one is a power of two: the result is rounded once."""
+    for c, y in _either_way(inputs):
+        scalar = seen.scalar(c)
+        if isinstance(scalar, float):
+            fits = _any if is_power_of_two(scalar) else is_power_of_two
+            found = _factor(seen, y, {}, fits)
+            product = None if found is None else _ordinary_product(scalar, found.c, y.dtype)
+            if found is not None and product is not None:
+                return found.rest * product
+    return None
+
+
+@_rule(mul)
+def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`2 * (0.5 * x)` is `x`, also where something else reads the half of it."""
+    for c, y in _either_way(inputs):
+        scalar, eqn = seen.scalar(c), seen.builder.definition(y)
+        if isinstance(scalar, float) and is_power_of_two(scalar) and eqn is not None:
+            found = _own_factor(seen, eqn, (1 / scalar).__eq__)
+            if found is not None:
+                return found.rest
+    return None
+
+
+@_rule(mul)
+def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`(2 * x) * (4 * y)` is `(x * y) * 8`."""
+    x, y = (_factor(seen, v, {}, _grows) for v in inputs)
+    if x is None or y is None:
+        return None
+    return (x.rest * y.rest) * (x.c * y.c)

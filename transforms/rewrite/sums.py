@@ -1,0 +1,304 @@
+"""Rules of `simplify` for reductions and products of matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph.ir.graph import Value
+from primgraph.ir.types import FLOAT16, DType
+from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.elementwise import cast, mul, neg
+from primgraph.primitives.linear_algebra.products import matmul, swap_last
+from primgraph.primitives.logic import equal
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import broadcast, permute, reshape
+from primgraph.transforms.rewrite.rule import Family, Seen, is_power_of_two
+from primgraph.transforms.rewrite.views import permuted, repeated, reshaped
+
+SUMS = Family()
+_rule = SUMS.rule
+
+
+def summed(x: Value, axes: Sequence[int]) -> Value:
+    """The sum over `axes`, if there are any."""
+    if not axes:
+        return x
+    return reduce_sum(x, axes=tuple(sorted(axes)))
+
+
+# Reductions of one element, and of equal elements.
+
+
+@_rule(reduce_max, reduce_min, reduce_prod)
+def _of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The largest, the smallest and the product of one element are that element."""
+    (x,) = inputs
+    alone = all(x.shape[a] == 1 for a in params["axes"])
+    return reshaped(x, seen.type.shape) if alone else None
+
+
+@_rule(reduce_sum)
+def _sum_of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of one integer is that integer."""
+    (x,) = inputs
+    alone = all(x.shape[a] == 1 for a in params["axes"])
+    return reshaped(x, seen.type.shape) if alone and not x.type.is_float else None
+
+
+@_rule(reduce_sum, level="signs")
+def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of one element is that element, but NumPy's sum of -0 is 0."""
+    (x,) = inputs
+    alone = all(x.shape[a] == 1 for a in params["axes"])
+    return reshaped(x, seen.type.shape) if alone else None
+
+
+@_rule(reduce_max, reduce_min)
+def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Along axes that repeat one element the largest and the smallest are that element."""
+    inner, axes = seen.made_by(broadcast, inputs[0]), params["axes"]
+    if inner is None or not set(axes) <= set(inner.kwargs["new_axes"]):
+        return None
+    if any(inputs[0].shape[a] == 0 for a in axes):
+        return None
+    return _without(inner.inputs[0], inner.kwargs["new_axes"], axes, seen.type.shape)
+
+
+def _without(x: Value, new: Sequence[int], axes: Sequence[int], shape: tuple[int, ...]) -> Value:
+    """The broadcast of `x` along `new` axes without those in `axes`."""
+    left = [a - sum(b < a for b in axes) for a in new if a not in axes]
+    return repeated(x, shape, left)
+
+
+def _sum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum over axes that repeat one element, as a product with their number."""
+    (x,), axes = inputs, params["axes"]
+    inner = seen.made_by(broadcast, x)
+    if inner is None or not axes or not set(axes) <= set(inner.kwargs["new_axes"]):
+        return None
+    small, count = inner.inputs[0], math.prod(x.shape[a] for a in axes)
+    number = np.asarray(count).astype(small.dtype)
+    if small.type.is_float and (number != count or count == 0):
+        return None
+    return _without(small * number.item(), inner.kwargs["new_axes"], axes, seen.type.shape)
+
+
+def _count(inputs: list[Value], params: dict[str, Any]) -> int:
+    return math.prod(inputs[0].shape[a] for a in params["axes"])
+
+
+@_rule(reduce_sum)
+def _sum_of_equal_integers(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of n equal integers is n times each, as both wrap round."""
+    return None if inputs[0].type.is_float else _sum_of_equals(seen, inputs, params)
+
+
+# The sum of so many equal numbers is their rounded product, in whatever order they are added:
+# no sum of four or fewer is rounded so that it matters; those of float16 are not rounded at all,
+# as they are added in float32.
+_SAFE, _SAFE_HALF = 4, 2048
+
+
+@_rule(reduce_sum, level="signs")
+def _sum_of_few_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of up to four equal numbers is a product, but NumPy's sum of -0 is 0."""
+    limit = _SAFE_HALF if inputs[0].dtype == FLOAT16 else _SAFE
+    return _sum_of_equals(seen, inputs, params) if _count(inputs, params) <= limit else None
+
+
+@_rule(reduce_sum, level="fast")
+def _sum_of_many_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of n equal numbers is n times each, rounded once."""
+    return _sum_of_equals(seen, inputs, params)
+
+
+# Sums of sums and of products.
+
+
+def _sum_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    inner = seen.made_by(reduce_sum, inputs[0])
+    if inner is None or not seen.single(inputs[0]):
+        return None
+    x, done = inner.inputs[0], inner.kwargs["axes"]
+    left = [a for a in range(x.type.ndim) if a not in done]
+    return summed(x, [*done, *(left[a] for a in params["axes"])])
+
+
+@_rule(reduce_sum)
+def _sum_of_integer_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Sums over some axes and then over others are one sum, as integers wrap round."""
+    return None if inputs[0].type.is_float else _sum_of_sum(seen, inputs, params)
+
+
+@_rule(reduce_sum, level="fast")
+def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Sums over some axes and then over others are one sum, in another order."""
+    return _sum_of_sum(seen, inputs, params)
+
+
+@_rule(reduce_sum, level="signs")
+def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Signs move out of sums, except out of a sum that is 0."""
+    negated = seen.inside(neg, inputs[0])
+    return None if negated is None else -summed(negated, params["axes"])
+
+
+def _sum_of_scaled(
+    seen: Seen, inputs: list[Value], params: dict[str, Any], fits: Callable[[Any], bool]
+) -> Value | None:
+    product = seen.made_by(mul, inputs[0])
+    for c, x in () if product is None else (product.inputs, product.inputs[::-1]):
+        scalar = seen.scalar(c)
+        if scalar is not None and fits(scalar) and seen.single(inputs[0]):
+            return summed(x, params["axes"]) * scalar
+    return None
+
+
+@_rule(reduce_sum, level="finite")
+def _sum_of_doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Powers of two move out of sums: they change no rounding."""
+    return _sum_of_scaled(seen, inputs, params, is_power_of_two)
+
+
+@_rule(reduce_sum, level="fast")
+def _sum_of_multiple(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of `c * x` is `c` times the sum of `x`."""
+    return _sum_of_scaled(seen, inputs, params, lambda scalar: True)
+
+
+@_rule(reduce_sum, level="fast")
+def _sum_of_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The sum of `x * y` is a product of matrices, which adds in an order of its own.
+
+    Axes of the product belong to `x` alone, to `y` alone, or to both; those along which one of
+    them is a broadcast belong to the other. Sums run over axes that belong to both, and no other
+    axis may.
+    """
+    product, axes = seen.made_by(mul, inputs[0]), params["axes"]
+    if product is None or not axes or not inputs[0].type.is_float or not seen.single(inputs[0]):
+        return None
+    (x, own_x), (y, own_y) = (_small(seen, v) for v in product.inputs)
+    inner = [a for a in own_x if a in own_y]
+    if sorted(inner) != list(axes) or len({*own_x, *own_y}) != inputs[0].type.ndim:
+        return None
+    rows = [a for a in own_x if a not in inner]
+    columns = [a for a in own_y if a not in inner]
+    if inputs[0].type.size == 0:
+        return None
+    shape = inputs[0].shape
+    n, m, k = (math.prod(shape[a] for a in group) for group in (rows, columns, inner))
+    left = reshaped(permuted(x, [own_x.index(a) for a in (*rows, *inner)]), (n, k))
+    right = reshaped(permuted(y, [own_y.index(a) for a in (*inner, *columns)]), (k, m))
+    total = matmul(left, right)
+    spread = reshaped(total, tuple(shape[a] for a in (*rows, *columns)))
+    order = [*rows, *columns]
+    return permuted(spread, [order.index(a) for a in sorted(order)])
+
+
+def _small(seen: Seen, value: Value) -> tuple[Value, list[int]]:
+    """What `value` is a broadcast of, and the axes of `value` that are its own."""
+    eqn = seen.made_by(broadcast, value)
+    axes = list(range(value.type.ndim))
+    if eqn is None:
+        return value, axes
+    return eqn.inputs[0], [a for a in axes if a not in eqn.kwargs["new_axes"]]
+
+
+# Products of matrices.
+
+
+def _swapped(seen: Seen, value: Value) -> Value | None:
+    """`x` if `value` is `x` with its last two axes exchanged."""
+    eqn = seen.made_by(permute, value)
+    if eqn is None:
+        return None
+    last = value.type.ndim - 1
+    swap = (*range(last - 1), last, last - 1)
+    return eqn.inputs[0] if eqn.kwargs["axes"] == swap else None
+
+
+@_rule(matmul, level="finite")
+def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A product with nothing but zeros is 0, up to the sign, for finite numbers."""
+    found = any(seen.scalar(v) == 0 for v in inputs)
+    return filled(0, seen.type) if found else None
+
+
+@_rule(matmul)
+def _integers_with_identity(
+    seen: Seen, inputs: list[Value], params: dict[str, Any]
+) -> Value | None:
+    """A matrix of integers times an identity is that matrix."""
+    return None if seen.type.is_float else _other_than_identity(seen, inputs)
+
+
+@_rule(matmul, level="finite")
+def _floats_with_identity(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The same of floats: the zeros of the identity times an infinity would be NaN."""
+    return _other_than_identity(seen, inputs)
+
+
+def _other_than_identity(seen: Seen, inputs: list[Value]) -> Value | None:
+    for x, other in (inputs, inputs[::-1]):
+        if other.type == seen.type and _is_identity(seen, x):
+            return other
+    return None
+
+
+def _is_identity(seen: Seen, x: Value) -> bool:
+    """Whether `x` is an identity matrix: a constant, or where rows and columns count alike."""
+    if x.type.ndim != 2 or x.shape[0] != x.shape[1]:
+        return False
+    array, size = seen.array(x), x.shape[0]
+    if array is not None:
+        return size > 0 and bool(array[0, 0] == 1) and np.array_equal(array, np.eye(size))
+    truth = seen.inside(cast, x)
+    counted = None if truth is None else seen.made_by(equal, truth)
+    sides = [] if counted is None else [seen.made_by(iota, v) for v in counted.inputs]
+    axes = {e.kwargs["axis"] for e in sides if e is not None and _counts(e.outputs[0].dtype, size)}
+    return axes == {0, 1}
+
+
+def _counts(dtype: DType, size: int) -> bool:
+    """Whether numbers below `size` are all different in `dtype`."""
+    return dtype.kind in "iu" and size <= int(np.iinfo(dtype).max)
+
+
+@_rule(permute, level="fast")
+def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The transpose of `x.T @ y` is `y.T @ x`; BLAS need not add in the same order."""
+    last = seen.type.ndim - 1
+    if params["axes"] != (*range(last - 1), last, last - 1):
+        return None
+    return _other_way_round(seen, inputs[0])
+
+
+def _other_way_round(seen: Seen, value: Value) -> Value | None:
+    """The transpose of a product that nothing else reads, if a factor is a transpose already."""
+    product = seen.made_by(matmul, value)
+    if product is None:
+        return None
+    x, y = product.inputs
+    left, right = _swapped(seen, x), _swapped(seen, y)
+    if (left is None and right is None) or not seen.single(value):
+        return None
+    return matmul(swap_last(y) if right is None else right, swap_last(x) if left is None else left)
+
+
+@_rule(permute, level="fast")
+def _transposed_matrix(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The same where rows and columns of a product are several axes each."""
+    matrix, axes = seen.inside(reshape, inputs[0]), params["axes"]
+    if matrix is None or matrix.type.ndim != 2 or not axes or not seen.single(inputs[0]):
+        return None
+    count, shape = axes[0], inputs[0].shape
+    if axes != (*range(count, len(axes)), *range(count)):
+        return None
+    if math.prod(shape[:count]) != matrix.shape[0]:
+        return None
+    turned = _other_way_round(seen, matrix)
+    return None if turned is None else reshaped(turned, seen.type.shape)

@@ -1,0 +1,220 @@
+"""Rules of `simplify` for what moves all elements: reshapes, permutations, broadcasts, reversals.
+
+All are exact, as no element is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from primgraph.ir.graph import Value
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import as_function_of
+from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
+from primgraph.transforms.rewrite.rule import Family, Seen, is_zero
+
+VIEWS = Family(any_dtype=True)
+_rule = VIEWS.rule
+
+
+@_rule(reshape, permute, broadcast, reverse, slice_)
+def _of_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Moving the elements of a uniform array gives a uniform array."""
+    scalar = seen.uniform(inputs[0])
+    return None if scalar is None else filled(scalar, seen.type)
+
+
+@_rule(as_function_of)
+def _as_function_of(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What a value counts as a function of does not change it."""
+    return inputs[0]
+
+
+@_rule(pad)
+def _pad_of_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Zeros around zeros."""
+    scalar = seen.scalar(inputs[0])
+    return filled(0, seen.type) if is_zero(scalar, 1.0) else None
+
+
+def reshaped(x: Value, shape: tuple[int, ...]) -> Value:
+    return reshape(x, shape=shape)
+
+
+@_rule(reshape)
+def _reshape(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A reshape to the same shape, or of a reshape."""
+    (x,), shape = inputs, params["shape"]
+    if x.shape == shape:
+        return x
+    inner = seen.inside(reshape, x)
+    return None if inner is None else reshaped(inner, shape)
+
+
+@_rule(reshape)
+def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Broadcasts and permutations that move axes of extent one only are reshapes."""
+    (x,), shape = inputs, params["shape"]
+    eqn = seen.made_by(broadcast, x)
+    if eqn is not None:
+        small = eqn.inputs[0]
+        return reshaped(small, shape) if small.type.size == x.type.size else None
+    eqn = seen.made_by(permute, x)
+    if eqn is None:
+        return None
+    moved = [a for a in eqn.kwargs["axes"] if eqn.inputs[0].shape[a] != 1]
+    return reshaped(eqn.inputs[0], shape) if moved == sorted(moved) else None
+
+
+@_rule(reshape, of=(broadcast,))
+def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Axes of one element are added, or left out, before elements are repeated."""
+    (x,), shape = inputs, params["shape"]
+    eqn = seen.made_by(broadcast, x)
+    if eqn is None or [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        return None
+    (small,), new = eqn.inputs, eqn.kwargs["new_axes"]
+    long = iter([a for a, n in enumerate(x.shape) if n != 1])
+    repeating = [a for a, n in enumerate(shape) if n == 1 or next(long) in new]
+    kept = tuple(n for a, n in enumerate(shape) if a not in repeating)
+    return repeated(reshaped(small, kept), shape, repeating)
+
+
+@_rule(reshape)
+def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A reshape that only joins axes which were neighbours before a permutation comes first.
+
+    So a transposed array stays a view: of `x[i, j, k]`, the matrix of `(k, i)` and `j` is copied,
+    that of `k` and `(i, j)` is the transpose of a matrix.
+    """
+    eqn, shape = seen.made_by(permute, inputs[0]), params["shape"]
+    if eqn is None or seen.type.size == 0:
+        return None
+    (x,), axes = eqn.inputs, eqn.kwargs["axes"]
+    groups = _joined_axes([x.shape[a] for a in axes], shape)
+    if groups is None:
+        return None
+    # Axes of one element between others are none.
+    place = {a: i for i, a in enumerate(a for a, n in enumerate(x.shape) if n != 1)}
+    parts = [[place[axes[k]] for k in group] for group in groups]
+    if any(b != a + 1 for part in parts for a, b in pairwise(part)):
+        return None
+    order = sorted(range(len(parts)), key=lambda k: parts[k][:1] or [0])
+    joined = reshaped(x, tuple(shape[k] for k in order))
+    return permuted(joined, [order.index(k) for k in range(len(shape))])
+
+
+def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
+    """Which axes of `source` each axis of `shape` joins, in order; None if it divides one.
+
+    Axes of extent one are joined by none, and join none.
+    """
+    groups: list[list[int]] = []
+    waiting = iter([k for k, n in enumerate(source) if n != 1])
+    for extent in shape:
+        group, size = [], 1
+        while size < extent and (k := next(waiting, None)) is not None:
+            group.append(k)
+            size *= source[k]
+        if size != extent:
+            return None
+        groups.append(group)
+    return groups if next(waiting, None) is None else None
+
+
+@_rule(permute)
+def _permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A permutation that changes nothing, or of a permutation."""
+    (x,), axes = inputs, params["axes"]
+    if list(axes) == sorted(axes):
+        return x
+    inner = seen.made_by(permute, x)
+    if inner is None:
+        return None
+    return permuted(inner.inputs[0], [inner.kwargs["axes"][a] for a in axes])
+
+
+def permuted(x: Value, axes: Sequence[int]) -> Value:
+    return permute(x, axes=tuple(axes))
+
+
+@_rule(permute)
+def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The smaller array is permuted, and repeated along the axes that were new, then."""
+    inner = seen.made_by(broadcast, inputs[0])
+    if inner is None:
+        return None
+    axes, new = params["axes"], inner.kwargs["new_axes"]
+    old = [a for a in range(len(axes)) if a not in new]
+    order = [old.index(a) for a in axes if a not in new]
+    return repeated(
+        permuted(inner.inputs[0], order),
+        seen.type.shape,
+        [i for i, a in enumerate(axes) if a in new],
+    )
+
+
+def repeated(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Value:
+    return broadcast(x, shape=shape, new_axes=tuple(sorted(new_axes)))
+
+
+@_rule(broadcast)
+def _broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A broadcast along no axis, or of a broadcast."""
+    new_axes, shape = params["new_axes"], params["shape"]
+    if not new_axes:
+        return inputs[0]
+    inner = seen.made_by(broadcast, inputs[0])
+    if inner is None:
+        return None
+    old = [i for i in range(len(shape)) if i not in new_axes]
+    both = (*new_axes, *(old[a] for a in inner.kwargs["new_axes"]))
+    return repeated(inner.inputs[0], shape, both)
+
+
+@_rule(reverse)
+def _reverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A reversal of one element or none, or of a reversal."""
+    (x,), axes = inputs, params["axes"]
+    turning = [a for a in axes if x.shape[a] > 1]
+    if len(turning) < len(axes):
+        return turned(x, turning)
+    inner = seen.made_by(reverse, x)
+    if inner is None:
+        return None
+    return turned(inner.inputs[0], set(axes) ^ set(inner.kwargs["axes"]))
+
+
+def turned(x: Value, axes: Sequence[int] | set[int]) -> Value:
+    """`x` reversed along `axes`, if there are any."""
+    if not axes:
+        return x
+    return reverse(x, axes=tuple(sorted(axes)))
+
+
+@_rule(reverse)
+def _reverse_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Along axes that repeat one element a reversal changes nothing."""
+    inner = seen.made_by(broadcast, inputs[0])
+    if inner is None:
+        return None
+    shape, new = inner.kwargs["shape"], inner.kwargs["new_axes"]
+    old = [a for a in range(len(shape)) if a not in new]
+    axes = [old.index(a) for a in params["axes"] if a not in new]
+    return repeated(turned(inner.inputs[0], axes), shape, new)
+
+
+@_rule(pad)
+def _pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """No zeros around `x`, or zeros around zeros around `x`."""
+    (x,), low, high = inputs, params["low"], params["high"]
+    if not any(low) and not any(high):
+        return x
+    inner = seen.made_by(pad, x)
+    if inner is None:
+        return None
+    before = tuple(a + b for a, b in zip(low, inner.kwargs["low"], strict=True))
+    behind = tuple(a + b for a, b in zip(high, inner.kwargs["high"], strict=True))
+    return pad(inner.inputs[0], low=before, high=behind)
