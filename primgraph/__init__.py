@@ -61,7 +61,7 @@ from primgraph.program.scope import Scope
 from primgraph.program.trace import dim, spec, trace
 from primgraph.tree import register as register_container
 
-# What most programs do not use is loaded when it is first asked for.
+# Rarely used parts are imported on first access.
 if TYPE_CHECKING:
     from primgraph import (
         autograd,
@@ -243,12 +243,12 @@ else:
         "view",
     }
 
-    # What is loaded together with another module, as it works with what that has.
+    # Modules that must be imported together with another one.
     _BESIDE = {"primgraph.derivatives.matrices.jacobian": "primgraph.api.public"}
 
     _OPERATORS = frozenset(operators.__all__)
 
-    # Ops that only these declare.
+    # Modules that declare further ops.
     later += [
         "primgraph.custom.primitives",
         "primgraph.primitives.linear_algebra.assumptions",
@@ -260,7 +260,7 @@ else:
     ]
 
     def _on_arrays(function: object, args: object, kwargs: object) -> object:
-        """Apply a function to arrays alone: a tensor is what is computed with these."""
+        """Apply a function to arrays only; the result is a tensor."""
         return import_module("primgraph.eager.apply").apply(function, args, kwargs)
 
     appliers[object] = _on_arrays
@@ -275,7 +275,7 @@ else:
             if home in _BESIDE:
                 import_module(_BESIDE[home])
             return globals().setdefault(name, getattr(import_module(home), name))
-        # Nobody has mistyped what others ask for, of all that functions mention.
+        # Private names are not misspellings, and libraries look for many of them.
         instead = "" if name.startswith("_") else _instead(name)
         raise unknown_name("primgraph", name, __all__, instead)
 
@@ -284,7 +284,7 @@ else:
 
 
 def _instead(name: str) -> str:
-    """Where else there is a thing of that name, or what stands for it; nothing if unknown."""
+    """Return where else a name exists, or its replacement; empty if unknown."""
     for place in ("nn", "optimizer", "initializers", "transforms", "extend"):
         room = import_module(f"primgraph.{place}")
         home = getattr(getattr(room, name, None), "__module__", "")

@@ -1,4 +1,4 @@
-"""`python -m primgraph`: the command line."""
+"""Entry point of `python -m primgraph`: the command line."""
 
 import sys
 

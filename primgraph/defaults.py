@@ -1,4 +1,4 @@
-"""The dtype of what is declared without one."""
+"""Default dtype."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def get_default_dtype() -> DType:
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Set the default dtype, for all programs built from now on.
+    """Set the default dtype for all programs built from now on.
 
     Raises `DTypeError` for anything but a float dtype.
 

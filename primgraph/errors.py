@@ -1,4 +1,4 @@
-"""What can go wrong, one class a kind; every message says what, where, and what to do."""
+"""Exception classes; every message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import numpy as np
 from primgraph.base.frames import rendered, shorten_tracebacks
 from primgraph.base.user_lines import Source, caller
 
-# How the line of a message begins that says where the user wrote what went wrong.
+# Prefix of the line of a message that says where the user wrote the faulty code.
 WRITTEN = "written here:"
 
-# How similar a misspelling is, by `difflib`, and the length of a name that may have been cut short.
+# Similarity of a misspelling, by `difflib`, and the minimum length of a truncated name.
 _SIMILAR = 0.72
 _PREFIX = 4
 
 
 class PrimgraphError(RuntimeError):
-    """Base of all errors that primgraph raises.
+    """Base class of all errors that primgraph raises.
 
-    All are RuntimeErrors, as torch, OneFlow and MegEngine raise them, and what Python and NumPy
-    raise as well: a ValueError, TypeError, IndexError or other.
+    All are RuntimeErrors, like those of torch, OneFlow and MegEngine, and also the class that
+    Python and NumPy raise: ValueError, TypeError, IndexError or another.
 
-    `message` is complete on its own. `origin` holds the lines that say where the user wrote
-    what went wrong, `hint` what to do about it. The parts are joined by `str`. `place` is the
-    user's line that was being executed, if there is one, which is named where `origin` has none.
+    `message` is complete on its own. `origin` has the lines that say where the user wrote the
+    faulty code, `hint` says what to do about it. `str` joins the parts. `place` is the user's line
+    that was being executed, which is named if `origin` has none.
     """
 
-    # Whether it tells of a defect of primgraph, whose frames are then what one wants to see.
+    # Whether it is a defect of primgraph, so that the traceback must show its frames.
     _is_ours: ClassVar[bool] = False
 
     def __init__(self, message: str, *, origin: Iterable[str] = (), hint: str = "") -> None:
@@ -42,7 +42,7 @@ class PrimgraphError(RuntimeError):
         shorten_tracebacks()
 
     def located(self, origin: Iterable[str]) -> PrimgraphError:
-        """Add the user's lines, unless an inner call has already given them."""
+        """Add the user's lines, unless an inner call has added them."""
         if not self.origin:
             self.origin = tuple(origin)
         return self
@@ -56,80 +56,82 @@ class PrimgraphError(RuntimeError):
         return "\n".join([self.message, *(f"  {line}" for line in lines)])
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the user's frames, those within primgraph counted, the message."""
+        """Return IPython's traceback: the user's frames, counts of primgraph's frames, the
+        message."""
         return rendered(self, str(self), whole=self._is_ours)
 
 
 class BuildError(PrimgraphError):
-    """A program or graph was put together wrongly."""
+    """Error in the construction of a program or graph."""
 
 
 class ArgumentError(BuildError, TypeError, ValueError):
-    """An argument has a type, or a value, that the function does not take."""
+    """Error for an argument of a type or value that the function does not accept."""
 
 
 class UnknownValueError(ArgumentError):
-    """Python asked for a number in a variable, which is not known before the program runs."""
+    """Error for using a variable as a number, which is unknown before the program runs."""
 
 
 class UnknownSizeError(BuildError, TypeError):
-    """Python asked for the number of a size that is not known before the program runs."""
+    """Error for using a symbolic size as a number, which is unknown before the program runs."""
 
 
 class IndexKindError(ArgumentError, IndexError):
-    """An index is of a kind that no array takes; NumPy raises an IndexError for it."""
+    """Error for an index of an invalid type; NumPy raises an IndexError for it."""
 
 
 class UnknownNameError(BuildError, AttributeError):
-    """A module or handle has nothing of that name."""
+    """Error for an attribute that a module or handle does not have."""
 
 
 class UnknownKeyError(BuildError, KeyError):
-    """A dict of layers has nothing under that name."""
+    """Error for a key that a dict of layers does not have."""
 
 
 class MissingMethodError(BuildError, NotImplementedError):
-    """A class of the user's does not define a method that is called."""
+    """Error for calling a method that the user's class does not define."""
 
 
 class OptionError(BuildError, ValueError):
-    """Options contradict each other."""
+    """Error for invalid or contradictory options."""
 
 
 class BoundsError(BuildError, IndexError):
-    """A constant index or slice lies outside the array."""
+    """Error for a constant index or slice out of bounds."""
 
 
 class ShapeError(PrimgraphError, ValueError):
-    """Shapes do not fit."""
+    """Error for shapes that do not match."""
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis is none of the array; NumPy's class of that name is an IndexError, too."""
+    """Error for an axis that the array does not have, an IndexError like NumPy's class."""
 
 
 class NotScalarError(ShapeError, RuntimeError):
-    """A function has to have one element, in each sample of a batch, and has more."""
+    """Error for a function that must return one element (per sample of a batch), and returns
+    more."""
 
 
 class MixedSamplesError(ShapeError):
-    """Samples of a batch that should be independent may depend on each other."""
+    """Error for samples of a batch that may depend on each other."""
 
 
 class DTypeError(PrimgraphError, TypeError):
-    """A dtype does not fit, or is not supported."""
+    """Error for a dtype that does not match, or is not supported."""
 
 
 class NotDifferentiable(PrimgraphError, TypeError):
-    """A derivative was asked for that does not exist, such as one with respect to integers."""
+    """Error for a derivative that does not exist, such as one with respect to integers."""
 
 
 class MissingRuleError(PrimgraphError, NotImplementedError):
-    """An op lacks the rule that a transform needs."""
+    """Error for an op that lacks the rule that a transform needs."""
 
 
 class CheckError(PrimgraphError, AssertionError):
-    """A derivative differs from an independent one."""
+    """Error for a derivative that differs from an independent one."""
 
 
 class FeedError(PrimgraphError, ValueError):
@@ -137,41 +139,42 @@ class FeedError(PrimgraphError, ValueError):
 
 
 class LoadError(PrimgraphError, ValueError):
-    """A file or text cannot be read as what it should be."""
+    """Error for a file or text that cannot be read in the expected format."""
 
 
 class CompileError(PrimgraphError):
-    """A graph cannot be turned into a kernel."""
+    """Error for a graph that cannot be compiled to a kernel."""
 
 
 class RunError(PrimgraphError, RuntimeError):
-    """A kernel failed while it ran, for instance on a gather index out of range."""
+    """Error of a kernel at run time, for instance for a gather index out of range."""
 
 
 class LinAlgError(RunError, np.linalg.LinAlgError):
-    """A matrix is singular, or not positive definite, or an iteration did not converge."""
+    """Error for a matrix that is singular or not positive definite, or an iteration without
+    convergence."""
 
 
 def run_error(cause: BaseException | None) -> type[RunError]:
-    """The error of a run that failed of `cause`."""
+    """Return the class of the error for a run that failed with `cause`."""
     return LinAlgError if isinstance(cause, np.linalg.LinAlgError) else RunError
 
 
 class NumericalError(RunError):
-    """An equation made a NaN or an infinity of numbers that were none."""
+    """Error for an equation that made a NaN or an infinity from finite numbers."""
 
 
 class InternalError(PrimgraphError):
-    """A transform broke a promise: a defect of primgraph, not of the user's program."""
+    """Error for a violated invariant: a defect of primgraph, not of the user's program."""
 
     _is_ours = True
 
 
 def near_matches(name: object, known: Iterable[str]) -> str:
-    """Return a hint with the names in `known` of which `name` may be a misspelling, or nothing.
+    """Return a hint with the names in `known` that `name` may be a misspelling of, or nothing.
 
-    A misspelling begins as the name does, or swaps, adds or drops the first letter. A name that
-    only shares letters with another one is not a misspelling of it.
+    A misspelling starts like the name, or swaps, adds or drops the first letter. Sharing letters
+    alone does not count.
     """
     names = {k.lower(): k for k in known}
     wanted = str(name).lower()
@@ -202,7 +205,7 @@ def unknown_attribute(
 ) -> AttributeError:
     """Return the error for an attribute `name` that an object lacks; `notes` say what to write.
 
-    What it has are the attributes of its class, and `more`.
+    Known names are the attributes of its class, and `more`.
     """
     kind = type(owner).__name__
     title = {"Jit": "a function under pg.jit"}.get(kind, f"a {kind}")
@@ -212,11 +215,10 @@ def unknown_attribute(
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str], instead: str = "") -> AttributeError:
-    """The error for an attribute `name` that `owner` lacks.
+    """Return the error for an attribute `name` that `owner` lacks.
 
-    `instead` says what to write, if that is known; names in `known` that are spelt alike are only
-    a guess. Of names that begin with an underscore it says no more: NumPy, pickle and others ask
-    for them, often, and go on without.
+    `instead` says what to write, if known; otherwise similar names in `known` are suggested. Names
+    that begin with an underscore get no hint: NumPy, pickle and others often look for them.
     """
     if name.startswith("_"):
         return AttributeError(f"{owner} has nothing named {name!r}")

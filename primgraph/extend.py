@@ -1,4 +1,4 @@
-"""What a package needs that adds primitives, operators or passes of its own, in one place."""
+"""Names for packages that add their own primitives, operators or passes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
 
 
 def _plain(op: Primitive[Any], graph: Graph, arrays: Sequence[Array]) -> list[Array]:
-    """What `impl` gives, if that has the declared types."""
+    """Return the results of `impl`, checked against the declared types."""
     with np.errstate(all="ignore"):
         results = [np.asarray(r) for r in op.evaluate(arrays, graph.body[0].kwargs)]
     found = [f"{r.dtype} of shape {r.shape}" for r in results]

@@ -1,4 +1,4 @@
-"""What parameters hold before training: rules for random and constant arrays."""
+"""Initial values of parameters: random and constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra, named as in numpy.linalg, and what scipy.linalg has beside."""
+"""Linear algebra, named as in numpy.linalg, with further functions of scipy.linalg."""
 
 from typing import TYPE_CHECKING, NoReturn
 

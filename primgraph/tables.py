@@ -1,4 +1,4 @@
-"""Figures for people: numbers with units, and tables of them."""
+"""Formatting of numbers with units, and of tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _LONGEST = 60
 
 
 def quantity(number: float, unit: str) -> str:
-    """`number` with three digits and a decimal prefix, such as `1.25 MB`; a formula as it is."""
+    """Format `number` with three digits and a decimal prefix, such as `1.25 MB`; a formula as it
+    is."""
     if isinstance(number, Dim):
         return f"{number} {unit}".rstrip()
     steps = _SMALL if unit == "s" else _STEPS
@@ -29,14 +30,14 @@ def percent(share: float) -> str:
 
 
 def place_of(source: Source | None) -> str:
-    """A line of the user's, where it is and what it says."""
+    """Return location and text of a user's line."""
     if source is None:
         return "(no line)"
     return f"{source}  {source.text}".rstrip()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table; the last column is text and begins at its left, the others are numbers."""
+    """Return the lines of a table; the last column is left-aligned text, the others are numbers."""
     cells = [[*row[:-1], _cut(row[-1])] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in cells) for k in range(len(head) - 1)]
     return [

@@ -1,8 +1,8 @@
-"""Containers of arrays: what is in them, and how they are put together again.
+"""Pytrees: flatten containers of arrays, and rebuild them.
 
-Containers are tuples, lists, dicts and other mappings, named tuples, dataclasses, None, which is
-an empty one, and those of classes that were given to `register`. A DataFrame of pandas counts as a
-dict of its columns. All else is a leaf.
+Containers are tuples, lists, dicts and other mappings, named tuples, dataclasses, None (an empty
+one), and classes registered by `register`. A pandas DataFrame counts as a dict of its columns.
+Everything else is a leaf.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = [
     "unflatten",
 ]
 
-# Classes of leaves, of which nothing else needs to be asked.
+# Classes of leaves that need no further checks.
 _PLAIN_LEAVES = frozenset({np.ndarray, np.float64, float, int, bool, str})
 
-# A container that is deeper than that is most likely inside itself.
+# A container nested deeper than this most likely contains itself.
 _DEEPEST = 100
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The containers around leaves, without these; equal for containers that are built alike.
+    """Containers around leaves, without the leaves; equal for containers of equal structure.
 
-    `kind` is the class of the outermost one, None for a leaf alone. `keys` say where its `parts`
-    stand in it, and `rest` is what else its class needs to build it.
+    `kind` is the class of the outermost one, None for a single leaf. `keys` are the keys of its
+    `parts`, and `rest` is other data that its class needs to rebuild it.
     """
 
     kind: type[Any] | None
@@ -55,11 +55,11 @@ class Structure:
     rest: Hashable = None
 
     def __str__(self) -> str:
-        """As Python would write it, with a star for each leaf."""
+        """Print as Python would, with a star for each leaf."""
         return self.written(repeat("*"))
 
     def written(self, leaves: Iterator[str]) -> str:
-        """As Python would write it, with the next of `leaves` for each leaf."""
+        """Print as Python would, with the next of `leaves` for each leaf."""
         if self.kind is None:
             return next(leaves)
         if self.kind is NoneType:
@@ -86,7 +86,8 @@ def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
     messages, and other data, which must be hashable. `unflatten(rest, parts)` builds an object from
     these data and a list of other parts.
 
-    Raises `ArgumentError` for what is no class, and for one that is a container already.
+    Raises `ArgumentError` for an object that is not a class, and for a class that is a container
+    already.
 
     >>> class Pair:
     ...     def __init__(self, a, b):
@@ -103,10 +104,10 @@ def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
 def flatten(
     value: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], Structure]:
-    """The leaves of `value` in order, and the containers around them.
+    """Return the leaves of `value` in order, and the containers around them.
 
-    Whatever `is_leaf` is true of is a leaf. Raises `ArgumentError` for a container that is nested
-    deeper than 100 times, as one is that has itself in it.
+    Objects for which `is_leaf` is true are leaves. Raises `ArgumentError` for containers nested
+    deeper than 100 levels, such as one that contains itself.
     """
     leaves: list[Any] = []
     return leaves, _flattened(value, is_leaf, leaves, 0)
@@ -127,7 +128,7 @@ def _flattened(
 
 
 def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any], Hashable] | None:
-    """The class, keys, parts and rest of a container; None for a leaf."""
+    """Return class, keys, parts and data of a container; None for a leaf."""
     plain = type(value)
     if plain in _PLAIN_LEAVES:
         return None
@@ -146,15 +147,15 @@ def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any],
 
 
 def _is_frame(value: Any) -> bool:
-    """Whether `value` is a DataFrame of pandas, which counts as a dict of its columns."""
+    """Return whether `value` is a pandas DataFrame, which counts as a dict of its columns."""
     kind = getattr(sys.modules.get("pandas"), "DataFrame", None)
     return kind is not None and isinstance(value, kind)
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """The containers of `structure` with these leaves, which are exactly as many as it has.
+    """Rebuild the containers of `structure` with these leaves.
 
-    Raises `ArgumentError` for fewer or more.
+    Raises `ArgumentError` unless there are exactly as many leaves as in `structure`.
     """
     given = [*leaves]
     wanted = count(structure)
@@ -189,19 +190,19 @@ def count(structure: Structure) -> int:
 
 
 def leaves(value: Any) -> list[Any]:
-    """The leaves of `value`, in order."""
+    """Return the leaves of `value`, in order."""
     return flatten(value)[0]
 
 
 def structure(value: Any) -> Structure:
-    """The containers of `value`, without its leaves."""
+    """Return the containers of `value`, without its leaves."""
     return flatten(value)[1]
 
 
 def map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """The containers of `value`, with `function` of each leaf, and of those of `others` there.
+    """Apply `function` to each leaf of `value`, and to the leaves of `others` at its position.
 
-    Raises `ArgumentError` where the containers of `others` differ.
+    Raises `ArgumentError` if the containers of `others` differ.
     """
     found, built = flatten(value)
     columns = [found]
@@ -214,12 +215,12 @@ def map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
 
 
 def paths(value: Any, root: str = "") -> list[str]:
-    """How each leaf is reached, as Python would write it behind `root`: `['w'][0].bias`."""
+    """Return the path of each leaf, as Python would write it after `root`: `['w'][0].bias`."""
     return paths_of(structure(value), root)
 
 
 def paths_of(structure: Structure, root: str = "") -> list[str]:
-    """How each leaf of such containers is reached, as Python would write it behind `root`."""
+    """Return the path of each leaf of such containers, as Python would write it after `root`."""
     if structure.kind is None:
         return [root]
     found = []
@@ -234,10 +235,10 @@ def _access(kind: type[Any], key: Hashable) -> str:
 
 
 def spread(values: Any, structure: Structure, what: str) -> list[Any]:
-    """One of `values` for each leaf of `structure`, of which they may be an outer part.
+    """Return one of `values` for each leaf of `structure`; `values` may be a prefix of it.
 
-    A value stands for all leaves in its place. Raises `ArgumentError`, in which `what` is said to
-    be wrong, where the containers do not fit.
+    A value stands for all leaves below it. Raises `ArgumentError`, about `what`, if the containers
+    do not match.
     """
     found: list[Any] = []
     _spread(values, structure, what, "", found)

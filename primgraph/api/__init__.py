@@ -1,1 +1,1 @@
-"""Functions made of functions: derivatives, compiled and vectorised ones, over containers."""
+"""Function transformations: derivatives, compilation and vectorisation, over pytrees."""

@@ -1,4 +1,4 @@
-"""The arguments of a call, of which some are chosen: their arrays, and where they stand."""
+"""Arguments of a call selected by `argnums`: their arrays and containers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from primgraph.operators.variable import Variable, in_manner, manner, mannered
 
 
 def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, ...]:
-    """The positions in `argnums`, an integer or a tuple or list of them; messages say `what`."""
+    """Return the positions in `argnums`, an integer or a tuple or list; `what` names it in
+    messages."""
     listed = argnums if isinstance(argnums, list | tuple) else (argnums,)
     if not listed or not all(type(n) is int or isinstance(n, np.integer) for n in listed):
         given = any(isinstance(item, Handle | np.ndarray) for item in listed)
@@ -39,7 +40,7 @@ def positions_of(name: str, argnums: Any, what: str = "argnums") -> tuple[int, .
 @final
 @dataclass(frozen=True)
 class Chosen:
-    """The arguments of a call of `function`, and those of them that a transform `name` is about.
+    """Arguments of a call of `function`, and those selected for a transform `name`.
 
     `leaves` are the arrays in the arguments at `places`, `structures` the containers around them.
     """
@@ -60,8 +61,8 @@ class Chosen:
         kwargs: Mapping[str, Any],
         argnums: Sequence[int],
     ) -> Chosen:
-        """Raises `ArgumentError` for a place that the call does not have, and for what is no
-        array, `NotDifferentiable` for arrays of other dtypes than floats."""
+        """Return the selection. Raises `ArgumentError` for a position out of range and for objects
+        other than arrays, `NotDifferentiable` for dtypes other than floats."""
         places = tuple([n + len(args) if n < 0 else n for n in argnums])
         for number, place in zip(argnums, places, strict=True):
             if not 0 <= place < len(args):
@@ -77,7 +78,7 @@ class Chosen:
         return Chosen(name, function, args, kwargs, places, structures, floats)
 
     def _as_float(self, number: int, leaf: Any) -> Any:
-        """A leaf as an array of floats, which Python's numbers become."""
+        """Convert a leaf to a float array, as Python numbers are."""
         if isinstance(leaf, int | float) and not isinstance(leaf, bool | np.generic):
             return np.asarray(leaf, get_default_dtype())
         if type(leaf) is complex:
@@ -99,25 +100,25 @@ class Chosen:
 
     @cached_property
     def paths(self) -> list[str]:
-        """What a message calls each leaf: as Python reaches it from the parameter."""
+        """Return the Python path of each leaf from its parameter, for messages."""
         names = parameter_names(self.function, len(self.args))
         pairs = zip(self.places, self.structures, strict=True)
         return [path for place, s in pairs for path in tree.paths_of(s, names[place])]
 
     @cached_property
     def world(self) -> World:
-        """Where the function is called."""
+        """World in which the function is called."""
         return world_of(self.args, dict(self.kwargs))
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        """What the function gives with these leaves in the place of its own."""
+        """Call the function with these leaves in place of its own."""
         args = list(self.args)
         for place, value in zip(self.places, self.filled(leaves), strict=True):
             args[place] = value
         return following(self.function, *args, **self.kwargs)
 
     def filled(self, leaves: Sequence[Any]) -> list[Any]:
-        """The containers of the chosen arguments, with other leaves."""
+        """Unflatten other leaves into the containers of the selected arguments."""
         found, start = [], 0
         for structure in self.structures:
             end = start + tree.count(structure)
@@ -127,11 +128,11 @@ class Chosen:
 
 
 def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """What a function of the user's gives, of which derivatives are taken by its arguments.
+    """Call a user's function that is differentiated by its arguments.
 
-    One that was written for NumPy is called as a copy in which NumPy's names mean those of
-    `primgraph.numpy`, as in `pg.trace`: arrays may be made of tensors there, and assigned to. In a
-    program these are the variables that `pg.trace` gives such a function.
+    A function written for NumPy is called as a copy in which NumPy's names refer to
+    `primgraph.numpy`, as in `pg.trace`: it may create arrays from tensors, and assign to their
+    elements. In a program its arguments are the variables that `pg.trace` would pass.
     """
     rooms = import_module("primgraph.numpy.rebound")
     written, kind = rooms.traceable(function)
@@ -149,7 +150,7 @@ def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """What messages call `count` arguments that are given by position."""
+    """Return the names of `count` positional arguments for messages."""
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""A function, called on arguments of its own: in a program, or on tensors eagerly.
+"""Function calls on distinct arguments: recorded in a program, or eager on tensors.
 
-All derivatives of functions are taken of these two, which tell arguments from whatever the function
-finds elsewhere, be it the same array.
+All derivatives of functions use one of these two. They distinguish arguments from values that the
+function closes over, even if these are the same array.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ Flat: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Applied(ABC):
-    """What a function of a row of arrays has given, and its derivatives by its arguments.
+    """Result of a function of a list of arrays, and its derivatives by its arguments.
 
-    `count` says of how many results, from the first on, derivatives are taken. Seeds that are
-    None are ones. Where there is no dependence there are zeros.
+    `count` is the number of leading results that are differentiated. A seed of None stands for
+    ones. Derivatives without dependence are zeros.
     """
 
     results: Sequence[Handle]
 
     @abstractmethod
     def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
-        """For each argument, the derivative of all results along `seeds` of these."""
+        """Return the derivative by each argument of all results along `seeds`."""
 
     @abstractmethod
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
-        """For each result, its derivative by all arguments along `seeds` of these."""
+        """Return the derivative of each result by all arguments along `seeds`."""
 
     @abstractmethod
     def jets(
         self, count: int, series: Sequence[Mapping[int, Any]], order: int
     ) -> list[list[Handle]]:
-        """For each result its derivatives of orders 1 to `order`, where `series` has those of the
-        arguments that are not zero, by order."""
+        """Return the derivatives of each result of orders 1 to `order`; `series` has the nonzero
+        derivatives of the arguments, by order."""
 
     @abstractmethod
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
-        """For each result and each argument a block with the axes of both."""
+        """Return a block for each result and each argument, with the axes of both."""
 
     @abstractmethod
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
-        """Which results depend on some argument, and which arguments matter to some result."""
+        """Return which results depend on an argument, and which arguments are used."""
 
 
 @final
 class Recorded(Applied):
-    """A function of variables, in their program."""
+    """Function of variables, in their program."""
 
     def __init__(self, name: str, function: Flat, inputs: Sequence[Variable]) -> None:
         self._call = Call.of(name, lambda *arguments: [*function(arguments)], inputs)
@@ -92,7 +92,7 @@ class Recorded(Applied):
         return handed_out([handle_of(self._call.builder, v) for v in values])
 
     def _given(self, seeds: Sequence[Any]) -> list[Any]:
-        """Seeds of which tensors are in the program."""
+        """Move seeds that are tensors to the program."""
         builder = self._call.builder
         return [in_program(builder, s) if isinstance(s, Tensor) else s for s in seeds]
 
@@ -133,10 +133,10 @@ class Recorded(Applied):
 
 @final
 class Computed(Applied):
-    """A function of tensors.
+    """Function of tensors.
 
-    What it gives, and its derivatives, are constants unless they depend on tensors that require
-    gradients, beyond the arguments.
+    Results and derivatives are constants unless they depend on tensors, other than the arguments,
+    that require gradients.
     """
 
     def __init__(self, name: str, function: Flat, inputs: Sequence[Tensor]) -> None:
@@ -159,7 +159,7 @@ class Computed(Applied):
         if not any(n.passed is not None for n in way):
             found = gradients(outputs, self._arguments, given, tracked=tracked, way=way)
         else:
-            # Rules of the user's are called with numbers, by which they may decide.
+            # Custom rules are called with numbers, which they may use in Python's control flow.
             behind = reached(outputs, self._arguments, ready=False)
             found = through_hooks(
                 way, outputs, self._arguments, given, tracked=tracked, behind=behind
@@ -214,7 +214,8 @@ class Computed(Applied):
         return [_seed(s, n.type) for s, n in zip(seeds, like, strict=True)]
 
     def _follows(self, seeds: Sequence[Node | None]) -> bool:
-        """Whether derivatives of a derivative along `seeds` go on to tensors elsewhere."""
+        """Return whether a derivative along `seeds` is itself differentiable by captured
+        tensors."""
         moved = any(s is not None and s.tracked for s in seeds)
         return self._tracked or (moved and recording.is_on.get())
 
@@ -229,7 +230,7 @@ class Computed(Applied):
 def in_program(recorder: Recorder, leaf: Any) -> Variable:
     """Return an array, a tensor or a variable as a variable of that program.
 
-    A body captures variables of the programs around it.
+    A body captures variables of enclosing programs.
     """
     if isinstance(leaf, Variable):
         if isinstance(recorder, Builder) and recorder.outer is not None:
@@ -254,7 +255,7 @@ def _as_tensor(name: str, result: Any) -> Tensor:
 
 
 def _seed(seed: Any, type: TensorType, name: str = "v") -> Node | None:
-    """A seed for an array of that type, in its dtype."""
+    """Convert a seed for an array of that type, in its dtype."""
     if seed is None:
         return None
     found = seed if isinstance(seed, Tensor) else tensor(seed, type.dtype)

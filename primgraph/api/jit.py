@@ -1,4 +1,4 @@
-"""Functions that are compiled for the types of their arguments, and a bounded cache of them."""
+"""Just-in-time compilation by argument types, with a bounded cache."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from primgraph.program.compile import compile
 from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import modules_named
 
-# How many entries are kept unless a call says otherwise.
+# Default maximum number of entries.
 _MOST = 256
-# A miss is compared with that many of the latest compilations to tell its reasons.
+# Number of latest compilations that a cache miss is compared with, to find its reasons.
 _COMPARED = 8
-# From that many compilations on there is a warning, each time that their number has doubled.
+# Number of compilations of the first warning; it repeats when the number doubles.
 _MANY = 32
 
 _HINTS = {
@@ -66,9 +66,9 @@ _HINTS = {
 
 
 class RecompilationWarning(UserWarning):
-    """Warning that `jit` compiles one function again and again, with the most frequent cause.
+    """Warning that `jit` compiles one function repeatedly, with the most frequent cause.
 
-    It comes at the 32nd compilation, and each time that their number has doubled.
+    It is issued at the 32nd compilation, and each time that the number doubles.
 
         import warnings
         import primgraph as pg
@@ -80,9 +80,9 @@ class RecompilationWarning(UserWarning):
 @final
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a function was compiled to, and why: `reasons` say what was new in the call.
+    """Compilation of a function; `reasons` says what was new in the call.
 
-    `seconds` is the time that tracing and compiling took.
+    `seconds` is the time of tracing and compiling.
     """
 
     reasons: tuple[str, ...]
@@ -96,10 +96,10 @@ class Compilation:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """A compiled function: what was traced, its kernel, and what it is to tensors.
+    """Cache entry of a compiled function: its trace, its kernel, and its steps for tensors.
 
-    `number` counts compilations. `key` and `modes` are its place among the entries; `quick` are
-    the types by which calls of arrays alone find it.
+    `number` counts compilations. `key` and `modes` are its cache key; `quick` are the type keys by
+    which calls of arrays only find it.
     """
 
     number: int
@@ -217,7 +217,7 @@ def jit(
 
 @final
 class Jit(Transformed[P, R]):
-    """A function that is compiled when it is called with arguments of another kind; see `jit`."""
+    """Function compiled once per call signature; see `jit`."""
 
     if not TYPE_CHECKING:
 
@@ -258,11 +258,11 @@ class Jit(Transformed[P, R]):
         self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
         self._math, self._target = math, target
         self._lock = make_lock()
-        # For each kind of call by the modes of the layers in it.
+        # By signature key, then by the training modes of layers.
         self._entries: dict[Hashable, dict[Hashable, _Entry]] = {}
-        # By the types of arrays that are all the arguments.
+        # By the types of the arguments if all are arrays.
         self._quick: dict[Hashable, _Entry] = {}
-        # All entries by their numbers, the most recently used one last.
+        # All entries by number, most recently used last.
         self._used: OrderedDict[int, _Entry] = OrderedDict()
         self._count = 0
         self._latest: deque[Signature] = deque(maxlen=_COMPARED)
@@ -277,17 +277,17 @@ class Jit(Transformed[P, R]):
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
-        """The compilations whose code is kept, with their reasons, in order."""
+        """Cached compilations with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
         return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
 
     def _repr_html_(self) -> str:
-        """Show the signature, the compilations with their times, and the source, folded."""
+        """Return HTML of the signature, the compilations with times, and the source, folded."""
         return shown(repr(self), self.function, self._target, self.compilations)
 
     def clear_cache(self) -> None:
-        """Evict all entries, and forget how many compilations there were."""
+        """Evict all entries, and reset the number of compilations."""
         with self._lock:
             for memory in (self._entries, self._quick, self._used, self._latest, self._causes):
                 memory.clear()
@@ -302,8 +302,8 @@ class Jit(Transformed[P, R]):
     def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
-        It takes the arrays in the arguments in a row, and then those of tensors that the function
-        has found elsewhere; it returns a list.
+        It takes the flat list of arrays in the arguments, followed by the arrays of captured
+        tensors, and returns a list.
         """
         return self._entry(Call(self, args, kwargs)).kernel
 
@@ -338,14 +338,14 @@ class Jit(Transformed[P, R]):
         return tree.unflatten(entry.traced.structure, entry.kernel(*call.leaves))
 
     def _touch(self, entry: _Entry) -> None:
-        """Mark an entry as the most recently used one, unless another thread has evicted it."""
+        """Mark an entry as most recently used, unless another thread has evicted it."""
         try:
             self._used.move_to_end(entry.number)
         except KeyError:
             return
 
     def _entry(self, call: Call) -> _Entry:
-        """Return the entry for a call, which is compiled if there is none."""
+        """Return the entry for a call, and compile it on a cache miss."""
         key = call.signature.key
         known = [*self._entries.get(key, {}).values()]
         entry = next((e for e in known if e.traced.is_current), None)
@@ -360,7 +360,7 @@ class Jit(Transformed[P, R]):
         with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
             made = self._compiled(call, key, reasons)
         with self._lock:
-            # Another thread may have been quicker.
+            # Another thread may have compiled it first.
             entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
             if entry is made:
                 self._keep(made, call.signature)
@@ -393,14 +393,14 @@ class Jit(Transformed[P, R]):
         with rooms.watching(title, mentioned, users):
             found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
-        # Sizes are not used where tensors are.
+        # Symbolic sizes are not used for tensors.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
         captured = rooms.Captured.of(mentioned)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured)
 
     def _look_at(self, entries: Iterable[_Entry]) -> None:
-        """Warn of arrays that the function found elsewhere and that have changed since."""
+        """Warn about captured arrays that have changed since compilation."""
         for captured in {id(c.array): c for e in entries for c in e.captured}.values():
             captured.warn_of_change(generated_name(self.function))
 
@@ -425,17 +425,17 @@ class Jit(Transformed[P, R]):
                     del self._quick[types]
 
     def _differences(self, signature: Signature) -> list[Difference]:
-        """Return what is new in a call, beside the most similar one of the latest compilations."""
+        """Return what is new in a call, compared with the most similar recent compilation."""
         found: list[Difference] | None = None
         for other in [*self._latest]:
             beside = [*differences(signature, other, self.root)]
-            # One without a difference was evicted.
+            # An equal signature without differences was evicted.
             if beside and (found is None or _weight(beside) <= _weight(found)):
                 found = beside
         return found or []
 
     def _warn(self, reasons: tuple[str, ...]) -> None:
-        """Warn with the most frequent cause if the function was compiled again and again."""
+        """Warn with the most frequent reason if the function was compiled repeatedly."""
         count = self._count
         if count < _MANY or count & (count - 1):
             return
@@ -460,7 +460,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """The shapes of arrays, where None and -1 are sizes with names of their own."""
+    """Return the shapes of arrays; None and -1 become new symbolic sizes."""
     taken: set[str] = set()
     for shape in sizes.values():
         named = [n for n in shape if isinstance(n, str | Dim)] if isinstance(shape, tuple) else ()
@@ -473,7 +473,7 @@ def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
 
 
 def _modes(entry: _Entry) -> list[Difference]:
-    """Return the layers that are in another mode than they were for an entry."""
+    """Return the layers whose training mode differs from that of an entry."""
     others = [layer for layer, training in entry.traced.modes if layer.training is not training]
     words = dict.fromkeys(
         f"{type(x).__name__} is in {'training' if x.training else 'evaluation'}" for x in others
@@ -486,7 +486,7 @@ def _weight(differences: Sequence[Difference]) -> int:
 
 
 def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
-    """Tensors: computed at once, or recorded where derivatives may be asked for."""
+    """Call an entry on tensors: computed at once, or recorded if they are tracked."""
     nodes = [x.node if isinstance(x, Tensor) else given(np.array(x)) for x in leaves]
     nodes += [t.node for t in entry.traced.tensors]
     if recording.is_on.get() and any(n.tracked for n in nodes):
@@ -498,7 +498,7 @@ def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
 
 
 def _types_of(arrays: Sequence[Any]) -> Hashable:
-    """What tells arguments that are arrays alone; nothing that is known where others are."""
+    """Return the key of arguments that are all arrays; None otherwise."""
     types: list[Hashable] = [get_default_dtype()]
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -516,7 +516,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    """Return the parameters that may be given by position and by name."""
+    """Return the parameters that can be given by position and by name."""
     kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
     return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
 
@@ -524,7 +524,7 @@ def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
 def _statics(
     parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
 ) -> frozenset[Place]:
-    """Return the places of static arguments: each by position and by name, if it has both.
+    """Return the places of static arguments: by position and by name, if they have both.
 
     Raises `ArgumentError` for a name or a position that the function does not have.
     """

@@ -1,4 +1,4 @@
-"""Calls of a compiled function: the cache key, the arrays, and how one call differs from others."""
+"""Calls of a compiled function: cache key, arrays, and differences between calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 
-# A position or a name of an argument.
+# Position or name of an argument.
 Place: TypeAlias = "int | str"
 
 
 class Parameters(Protocol):
-    """The parameters of a compiled function, as far as its calls need them."""
+    """Interface of a compiled function for its calls."""
 
     statics: frozenset[Place]
     ordered: list[str]
@@ -53,12 +53,11 @@ _Type: TypeAlias = "tuple[Shape, DType]"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Signature:
-    """What a function is compiled for.
+    """Call signature that a function is compiled for.
 
-    `arguments` are the value of each static argument, or else the containers of it, by place, and
-    `parts` their keys; `types` those of the arrays in the containers, one after the other;
-    `default` is the default dtype, and `kind` the class of handles. Signatures are equal if their
-    `key` is.
+    `arguments` has, by place, each static value, or the containers of an argument, and `parts`
+    their keys. `types` are those of all arrays, in order; `default` is the default dtype, and
+    `kind` the class of handles. Signatures are equal if their `key` is.
     """
 
     arguments: tuple[tuple[Place, Part], ...]
@@ -69,7 +68,7 @@ class Signature:
 
     @property
     def key(self) -> Hashable:
-        """The cache key."""
+        """Cache key."""
         places = tuple([place for place, _ in self.arguments])
         return places, self.parts, self.types, self.default, self.kind
 
@@ -83,7 +82,7 @@ class Signature:
 
 
 class Difference(NamedTuple):
-    """A difference between two calls: how large it is, what it says, and `of` which argument."""
+    """Difference between two calls: its weight, its text, and `of` which argument."""
 
     weight: int
     text: str
@@ -135,10 +134,10 @@ def _type_differences(
 
 @final
 class Call:
-    """The arguments of a call of a compiled function, and the arrays in them.
+    """Arguments of a call of a compiled function, and the arrays in them.
 
-    `found` are the arrays as they were given, `leaves` those that the kernel takes. A call is
-    plain if all of its arguments are arrays of NumPy by position.
+    `found` are the arrays as given, `leaves` those that the kernel takes. A call is plain if all of
+    its arguments are positional NumPy arrays.
     """
 
     __slots__ = ("_parameters", "found", "is_plain", "leaves", "signature", "values")
@@ -180,7 +179,7 @@ class Call:
         return bits(value)
 
     def _structure_key(self, place: Place, part: tree.Structure) -> Hashable:
-        """Return the key of containers, whose keys are compared as static values are."""
+        """Return the key of containers; keys in them are compared like static values."""
         if part.kind is None:
             return None
         rest = None if part.rest is None else self._key(place, part.rest)
@@ -190,7 +189,7 @@ class Call:
     def _array(
         self, arguments: Sequence[tuple[Place, Part]], number: int, leaf: Any, floats: DType
     ) -> Any:
-        """Return a leaf as an array or a tensor; Python's floats get the dtype `floats`."""
+        """Convert a leaf to an array or a tensor; Python floats get the dtype `floats`."""
         if isinstance(leaf, Handle) or (type(leaf) is np.ndarray and leaf.dtype in NAME_OF_DTYPE):
             return leaf
         try:
@@ -206,7 +205,7 @@ class Call:
         )
 
     def _types(self, arguments: Sequence[tuple[Place, Part]]) -> tuple[_Type, ...]:
-        """Return the types that the call is compiled for; some shapes may have sizes."""
+        """Return the types that the call is compiled for; shapes may be symbolic."""
         types = [(x.shape, x.dtype) for x in self.leaves]
         sizes = self._parameters.sizes
         if sizes and not any(isinstance(x, Handle) for x in self.leaves):
@@ -248,7 +247,7 @@ class Call:
 def _by_place(
     ordered: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[Place, Any]:
-    """Return the arguments by place: the same ones by position and by name have one place."""
+    """Return the arguments by place: an argument has one place, by position or by name."""
     values: dict[Place, Any] = {**dict(enumerate(args))}
     for number, name in enumerate(ordered[len(args) :] if kwargs else (), len(args)):
         if name not in kwargs:
@@ -264,6 +263,6 @@ def _count(part: Part) -> int:
 
 
 def _float_dtype(leaves: Iterable[Any]) -> DType:
-    """Return the dtype of Python's floats: the widest of a float array, or else the default."""
+    """Return the dtype of Python floats: the widest of the float arrays, or else the default."""
     found = {x.dtype for x in leaves if isinstance(x, Handle | np.ndarray) and x.dtype.kind == "f"}
     return np.result_type(*found) if found else get_default_dtype()

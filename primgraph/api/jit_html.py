@@ -1,4 +1,4 @@
-"""What a notebook shows of a compiled function."""
+"""Notebook HTML of a compiled function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from primgraph.base.plain_text import escaped, shortened
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet
 
-# The most characters of source that are shown.
+# Maximum number of characters of source.
 _MOST = 20_000
 
 
 class Compiled(Protocol):
-    """One compilation of a function."""
+    """Interface of one compilation of a function."""
 
     @property
     def reasons(self) -> tuple[str, ...]: ...

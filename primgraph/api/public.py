@@ -1,4 +1,4 @@
-"""The public names of derivatives: of variables, of tensors, and of functions of either."""
+"""Public derivative functions: dispatch to variables, tensors and functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Function)
 
 
 def _as(function: Function) -> Callable[[F], F]:
-    """Let a function take what `function` takes of variables, and something else besides."""
+    """Decorate a dispatcher with the signature of `function`, which it extends."""
 
     def declare(dispatcher: F) -> F:
         text = dispatcher.__doc__
@@ -69,14 +69,14 @@ def _is_function(value: Any) -> bool:
 
 
 def _has_tensors(value: Any) -> bool:
-    """Whether these are tensors: one, or several in a list, tuple or iterator."""
+    """Return whether these are tensors: one, or several in a list, tuple or iterator."""
     if isinstance(value, list | tuple):
         return any(isinstance(item, Tensor) for item in value)
     return isinstance(value, Tensor)
 
 
 def beside(outputs: Any, inputs: Any) -> Any:
-    """`inputs`, with what stands for tensors in the program that `outputs` are variables of."""
+    """Return `inputs` with tensors replaced by their variables in the program of `outputs`."""
     if not _has_tensors(inputs):
         return inputs
     recorder = next((v.recorder for v in handles_in(outputs) if isinstance(v, Variable)), None)
@@ -88,7 +88,7 @@ def beside(outputs: Any, inputs: Any) -> Any:
 
 
 def _are_variables(value: Any) -> bool:
-    """Whether a function is called on variables, or on nothing that is an array."""
+    """Return whether a function is called on variables, or on objects that are not arrays."""
     if any(isinstance(item, Variable) for item in handles_in(value)):
         return not isinstance(value, dict)
     listed = value if isinstance(value, list | tuple) and value else [value]
@@ -153,7 +153,7 @@ def grad(
     no_grad_vars: Tensors | None = None,
     only_inputs: bool = True,
 ) -> tuple[Any, ...]: ...
-# Where nobody says that inputs may be unused, checkers of types take it that none is.
+# Without `allow_unused`, type checkers assume that no input is unused.
 @overload
 def grad(
     outputs: Variables,
@@ -271,7 +271,7 @@ def _gradient_of(
     return gradient_of(outputs, argnums, has_aux, holomorphic)
 
 
-# What messages call it.
+# The name in messages.
 _gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
 
 
@@ -465,7 +465,7 @@ def jacobian(
     `argnums` and `has_aux` of `pg.jacrev` and `pg.jacfwd`. A Python int as `x` beside a function is
     an `ArgumentError`, since it might be meant as `argnums`.
 
-    Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
+    Raises the errors of `Jacobian` and `pg.grad`, and `OptionError` for another mode.
 
     >>> pg.jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0]))
     array([[2., 1., 0.],
@@ -484,7 +484,7 @@ def jacobian(
 def _at(
     transform: Callable[..., Derivative[..., Any]], function: Function, x: Any, *options: Any
 ) -> Any:
-    """A derivative of a function at its arguments `x`, by all of them."""
+    """Return a derivative of a function by all of its arguments `x`."""
     if type(x) is int:
         name = getattr(transform, "func", transform).__name__.removesuffix("_of")
         raise ArgumentError(
@@ -604,8 +604,8 @@ def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: 
     forward mode, in one vectorized pass with a direction for each element of a sample; in one pass
     for the whole if the gradient is elementwise.
 
-    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
-    elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
+    several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
 
     >>> pg.hessian_diagonal(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array([ 6., 12.])
@@ -644,7 +644,7 @@ def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool =
     matrix product only the diagonal is computed. An elementwise `y` needs one direction.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
-    `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
 
     >>> pg.divergence(lambda x: x**2)(np.array([1.0, 2.0]))
     array(6.)

@@ -1,4 +1,4 @@
-"""From a function of arrays in containers to a graph, with the tensors that it finds elsewhere."""
+"""Trace a function of pytrees into a graph, with the tensors that it captures."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from primgraph.program.trace import free_name, with_flags
 @final
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What a function does with arrays of some types, whatever these hold.
+    """Trace of a function for arrays of given types.
 
-    `graph` takes them, and then those of `tensors`, which the function has found elsewhere; it
-    gives the arrays in the containers of `structure`. `modes` are those in which the layers were
-    that it called: whether in training.
+    `graph` takes these arrays, followed by those of `tensors`, which the function captured, and
+    returns the arrays in the containers of `structure`. `modes` are the training modes of the
+    layers that it called.
     """
 
     graph: Graph
@@ -38,7 +38,7 @@ class Traced:
 
     @property
     def is_current(self) -> bool:
-        """Whether all layers are in the modes that they were in."""
+        """Return whether all layers are still in the same training modes."""
         return all(layer.training is training for layer, training in self.modes)
 
 
@@ -50,10 +50,10 @@ def traced(
     title: str = "f",
     kind: type[Variable] = Variable,
 ) -> Traced:
-    """Call `function` once, with a variable for each type, all handles of the class `kind`.
+    """Call `function` once, with a variable of the class `kind` for each type.
 
-    Raises `ArgumentError` if it returns anything but containers of arrays, and `BuildError` where
-    it meets variables of another program.
+    Raises `ArgumentError` if it returns anything but containers of arrays, and `BuildError` if it
+    uses variables of another program.
     """
     builder = Builder(title if title.isidentifier() else "f")
     builder.owner = "function"
@@ -74,7 +74,7 @@ def traced(
             paths = tree.paths_of(structure, "result")
             pairs = zip(leaves, paths, strict=True)
             found = [result_variable(name, builder, v, p) for v, p in pairs]
-            # Views of arrays that were written to are computed when they are asked for.
+            # Views of arrays that were written to are computed on access.
             values = [v.value for v in found]
     finally:
         builder.ended = True
@@ -89,7 +89,7 @@ def traced(
 
 
 def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variable:
-    """What a function has returned at `path`, as a variable of the graph that is being built."""
+    """Return the leaf at `path` of a function's result as a variable of the graph being built."""
     is_foreign = isinstance(leaf, Variable) and leaf.recorder is not builder
     if is_foreign and (builder.outer is None or has_ended(leaf.recorder)):
         raise outside(leaf.recorder, leaf.value, builder)
@@ -102,7 +102,7 @@ def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variab
 
 
 def dotted(structure: tree.Structure, root: str) -> list[str]:
-    """A name for each leaf: the keys that lead to it, joined by dots, behind `root`."""
+    """Return a name for each leaf: the keys on its path, joined by dots, after `root`."""
     if structure.kind is None:
         return [root]
     pairs = zip(structure.keys, structure.parts, strict=True)

@@ -1,4 +1,5 @@
-"""Functions made of functions: with their names, and as methods where they are attributes."""
+"""Base class of transformed functions, which keep the names of the originals and work as
+methods."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)
 Out = TypeVar("Out")
-# Arguments that derivatives are taken by, what stands beside a value, and arrays.
+# Type variables: arguments of a derivative, auxiliary results, and arrays.
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -45,7 +46,7 @@ Array: TypeAlias = "NDArray[Any] | float"
 
 
 class Transformed(ABC, Generic[P, R]):
-    """A function made of `function`, by the transform `name`: from arguments `P` to a result `R`.
+    """Function made from `function` by the transform `name`, with arguments `P` and result `R`.
 
     It has the name, the parameters and the documentation of the function.
     """
@@ -59,11 +60,11 @@ class Transformed(ABC, Generic[P, R]):
 
     @abstractmethod
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function made of the other one gives."""
+        """Call the transformed function."""
 
     @property
     def generated_name(self) -> str:
-        """The name of generated code, such as `grad_energy`."""
+        """Name of generated code, such as `grad_energy`."""
         return f"{self.name}_{generated_name(self.function)}"
 
     @overload

@@ -1,4 +1,4 @@
-"""Functions of a sample as functions of many: each operation is done for all of them at once."""
+"""Vectorisation: a function of one sample becomes a function of a batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 
 class Vectorized(Protocol):
-    """A decorator: `vmap` with options. Where a sample gives a number, samples give an array."""
+    """Decorator of `vmap` with options. A number per sample becomes an array."""
 
     @overload
     def __call__(self, function: Callable[[float], float], /) -> Vmap[[Floats], Floats]: ...
@@ -124,7 +124,7 @@ def vmap(
 
 @final
 class Vmap(Transformed[P, R]):
-    """A function of many samples; see `vmap`."""
+    """Function of a batch of samples; see `vmap`."""
 
     def __init__(
         self,
@@ -178,10 +178,10 @@ def _active() -> Builder:
 @final
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """The arguments of a call, of which some arrays have `size` samples.
+    """Arguments of a call, in which some arrays have `size` samples.
 
-    `given` are all leaves of the arguments, with the containers of `structure` around them, `axes`
-    those along which the samples are, or None; `leaves` are the arrays that have samples.
+    `given` are all leaves of the arguments, with the containers of `structure`. `axes` are their
+    batch axes, or None; `leaves` are the arrays with samples.
     """
 
     function: Callable[..., Any]
@@ -226,7 +226,7 @@ class _Samples:
         )
 
     def call(self, variables: Sequence[Variable]) -> Any:
-        """What the function gives for variables in the place of arrays with samples."""
+        """Call the function with variables in place of arrays with samples."""
         waiting = iter(variables)
         pairs = zip(self.given, self.axes, strict=True)
         leaves = [leaf if axis is None else next(waiting) for leaf, axis in pairs]
@@ -235,7 +235,7 @@ class _Samples:
 
 
 def _paths(function: Callable[..., Any], structure: tree.Structure) -> list[str]:
-    """What messages call the leaves of arguments."""
+    """Return the names of the leaves of arguments for messages."""
     by_position, by_name = structure.parts
     names = parameter_names(function, len(by_position.parts))
     parts = [*zip(names, by_position.parts, strict=True)]
@@ -255,7 +255,7 @@ def _array(leaf: Any, path: str) -> Any:
 
 
 def _size(found: Sequence[tuple[str, int, int]], given: int | None) -> int:
-    """The number of samples, which all arrays have; `ShapeError` where they differ."""
+    """Return the number of samples; raises `ShapeError` if arrays differ in it."""
     sizes = {size for _, _, size in found} | ({given} if given is not None else set())
     if len(sizes) == 1:
         return sizes.pop()
@@ -273,7 +273,7 @@ def _size(found: Sequence[tuple[str, int, int]], given: int | None) -> int:
 def _vectorised(
     builder: Builder, samples: _Samples, inputs: Sequence[Variable], out_axes: Any
 ) -> Any:
-    """What the function gives for all samples, recorded in `builder`."""
+    """Record the function for all samples in `builder`, and return its results."""
     axes = [axis for axis in samples.axes if axis is not None]
     pairs = zip(inputs, axes, strict=True)
     along = [x if axis == 0 else moveaxis(x, axis, 0) for x, axis in pairs]
@@ -306,7 +306,7 @@ def _vectorised(
 
 
 def _of_one(type: TensorType) -> TensorType:
-    """The type of one sample."""
+    """Return the type of one sample."""
     return type.with_shape(type.shape[1:])
 
 
@@ -316,7 +316,8 @@ def _graph(
     arguments: Sequence[Value],
     results: Sequence[Value],
 ) -> Graph:
-    """What was recorded apart, from values of `builder` and the arguments, in primitives."""
+    """Return the recorded equations as a graph of primitives, from values of `builder` and the
+    arguments."""
     made = {v for e in equations for v in e.outputs}
     _refuse_updates(builder, made)
     needed = backward_slice(equations, results)
@@ -333,7 +334,7 @@ def _graph(
 
 
 def _refuse_updates(builder: Builder, made: set[Value]) -> None:
-    """Raise `BuildError` where a function has changed states, of which there is one for all."""
+    """Raise `BuildError` if a function updates states, which all samples share."""
     some = next(iter(made), None)
     if some is None or not belongs_to_program(Variable(builder, some)):
         return
@@ -355,10 +356,10 @@ def _batched(
     samples: _Samples,
     targets: Sequence[tuple[int | None, str]],
 ) -> list[Value]:
-    """The results of `graph`, whose last inputs have samples, for all of these.
+    """Return the results of `graph`, whose last inputs have samples, for the whole batch.
 
-    Where the axis is None there is one for all. Raises `ArgumentError`, with the path of the
-    result, where it depends on the sample.
+    A result with axis None is shared by all samples. Raises `ArgumentError`, with the path of the
+    result, if it depends on the sample.
     """
     count = len(graph.inputs) - len(samples.leaves)
     dependent = forward_slice(graph.body, graph.inputs[count:])

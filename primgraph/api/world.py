@@ -1,4 +1,4 @@
-"""Where a function is called: on tensors, which arrays become for that, or in a program."""
+"""Worlds of function calls: tensors, to which arrays are converted, or a program."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from primgraph.operators.variable import Variable
 
 
 class World(ABC):
-    """What a transformed function is called on, and how that gives back what it has computed."""
+    """World in which a transformed function is called: conversion of arguments and results."""
 
     @abstractmethod
     def apply(self, name: str, function: Flat, leaves: Sequence[Any]) -> Applied:
-        """`function`, called on arrays of its own that are equal to `leaves`."""
+        """Call `function` on distinct arrays equal to `leaves`."""
 
     @abstractmethod
     def bring(self, leaf: Any) -> Handle:
-        """An array as what functions are called on here."""
+        """Convert an array to a handle of this world."""
 
     @abstractmethod
     def given_back(self, value: Any) -> Any:
-        """`value`, a container of what was computed, as the caller gets it."""
+        """Convert `value`, a container of results, for the caller."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class InProgram(World):
-    """Variables: what is computed is recorded into their program."""
+    """World of variables: operations are recorded into their program."""
 
     recorder: Recorder
 
@@ -58,8 +58,8 @@ class InProgram(World):
 @final
 @dataclass(frozen=True, slots=True)
 class OnTensors(World):
-    """Tensors. Where the caller has `arrays`, these become tensors, and are given back again,
-    unless derivatives may be asked for of what was computed: it depends on tensors elsewhere."""
+    """World of tensors. If the caller has `arrays`, these become tensors, and results become arrays
+    again unless they are differentiable by captured tensors."""
 
     arrays: bool
 
@@ -82,19 +82,19 @@ class OnTensors(World):
 
 
 def world_of(*given: Any) -> World:
-    """Where a function of these containers is called.
+    """Return the world for a function of these containers.
 
-    Variables among them, or a program that is being built, make it the program's: what else there
-    is becomes a constant of that. Else there are tensors, or arrays alone.
+    With variables among them, or while a program is built, it is that program, and other values
+    become constants of it. Otherwise it is that of tensors, or of arrays only.
     """
     return world_among([*handles_in(given)])
 
 
 def world_among(found: Sequence[Handle]) -> World:
-    """Where a function is called that has these tensors and variables among its arguments."""
+    """Return the world for a function with these tensors and variables among its arguments."""
     for handle in found:
         if isinstance(handle, Variable):
-            # In a body, variables of the programs around it are captured by the body.
+            # A body captures variables of enclosing programs.
             body = body_being_built()
             return InProgram(handle.recorder if body is None else body)
     if innermost.get() is not None:
@@ -103,7 +103,7 @@ def world_among(found: Sequence[Handle]) -> World:
 
 
 def handles_in(value: Any) -> Iterator[Handle]:
-    """The tensors and variables in containers; what cannot be looked into has none."""
+    """Yield the tensors and variables in containers; none for objects that cannot be flattened."""
     try:
         found = tree.leaves(value)
     except ArgumentError:
@@ -112,12 +112,12 @@ def handles_in(value: Any) -> Iterator[Handle]:
 
 
 def as_tensor(leaf: Any) -> Tensor:
-    """A tensor of that array, or that tensor."""
+    """Convert an array to a tensor; return a tensor as it is."""
     return leaf if isinstance(leaf, Tensor) else tensor(leaf)
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of a container is an array or a number."""
+    """Return whether a leaf is an array or a number."""
     if isinstance(leaf, Handle | np.ndarray | np.generic | int | float | complex):
         return True
     return hasattr(leaf, "__array__") or is_exchanged(leaf)

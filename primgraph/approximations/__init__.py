@@ -1,1 +1,2 @@
-"""Functions that NumPy lacks, in NumPy: what primitives mean, and what generated code copies."""
+"""NumPy implementations of functions that NumPy lacks, used by primitives and copied into generated
+code."""

@@ -1,4 +1,4 @@
-"""Functions of SciPy's, in the same manner as those of NumPy alone."""
+"""Wrappers of SciPy functions, copied into generated code like the NumPy implementations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The error function's inverses, scaled forms and logarithms, in NumPy alone.
+"""Inverses, scaled forms and logarithms of the error function, in NumPy alone.
 
-As in `gamma`, texts of functions are copied into sources that stand alone.
+As in `gamma`, function texts are copied into standalone sources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The gamma function and its kin, in NumPy alone: what primitives mean, and generated code calls.
+"""The gamma function and related functions, in NumPy alone, for primitives and generated code.
 
-The text of each function is copied into sources that stand alone, so it uses nothing but `np`,
-other functions and constants of files of this kind, and few of Python's builtins. Polynomials are
-Chebyshev interpolants of the functions named, found with forty digits.
+The text of each function is copied into standalone sources. So it uses only `np`, other functions
+and constants of such files, and few Python builtins. Polynomials are Chebyshev interpolants of the
+functions named, computed with forty digits.
 """
 
 from __future__ import annotations

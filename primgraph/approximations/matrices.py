@@ -1,6 +1,6 @@
-"""Functions of matrices, and triangular factors, for which NumPy has none.
+"""Matrix functions and triangular factors that NumPy lacks.
 
-Texts of functions are copied into sources that stand alone, as those of `gamma` are.
+As in `gamma`, function texts are copied into standalone sources.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Incomplete gamma and beta functions by quadrature, with their derivatives by parameters.
 
-Values alone are found by series and continued fractions, where these end soon.
+Values alone use series and continued fractions where these converge fast.
 
-In the logarithm of the variable the integrand falls off from the end of the interval like an
-exponential or a Gaussian, so that one of Gauss's rules, with the same nodes for every element,
-takes it to the last digits. Derivatives by parameters bring powers of logarithms under the
-integral. As in `gamma`, texts of functions and constants are copied into sources that
-stand alone.
+In the logarithm of the variable the integrand decays from the end of the interval like an
+exponential or a Gaussian. So a Gauss rule, with the same nodes for every element, is accurate to
+the last digits. Derivatives by parameters bring powers of logarithms under the integral. As in
+`gamma`, texts of functions and constants are copied into standalone sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What code that is written for the standard asks about this namespace."""
+"""Inspection API of the standard: devices, dtypes and capabilities of this namespace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Info:
     """Devices, dtypes and what the namespace can do."""
 
     def capabilities(self) -> Any:
-        """That shapes may depend on elements that are known, and how many axes there may be."""
+        """Return capabilities: boolean indexing, data-dependent shapes of known elements, and the
+        maximum number of axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
@@ -56,5 +57,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """What may be asked about devices, dtypes and capabilities."""
+    """Return the inspection object for devices, dtypes and capabilities."""
     return Info()

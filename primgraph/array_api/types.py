@@ -49,7 +49,7 @@ uint64 = np.dtype(np.uint64)
 
 
 class FloatLimits(NamedTuple):
-    """What `finfo` tells of a float dtype."""
+    """Result of `finfo` for a float dtype."""
 
     bits: int
     eps: float
@@ -60,7 +60,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntegerLimits(NamedTuple):
-    """What `iinfo` tells of an integer dtype."""
+    """Result of `iinfo` for an integer dtype."""
 
     bits: int
     max: int

@@ -1,8 +1,8 @@
-"""What stands here for the names of NumPy, SciPy, torch, JAX and Paddle that primgraph lacks.
+"""Replacements for names of NumPy, SciPy, torch, JAX and Paddle that primgraph lacks.
 
 `EXPRESSIONS` are Python: x and y are arrays, u and v vectors, m and n square matrices, i integers,
-key an integer, loss a 0-d variable, f a function of one array and x0 an array for it.
-`REMARKS` are sentences for what no expression stands for.
+key an integer, loss a 0-d variable, f a function of one array and x0 an array for it. `REMARKS` are
+sentences for names without an expression.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ EXPRESSIONS: dict[str, str] = {
     "copyto": "pg.broadcast_to(v, (3, 4))",
     "index_add": "pg.scatter_add(x, i, 1.0)",
     "piecewise": "pg.where(x > 0.6, 2.0, pg.where(x > 0.3, 1.0, 0.0))",
-    # Made from nothing.
+    # Creation.
     "as_tensor": "pg.array(x)",
     "to_tensor": "pg.array(x)",
     "from_numpy": "pg.array(x)",
@@ -235,7 +235,7 @@ _GROUPS = [
     ),
 ]
 
-# What more there is to say of a method.
+# Additional remarks on methods.
 _MORE: dict[str, str] = {
     "backward": "pg.grad returns the gradient, and w.grad is not set; "
     "pg.value_and_grad(f) returns value and gradient of a function",
@@ -390,13 +390,13 @@ def call_instead(name: str, arguments: Sequence[str], named: Sequence[str] = ())
 
 
 def written_instead(name: str) -> str:
-    """What to write in place of a function of that name elsewhere; nothing if none is known."""
+    """Return the hint what to write for a function of another library; empty if unknown."""
     expression = EXPRESSIONS.get(name)
     return f"write {expression}" if expression is not None else REMARKS.get(name, "")
 
 
 def renamed(name: str) -> str:
-    """The public name of what is a function of that name elsewhere; nothing if it is no name."""
+    """Return the public name of a function of another library; empty if there is none."""
     found = _RENAMED.fullmatch(EXPRESSIONS.get(name, ""))
     return found[1] if found else ""
 
@@ -404,7 +404,7 @@ def renamed(name: str) -> str:
 def method_instead(name: str, array: str, is_traced: bool) -> str:
     """Return advice for a method of that name of an array, whose expression is `array`.
 
-    `is_traced` tells that the array belongs to a function that is being traced.
+    `is_traced` says that the array belongs to a function that is being traced.
     """
     expression = METHODS.get(name)
     if is_traced and expression == METHODS["item"]:
@@ -421,7 +421,7 @@ def method_instead(name: str, array: str, is_traced: bool) -> str:
 
 
 def with_name(expression: str, array: str) -> str:
-    """Return an expression of the tables with the expression `array` in the place of its x."""
+    """Return an expression of the tables with `array` in place of its x."""
     try:
         put = _Put(ast.parse(array, mode="eval").body)
         return ast.unparse(put.visit(ast.parse(expression)))

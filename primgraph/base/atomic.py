@@ -1,8 +1,8 @@
-"""Calls that are made together: no interrupt comes between them.
+"""Calls that are made together, without an interrupt between them.
 
-Python handles signals between instructions, and never within a function that is written in C. So
-whoever has to change several things at once, so that Ctrl-C leaves all of them changed or none,
-first computes what they become, and then makes all changes by one call.
+Python handles signals between instructions, and never within a function written in C. To change
+several things atomically with respect to Ctrl-C, compute the new values first, and then make all
+changes by one call.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from itertools import starmap
 from operator import call
 from typing import Any, TypeAlias, final
 
-# A function that is written in C, and its arguments.
+# A function written in C, and its arguments.
 Call: TypeAlias = tuple[Any, ...]
 
 
 def call_all(calls: Iterable[Call]) -> None:
-    """Make all of the calls, in order, or none where an interrupt comes first.
+    """Make all of the calls, in order, or none if an interrupt comes first.
 
         call_all([(setattr, one, "size", 3), (setitem, other, "size", 3)])
 
@@ -34,9 +34,9 @@ def call_all(calls: Iterable[Call]) -> None:
 
 @final
 class _Guard:
-    """Calls what an instance has as its `__del__`, without arguments, when nobody has it any more.
+    """Object that calls its `__del__` attribute, without arguments, when it is garbage collected.
 
-    The call is made by C: an interrupt that came in a finalizer written in Python would be lost.
+    The call is made by C: an interrupt in a Python finalizer would be lost.
     """
 
     __slots__ = ("__del__",)
@@ -44,11 +44,12 @@ class _Guard:
 
 @final
 class Exit:
-    """The `__exit__` of a context that is left also where an interrupt keeps `leave` from running.
+    """Descriptor of an `__exit__` that runs even if an interrupt prevents `leave` from running.
 
-    Python handles a signal before the first line of a function that it calls, as of `__exit__`.
-    `with` looks that up before it enters the context. So that is when `undoing` gives a function,
-    which is called after all, and leads back to the state of then, if it is another one by then.
+    Python handles a signal before the first line of a Python function that it calls, such as
+    `__exit__`. `with` looks up `__exit__` before it enters the context. At that time `undoing`
+    returns a function, which is always called, and restores the earlier state if that has not
+    happened.
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Exit:
             return self._left
         waiting: list[Call] = [(self._undoing(owner),)]
         found = partial(self._left, owner, waiting)
-        # Only `with` has it: what runs and may be interrupted, and in a traceback, does not.
+        # Only the `with` statement holds it, and no frame that may be interrupted or kept by a
+        # traceback.
         found.guard = guard = _Guard()  # type: ignore[attr-defined]
         guard.__del__ = partial(deque, starmap(call, waiting), 0)  # type: ignore[attr-defined]
         return found
@@ -70,14 +72,14 @@ class Exit:
     def _left(self, owner: Any, waiting: Any = None, *_: object) -> None:
         self._leave(owner)
         if isinstance(waiting, list):
-            # There is nothing to undo.
+            # The context was left normally.
             waiting.clear()
 
 
 class Setting:
-    """A context in which a context variable has a value; contexts may be entered within each other.
+    """Context manager that sets a context variable; it can be nested.
 
-    It counts for the thread, or the asynchronous task, that has entered it.
+    It applies to the current thread or asynchronous task.
     """
 
     def __init__(self, variable: ContextVar[Any], value: Any) -> None:
@@ -96,7 +98,7 @@ class Setting:
         return partial(self._back_to, len(self._before), self._variable.get())
 
     def _back_to(self, depth: int, value: Any) -> None:
-        """Leave all contexts of this that were entered after so many."""
+        """Leave all contexts of this that were entered above a depth."""
         if len(self._before) > depth:
             call_all([(self._variable.set, value), (self._before.__delitem__, slice(depth, None))])
 

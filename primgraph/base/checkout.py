@@ -1,4 +1,4 @@
-"""The root of a checkout, where two subpackages lie beside this folder and not in it."""
+"""Root of a checkout, in which two subpackages are beside this folder instead of inside it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ PACKAGES = ("transforms", "codegen")
 
 
 def root_of(package: Path) -> Path | None:
-    """The folder beside `package` that has the rest of it, None where it is whole.
+    """Return the folder beside `package` with its other parts, or None if the package is complete.
 
-    An installed copy is whole, and what lies beside it belongs to others: the project's own
-    description has to stand there, too.
+    An installed copy is complete, and folders beside it belong to others: so the project's
+    pyproject.toml must be there, too.
     """
     if any((package / name / "__init__.py").is_file() for name in PACKAGES):
         return None

@@ -1,4 +1,4 @@
-"""Debug mode: whether graphs and plans are verified whenever they are made."""
+"""Debug mode: verification of all graphs and plans."""
 
 from __future__ import annotations
 

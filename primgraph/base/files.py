@@ -1,4 +1,4 @@
-"""Regular files, opened for reading: reading a pipe or a device may never end."""
+"""Open regular files for reading: reading a pipe or a device may never end."""
 
 from __future__ import annotations
 

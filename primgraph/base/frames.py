@@ -1,4 +1,4 @@
-"""Tracebacks without the frames of primgraph: in notebooks, and of scripts that end in an error."""
+"""Tracebacks without the frames of primgraph: in notebooks, and at the end of scripts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, final
 from primgraph.base.user_lines import PACKAGE, cell_of, is_library, is_own, lines_in, shell, shown
 
 _WIDTH = 75
-# So many lines stand before and after the one that was being executed.
+# Number of source lines before and after the executed one.
 _AROUND = 2
-# So many frames of the user's are shown from either end of a longer way to the error.
+# Maximum numbers of the user's frames shown at the start and at the end of a traceback.
 _FIRST, _LAST = 4, 12
 _CAUSES = 5
-# How wide the numbers of lines are, with an arrow before them.
+# Width of line numbers with an arrow before them.
 _MARGIN = 7
 _RED, _GREEN, _CYAN, _FAINT = "31", "32", "36", "2"
 
@@ -29,7 +29,7 @@ _RED, _GREEN, _CYAN, _FAINT = "31", "32", "36", "2"
 @final
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A frame on the way to an error. `owner` is the package it is of, empty for the user's."""
+    """Frame of a traceback. `owner` is its package, empty for the user's code."""
 
     file: str
     line: int
@@ -38,10 +38,10 @@ class _Step:
 
 
 def rendered(error: BaseException, message: str, *, whole: bool = False) -> list[str]:
-    """What IPython is to print of `error`: blocks of lines, as its own traceback has them.
+    """Return the traceback of `error` for IPython, as blocks of lines.
 
-    `whole` leaves all frames to IPython, and so does its mode Verbose; its mode Minimal shows the
-    message alone.
+    `whole` leaves all frames to IPython, and so does its mode Verbose; its mode Minimal shows only
+    the message.
     """
     running = shell()
     tracebacks = getattr(running, "InteractiveTB", None)
@@ -66,7 +66,7 @@ def rendered(error: BaseException, message: str, *, whole: bool = False) -> list
 @final
 @dataclass(frozen=True, slots=True)
 class _Paint:
-    """Colours text for a terminal, or leaves it as it is."""
+    """Colouring of text for a terminal, or none."""
 
     colours: bool
 
@@ -75,7 +75,7 @@ class _Paint:
 
 
 def _steps(error: BaseException) -> list[_Step]:
-    """The frames from the first cell on, or from the first of the user's where there is none."""
+    """Return the frames from the first notebook cell on, or else from the user's first frame."""
     found = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -86,7 +86,7 @@ def _steps(error: BaseException) -> list[_Step]:
 
 
 def _owner(frame: FrameType) -> str:
-    """Return the package that a frame is of, empty for the user's."""
+    """Return the package of a frame, empty for the user's code."""
     if is_own(frame):
         return PACKAGE
     if is_library(frame.f_code.co_filename):
@@ -94,17 +94,16 @@ def _owner(frame: FrameType) -> str:
     return ""
 
 
-# Modules whose functions call others, and are not what a user has called.
+# Modules of wrappers, which the user does not call directly.
 _WRAPPERS = (f"{PACKAGE}.ir.signature", f"{PACKAGE}.operators.call")
 _NOTE = "Frames within primgraph are left out. PRIMGRAPH_DEBUG=1 in the environment shows them.\n"
 
 
 def shorten_tracebacks() -> None:
-    """Leave frames of primgraph out of tracebacks that Python prints when a program ends.
+    """Omit frames of primgraph from tracebacks that Python prints at the end of a program.
 
-    To import primgraph changes nothing: this is called when a function is traced, and for errors.
-
-    `sys.excepthook` and `threading.excepthook` do it, unless somebody has set another one. Errors
+    Importing primgraph changes nothing: this is called when a function is traced, and for errors.
+    It sets `sys.excepthook` and `threading.excepthook`, unless they have been set before. Errors
     keep all frames, for debuggers, test runners and loggers.
     """
     if sys.excepthook is sys.__excepthook__:
@@ -117,7 +116,7 @@ def _print(kind: type[BaseException], error: BaseException, trace: TracebackType
     """Print an error as Python does, without most of the frames of primgraph."""
     try:
         text = shortened(error)
-    except Exception:  # Whatever goes wrong here, the error is what has to be told.
+    except Exception:  # A failure here must not hide the error.
         text = ""
     if text and sys.stderr is not None:
         sys.stderr.write(text)
@@ -143,10 +142,10 @@ def _print_of_thread(args: threading.ExceptHookArgs, /) -> None:
 
 
 def shortened(error: BaseException) -> str:
-    """Return the traceback of `error` with the user's frames and one of primgraph's.
+    """Return the traceback of `error` with the user's frames and one of primgraph.
 
-    Empty where there is nothing to leave out: no frame of primgraph's, a defect of primgraph, an
-    interrupt, and where PRIMGRAPH_DEBUG is set.
+    It is empty if nothing is omitted: no frame of primgraph, a defect of primgraph, an interrupt,
+    or if PRIMGRAPH_DEBUG is set.
     """
     debugging = os.environ.get("PRIMGRAPH_DEBUG", "0") not in ("", "0")
     if debugging or not isinstance(error, Exception) or getattr(error, "_is_ours", False):
@@ -169,7 +168,8 @@ def shortened(error: BaseException) -> str:
 
 
 def _kept(frames: list[FrameType]) -> list[bool]:
-    """Which frames are printed: all but primgraph's, and of its last ones what the user called."""
+    """Return which frames to print: all but primgraph's, and the first of its last ones, which the
+    user called."""
     owners = [_owner(frame) for frame in frames]
     kept = [owner != PACKAGE for owner in owners]
     last = max((i for i, owner in enumerate(owners) if not owner), default=-1)
@@ -181,9 +181,9 @@ def _kept(frames: list[FrameType]) -> list[bool]:
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Whether a handler of signals raised `error`, or whoever else stops a function in the middle.
+    """Return whether a signal handler, or similar, raised `error` in the middle of a function.
 
-    Python calls such a one with the frame that it interrupts, which nobody else gets.
+    Python calls a handler with the frame that it interrupts, which no other function receives.
     """
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
@@ -194,7 +194,7 @@ def is_interruption(error: BaseException) -> bool:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """What a function was called with, by position."""
+    """Return the positional arguments of a frame's function."""
     code, known = frame.f_code, frame.f_locals
     count = code.co_argcount
     names = code.co_varnames
@@ -205,7 +205,8 @@ def _arguments(frame: FrameType) -> list[Any]:
 
 
 def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:
-    """A block for each frame of the user's, a line for the frames of one package in a row."""
+    """Yield a block for each frame of the user, and a line for consecutive frames of one
+    package."""
     blocks: list[tuple[_Step, int]] = []
     for owner, group in groupby(steps, key=lambda step: step.owner):
         listed = list(group)
@@ -227,7 +228,7 @@ def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:
 
 
 def _block(step: _Step, paint: _Paint) -> str:
-    """Where a frame of the user's is, and the lines around."""
+    """Return the location of a frame of the user, with the lines around it."""
     cell = cell_of(step.file)
     place = f"{cell}, line {step.line}" if cell else f"File {_short(step.file)}:{step.line}"
     function = "" if step.function == "<module>" else f", in {paint(_CYAN, step.function)}"
@@ -244,13 +245,13 @@ def _around(step: _Step, paint: _Paint) -> Iterator[str]:
 
 
 def _short(file: str) -> str:
-    """A path, from the user's home on where it is there."""
+    """Return a path, relative to the user's home if it is inside."""
     home = os.path.expanduser("~") + os.sep
     return f"~{os.sep}{file.removeprefix(home)}" if file.startswith(home) else file
 
 
 def _causes(error: BaseException) -> Iterator[str]:
-    """A line for each error that led to this one."""
+    """Yield a line for each error that led to this one."""
     seen: list[Any] = [error]
     for _ in range(_CAUSES):
         last = seen[-1]

@@ -1,4 +1,4 @@
-"""Whether derivatives go through what is computed: a state of each thread and task."""
+"""Gradient mode: whether derivatives go through computations, per thread and task."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-# Set by `pg.no_grad()` and its kind, and looked at by tensors and by all that records.
+# Set by `pg.no_grad()` and similar; read by tensors and builders.
 is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
 
 
 @contextmanager
 def tracked() -> Iterator[None]:
-    """Enter a context in which derivatives go through what is computed.
+    """Enable gradients in a context, for functions being traced.
 
-    For functions that are traced: whether derivatives go through a call of what they become is
-    decided where that is called.
+    Whether derivatives go through a call of the traced function is decided at the call.
     """
     before = is_on.get()
     try:

@@ -1,4 +1,4 @@
-"""What graphs, kernels and types have in common: they are never changed, so copies are needless."""
+"""Base class of immutable objects: graphs, kernels and types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Self
 
 
 class Fixed:
-    """What never changes once it has been made, and is its own copy."""
+    """Immutable object, which is its own copy."""
 
     __slots__ = ()
 

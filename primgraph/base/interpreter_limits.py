@@ -12,26 +12,26 @@ from typing import final
 from primgraph.base.locks import make_lock
 from primgraph.errors import BuildError
 
-# New objects that the collector is spared from looking through.
+# Number of new objects above which they are moved to the oldest generation.
 _MANY = 10_000
 
 
 @final
 class _Pause(ContextDecorator):
-    """A context, and a decorator, in which the collector waits; in any thread, at any depth.
+    """Reentrant context manager and decorator that pauses the collector, in any thread.
 
-    Where it was off already, it stays off afterwards.
+    If it was off before, it stays off afterwards.
     """
 
     def __init__(self) -> None:
         self._lock = make_lock()
-        # How deep each thread is in it.
+        # Nesting depth by thread.
         self._depth: dict[int, int] = {}
         self._was_on = False
 
     def __enter__(self) -> None:
-        # In this order a process may be forked at any time: where a thread is noted, it is known
-        # whether the collector is to run again.
+        # This order is safe against a fork at any time: once a thread is entered, it is known
+        # whether to restart the collector.
         thread = get_ident()
         with self._lock:
             first = not self._depth
@@ -53,7 +53,7 @@ class _Pause(ContextDecorator):
             del self._depth[thread]
 
     def after_fork(self) -> None:
-        """In a child process no thread is in it but perhaps the one that forked."""
+        """Drop the entries of other threads in a forked child."""
         waiting, thread = bool(self._depth), get_ident()
         self._depth = {k: n for k, n in self._depth.items() if k == thread}
         if waiting and not self._depth and self._was_on:
@@ -61,10 +61,10 @@ class _Pause(ContextDecorator):
 
 
 def _let_live() -> None:
-    """Put what was made among the old objects, where many were: most of it lives on.
+    """Move many new objects to the oldest generation, as most of them are long-lived.
 
-    To freeze and unfreeze moves whole lists, and looks at no object; where somebody has frozen
-    something, that has to stay so.
+    Freezing and unfreezing moves whole lists without traversing objects. It is skipped if the user
+    has frozen objects.
     """
     if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
         gc.freeze()
@@ -77,19 +77,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=uncollected.after_fork)
 
 
-# Loops and branches stand in each other to this depth: in what is built, in text and in files.
+# Maximum nesting depth of loops and branches: in built graphs, in text and in files.
 DEEPEST = 100
 
-# Below this depth Python's default recursion limit is enough. Passes recurse over nesting, never
-# over equations: above it they take up to 40 frames for a level.
+# Below this depth Python's default recursion limit suffices. Passes recurse over nesting, never
+# over equations: deeper graphs take up to 40 frames per level.
 _SHALLOW, _FRAMES = 8, 6000
 
 
 def is_too_deep(depth: int) -> bool:
-    """Whether graphs may not stand in each other to this depth.
+    """Return whether a nesting depth exceeds the limit.
 
-    Where they may and are many, Python's recursion limit is raised for the process, if it is lower
-    than what a pass over `DEEPEST` graphs takes.
+    For a large depth within the limit, raise Python's recursion limit for the process to what a
+    pass over `DEEPEST` nested graphs takes.
     """
     if depth > _SHALLOW and sys.getrecursionlimit() < _FRAMES:
         sys.setrecursionlimit(_FRAMES)
@@ -97,12 +97,12 @@ def is_too_deep(depth: int) -> bool:
 
 
 def too_deep() -> str:
-    """The fault of what is nested beyond the limit."""
+    """Return the error message for graphs nested beyond the limit."""
     return f"loops and branches are nested more than {DEEPEST} deep"
 
 
 def require_nesting(depth: int) -> None:
-    """Raise `BuildError` for graphs that stand in each other beyond the limit."""
+    """Raise `BuildError` if graphs are nested beyond the limit."""
     if is_too_deep(depth):
         raise BuildError(
             too_deep(),

@@ -1,4 +1,4 @@
-"""Messages of the logger `primgraph`: what was compiled, why, how long it took, and from where.
+"""Messages of the logger `primgraph` about compilations: what, why, how long, and from where.
 
 import logging
 
@@ -19,7 +19,7 @@ from primgraph.base.atomic import Setting
 LOGGER = logging.getLogger("primgraph")
 LOGGER.addHandler(logging.NullHandler())
 
-# Where code comes from that is being made, if anybody wants to know; the last of these counts.
+# Origins of generated code, collected if requested; the last one counts.
 FROM_EQUAL = "code of an equal graph"
 FROM_CACHE = "C from the cache"
 FROM_COMPILER = "C by the compiler"
@@ -28,7 +28,7 @@ _sources: ContextVar[list[str] | None] = ContextVar("primgraph_code_sources", de
 
 
 def note_source(source: str) -> None:
-    """Note where code comes from, for the message about the compilation that is going on."""
+    """Note the origin of code, for the message about the current compilation."""
     found = _sources.get()
     if found is not None:
         found.append(source)

@@ -1,4 +1,4 @@
-"""Locks of the package: a process that was forked has all of them free."""
+"""Locks of the package, which are free in a forked process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _locks: set[ref[Any]] = set()
 
 
 def make_lock() -> Any:
-    """Make a lock for `with`, which a thread that has it may take again.
+    """Create a reentrant lock for `with`.
 
-    In a child process it is free: the thread that had it at the fork is not there. Where the thread
-    that forked has it, as a handler of signals may, that goes on to have it. All locks of the
-    package are made here, so that none can make a child wait for ever.
+    In a forked child it is free, unless the thread that forked holds it, as a signal handler may:
+    another thread that held it does not exist there. All locks of the package are created here, so
+    that none can block a child forever.
     """
     made = threading.RLock()
     _locks.add(ref(made, _locks.discard))
@@ -30,7 +30,7 @@ def _reset() -> None:
     for known in list(_locks):
         lock = known()
         if lock is not None and not lock._is_owned():
-            # As the modules `threading` and `logging` do with their own.
+            # The modules `threading` and `logging` do the same with their locks.
             lock._at_fork_reinit()
 
 
@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class cached_property(functools.cached_property[T]):
-    """`functools.cached_property`, whose lock, which Python 3.11 still has, is free in a child."""
+    """`functools.cached_property`, whose lock (in Python 3.11) is free in a forked child."""
 
     def __init__(self, func: Callable[[Any], T]) -> None:
         super().__init__(func)

@@ -1,12 +1,12 @@
-"""Text as it may be shown anywhere, and how much room it takes."""
+"""Printable text and its width."""
 
 from __future__ import annotations
 
 import html
 import unicodedata
 
-# Widths of the letters of DejaVu Sans Bold, in hundredths of the font size: a wide face, so that
-# text in the narrower ones that browsers choose fits too.
+# Widths of the letters of DejaVu Sans Bold, in hundredths of the font size. It is a wide font, so
+# that text in narrower browser fonts fits, too.
 _WIDTHS = {
     31: "'", 35: " ijl", 38: "/IJ\\|,.·", 45: ":;-f", 50: "!()[]tr–_`", 60: '"*?zcs', 65: "Lvxy",
     70: "akEFTeo$0123456789", 73: "hnu{}SYbdgpqCPZ", 78: "BAKRVX", 85: "UGD#+<=>HN^~OQ&×→",
@@ -14,15 +14,15 @@ _WIDTHS = {
 }  # fmt: skip
 _WIDTH_OF = {letter: width / 100 for width, letters in _WIDTHS.items() for letter in letters}
 _UNKNOWN, _FULL = 0.85, 1.1
-# The letters of a fixed-width face.
+# Width of a letter of a monospaced font.
 _FIXED = 0.615
 
 
 def plain(text: str) -> str:
-    """`text` with escapes in the place of all that does not print, or turns the writing around.
+    """Replace characters that do not print, or change the writing direction, by escapes.
 
-    What remains are letters, digits, punctuation, symbols and spaces; control characters, line
-    ends, bidirectional marks and lone surrogates read as `\\n` or `\\u202e`.
+    Letters, digits, punctuation, symbols and spaces remain; control characters, line ends,
+    bidirectional marks and lone surrogates become `\n` or `\u202e`.
     """
     if text.isprintable():
         return text
@@ -34,17 +34,18 @@ def _escape(character: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as the content of an element or an attribute; the one way that text comes in."""
+    """Escape `text` for the content of an HTML element or attribute; all text is inserted by
+    this."""
     return html.escape(plain(text))
 
 
 def shortened(text: str, most: int) -> str:
-    """`text`, or as much of it as fits in `most` characters."""
+    """Return `text`, cut to `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def width_of(text: str, size: float, *, fixed: bool = False) -> float:
-    """No less than the width of `text` in the units of the font size `size`."""
+    """Return an upper bound on the width of `text` in units of the font size `size`."""
     total = 0.0
     for letter in text:
         if unicodedata.east_asian_width(letter) in "WF":

@@ -1,4 +1,4 @@
-"""Where in the user's own code an equation comes from."""
+"""Source lines of the user's code for equations."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-# The name that IPython compiles a cell under, unless a kernel of notebooks has other ones.
+# IPython's file name of a cell; notebook kernels use other names.
 _NAMED = re.compile(r"<ipython-input-(\d+)-")
 _NUMBER = re.compile(r"\[(\d+)\]")
 _CELL = "Cell In["
 
-# Names of code that runs and is of no cell, which it never becomes; so many are remembered.
+# File names known not to be cells, and the maximum number of these.
 ordinary: set[str] = set()
 _MOST = 4096
-# The function that gives the shell, and the last shell that it gave: to ask it takes longer than
-# all else that is done to find a line.
+# The function that returns the shell, and its last result: calling it is the slowest part of
+# finding a line.
 _asked: list[Any] = [None, None]
 
 
 def shell() -> Any:
-    """The shell of IPython in which this runs; None where there is none."""
+    """Return the shell of IPython in which this runs, or None."""
     found = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return None if found is None else found()
 
 
 def notebook() -> Any:
-    """The shell, if it is that of a notebook, which shows more than text; else None."""
+    """Return the shell if it is that of a notebook, which can show HTML, else None."""
     found = shell()
     return found if getattr(found, "kernel", None) is not None else None
 
 
 def cell_of(file: str) -> str:
-    """What a cell is called whose code runs under the name `file`: `Cell In[3]`; else nothing.
+    """Return the name of the cell whose code has the file name `file`, as `Cell In[3]`, else empty.
 
-    Of a cell that was run again as it is, this is where it was run last.
+    For a cell that was run repeatedly without changes, it is the last run.
     """
     if file in ordinary:
         return ""
@@ -61,7 +61,7 @@ def cell_of(file: str) -> str:
 
 
 def _known_shell() -> Any:
-    """The shell, asked for only until there is one."""
+    """Return the shell, cached once there is one."""
     source = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if source is not _asked[0] or _asked[1] is None:
         _asked[:] = [source, shell()]
@@ -69,38 +69,38 @@ def _known_shell() -> Any:
 
 
 def is_cell(file: str) -> bool:
-    """Whether `file` is what `cell_of` calls a cell."""
+    """Return whether `file` is a cell name of `cell_of`."""
     return file.startswith(_CELL)
 
 
 PACKAGE = __name__.partition(".")[0]
 _PASSED = (PACKAGE + ".", PACKAGE + " kernel")
 
-# Folders of code that is not the user's: the standard library, the scripts that start programs,
-# and whatever is installed.
+# Folders of code that is not the user's: the standard library, scripts of the interpreter, and
+# installed packages.
 _FOLDERS = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, sys.executable) if file)
 _INSTALLED = ("site-packages", "dist-packages")
 
-# Lines of code that are longer are cut.
+# Longer source lines are cut.
 _LONGEST = 500
 
-# What a reader of text is told of either mode.
+# Names of roles for readers.
 _SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
-# The role of what changes the parameters.
+# The role of optimizer updates.
 UPDATE = "update"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A line of the user's code, and what was made of it.
+    """Line of the user's code, with the role of the equations created from it.
 
-    `file` is its path, or what a notebook calls the cell, such as `Cell In[3]`.
-    `role` is "tangent" or "cotangent" in a derivative, as the last transform made it, "update" in
-    what an optimizer does, and else empty; `order` is how often it was differentiated, and
-    `operator` the name of the operator that was rewritten into primitives. `scope` is the path of
-    the layer that it was written within, such as `network.body.0`. `text` is the line itself, read
-    when it was executed: no file is ever opened because a source names it, as sources come from
-    files of others, too. It is empty where the line could not be read.
+    `file` is its path, or the name of a notebook cell, such as `Cell In[3]`. `role` is "tangent" or
+    "cotangent" in a derivative, by the last transform, "update" in an optimizer's update, and else
+    empty. `order` is the number of differentiations, and `operator` the operator that was
+    decomposed into primitives. `scope` is the path of the layer being called, such as
+    `network.body.0`. `text` is the line itself, read when it was executed; it is empty if the line
+    could not be read. Sources may come from files of others, so no file is ever opened because a
+    source names it.
     """
 
     file: str
@@ -112,11 +112,11 @@ class Source:
     order: int = 0
 
     def derived(self, role: str) -> Source:
-        """The same line, marked as a derivative of what is there; the last mark counts."""
+        """Return the line marked as a derivative; the last mark counts."""
         return _marked(self, role, self.operator, self.scope, self.order + 1)
 
     def turned(self) -> Source:
-        """The same line, marked as a cotangent in the place of a tangent."""
+        """Return the line marked as a cotangent instead of a tangent."""
         if self.role == "cotangent":
             return self
         return _marked(self, "cotangent", self.operator, self.scope, max(self.order, 1))
@@ -130,24 +130,24 @@ class Source:
         return _marked(self, self.role if order else "", self.operator, self.scope, order)
 
     def within(self, operator: str) -> Source:
-        """The same line, marked with the operator it was part of; the first mark stays."""
+        """Return the line marked with the operator it was part of; the first mark stays."""
         if self.operator:
             return self
         return _marked(self, self.role, operator, self.scope, self.order)
 
     @property
     def is_derived(self) -> bool:
-        """Whether it is that of a derivative."""
+        """Return whether it is the line of a derivative."""
         return self.role not in ("", UPDATE)
 
     @property
     def is_told(self) -> bool:
-        """Whether it is in a file that a reader can open."""
+        """Return whether it is in a file that a reader can open."""
         return not self.file.startswith("<") and self.file != "graph text"
 
     @property
     def place(self) -> Source:
-        """The line and whether it is that of a derivative, all else left out."""
+        """Return the line with only the mark of a derivative."""
         role = _SPOKEN.get(self.role, self.role) if self.is_derived else ""
         if role == self.role and not (self.operator or self.scope or self.order):
             return self
@@ -155,15 +155,15 @@ class Source:
 
     @property
     def written(self) -> Source:
-        """The line alone."""
+        """Return the line without marks."""
         return _marked(self, "", "", "", 0)
 
     @property
     def spot(self) -> str:
-        """Where the line is: `model.py:27`, or `Cell In[3], line 2`."""
+        """Location of the line: `model.py:27`, or `Cell In[3], line 2`."""
         if is_cell(self.file):
             return f"{self.file}, line {self.line}"
-        # Names such as `<stdin>` are no paths; Python 3.13 counts what is typed there.
+        # Names such as `<stdin>` are not paths; Python 3.13 numbers the input there.
         if self.file.startswith("<stdin>-"):
             return f"<stdin>:{self.line}"
         name = self.file if self.file.startswith("<") else self.file.rpartition("/")[2]
@@ -183,7 +183,7 @@ def _marked(source: Source, role: str, operator: str, scope: str, order: int) ->
 
 @lru_cache(maxsize=65536)
 def _at(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]) -> Source:
-    """A line of `code`, which is being executed; equal code may be from several files, or cells."""
+    """Return a line of `code`; equal code may come from several files, or cells."""
     role, scope = marks
     lines = lines_of(code, file)
     text = shown(lines[line - 1]) if 0 < line <= len(lines) else ""
@@ -192,39 +192,39 @@ def _at(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str])
 
 @lru_cache(maxsize=1024)
 def lines_of(code: CodeType, file: str) -> list[str]:
-    """The lines of the file from which `code`, which is being executed, was made."""
+    """Return the lines of the file that `code` was compiled from."""
     return lines_in(file)
 
 
 def lines_in(file: str) -> list[str]:
-    """Return the lines of a source file, as `linecache` has them; none of a pipe or a device."""
+    """Return the lines of a source file, from `linecache`; none for a pipe or a device."""
     try:
-        # A name that is no file's may be known to `linecache` itself, as those of cells are.
+        # `linecache` may know names that are not files, such as those of cells.
         is_special = os.path.exists(file) and not os.path.isfile(file)
         return [] if is_special else linecache.getlines(file)
     except ValueError:
-        # No file has such a name, with a null character or a lone surrogate in it.
+        # File names cannot contain null characters or lone surrogates.
         return []
 
 
 def shown(text: str) -> str:
-    """`text` as part of one line of a message: printable, and not very long."""
+    """Return `text` for a message: on one line, printable, and not very long."""
     short = text.strip()[:_LONGEST]
     return short if short.isprintable() else "".join(c if c.isprintable() else "?" for c in short)
 
 
-# The role and the scope of the lines that are being executed.
+# Role and scope of the lines being executed.
 _marks: ContextVar[tuple[str, str]] = ContextVar("marks", default=("", ""))
 
 
 def scope() -> str:
-    """The path of the layer that is being called; empty outside of any."""
+    """Return the path of the layer being called; empty outside of layers."""
     return _marks.get()[1]
 
 
 @contextmanager
 def marked(scope: str, role: str = "") -> Iterator[None]:
-    """A context in which the user's lines are those of a layer, or of an update."""
+    """Mark the user's lines within a context with a layer, or as an update."""
     before = _marks.get()
     try:
         _marks.set((role, scope))
@@ -233,37 +233,39 @@ def marked(scope: str, role: str = "") -> Iterator[None]:
         _marks.set(before)
 
 
-# So many decorators are looked for above a definition.
+# Maximum number of decorator lines above a definition.
 _DECORATORS = 20
 
-# What a module has among its names to say that it extends primgraph.
+# The name that a module defines if it extends primgraph.
 _EXTENSION = "__primgraph_extension__"
 
 
 @lru_cache(maxsize=65536)
 def is_library(file: str) -> bool:
-    """Whether a file belongs to the standard library, or to what is installed."""
+    """Return whether a file belongs to the standard library, or to an installed package."""
     if file.startswith(("<frozen ", "<__array_function__", *_FOLDERS)):
         return True
     return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
 
 
 def is_own_name(name: str) -> bool:
-    """Whether a module of that name is primgraph's, or a kernel."""
+    """Return whether a module of that name belongs to primgraph, or is a kernel."""
     return name == PACKAGE or name.startswith(_PASSED)
 
 
 def is_own(frame: FrameType) -> bool:
-    """Whether a frame is of primgraph, of a kernel, or of a module that extends primgraph."""
+    """Return whether a frame belongs to primgraph, to a kernel, or to a module that extends
+    primgraph."""
     name = frame.f_globals.get("__name__", "")
     return is_own_name(name) or _EXTENSION in frame.f_globals
 
 
 def user_frame() -> FrameType:
-    """The innermost frame of the user's: outside primgraph, and what is installed with Python.
+    """Return the user's innermost frame: outside of primgraph, the standard library and installed
+    packages.
 
-    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`. Where
-    all frames are of installed packages, it is the innermost outside primgraph.
+    Modules that set `__primgraph_extension__` count as part of primgraph. If all frames belong to
+    installed packages, it is the innermost one outside of primgraph.
     """
     frame = sys._getframe(1)
     outside: FrameType | None = None
@@ -278,7 +280,7 @@ def user_frame() -> FrameType:
 
 
 def declared(function: Callable[..., object]) -> Source | None:
-    """The line where a function of the user's is defined, below its decorators, if it has one."""
+    """Return the line of a user's function definition, below its decorators, or None."""
     plain = inspect.unwrap(function)
     code = getattr(getattr(plain, "__func__", plain), "__code__", None)
     if not isinstance(code, CodeType):
@@ -292,16 +294,16 @@ def declared(function: Callable[..., object]) -> Source | None:
 
 
 def caller() -> Source:
-    """The user's line that is being executed; see `user_frame`."""
+    """Return the user's line being executed; see `user_frame`."""
     frame = user_frame()
     return _line(frame.f_code, frame.f_lineno)
 
 
 def instruction(depth: int = 2) -> tuple[CodeType, int] | None:
-    """The code and the offset of the instruction, in the innermost frame outside primgraph.
+    """Return code and offset of the instruction in the innermost frame outside of primgraph.
 
-    Quick, for what is asked for often and told seldom; `source_at` has the line. As many frames
-    as `depth` says are known to be inside.
+    This is fast, for calls whose result is rarely shown; `source_at` returns the line. The
+    innermost `depth` frames are known to be inside.
     """
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
@@ -314,12 +316,12 @@ def instruction(depth: int = 2) -> tuple[CodeType, int] | None:
     return None
 
 
-# Names of modules of primgraph that have been met on the way to a user's line.
+# Names of modules of primgraph seen so far.
 _own_names: set[str] = set()
 
 
 def source_at(code: CodeType, instruction: int) -> Source:
-    """The line of an instruction of `code`, by its offset there."""
+    """Return the line of an instruction of `code`, by its offset."""
     found = (line for start, end, line in code.co_lines() if start <= instruction < end)
     return _line(code, next(found, None) or code.co_firstlineno)
 

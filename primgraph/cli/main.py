@@ -1,4 +1,4 @@
-"""The command line: looks at, differentiates, checks and translates what is in the user's files."""
+"""Command line: inspect, differentiate, check and translate code in the user's files."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ Derive = Callable[[list[Variable], list[Variable]], Sequence[Variable | None]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0, 1 for what failed, and 2 for a wrong command line."""
+    """Run one command; the exit status is 0, 1 for an error, and 2 for a wrong command line."""
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
         sys.stdout.flush()
     except PrimgraphError as error:
-        # What no line of the user's asked for, the command line did: that is who calls here.
+        # If no line of the user is involved, the command line is named instead of this module.
         if error.place == caller():
             error.place = None
         place = str(caller())
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read has seen enough; nothing is left to be written when Python ends.
+        # The reader closed the pipe; nothing must be written when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -78,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Tell of an error of the user's own code, the file or the function in it: from there on."""
+    """Print an error of the user's file or function, from its first frame on."""
     traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
     return 1
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the first frame that is neither primgraph's nor of the import system."""
+    """Return the traceback from the first frame outside of primgraph and the import system."""
     own, found = __name__.partition(".")[0], trace
     while found is not None:
         module = found.tb_frame.f_globals.get("__name__", "").partition(".")[0]
@@ -159,7 +159,7 @@ def _command(
     help: str,
     count: str | None = None,
 ) -> argparse.ArgumentParser:
-    """A command that works on a target, or on none where `count` is "?"."""
+    """Add a command for a target, or for none if `count` is "?"."""
     parser = commands.add_parser(name, help=help, description=help.capitalize() + ".")
     parser.add_argument("target", metavar="TARGET", nargs=count, help=_TARGET)
     parser.add_argument("types", metavar="TYPE", nargs="*", help=_TYPE)
@@ -272,7 +272,7 @@ def _emit(options: argparse.Namespace) -> None:
 
 
 def _writable(options: argparse.Namespace, path: str) -> str:
-    """`path`, if nothing of the user's is there; with --force, whatever is there."""
+    """Return `path` if it would overwrite no file of the user, or with --force."""
     if not options.force:
         require_own(path, "choose another file, or say --force")
     return path
@@ -294,13 +294,14 @@ def _hessian(outputs: list[Variable], wrt: list[Variable]) -> list[Variable]:
 
 
 def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) -> Graph:
-    """What `derive` makes of the outputs of the target and of the inputs named in `wrt`."""
+    """Apply `derive` to the outputs of the target and to the inputs named in `wrt`, and return the
+    graph."""
     graph, chosen = target.graph, target.inputs(wrt)
     builder = Builder(graph.name)
     moved = {v: builder.input(v.type, v.hint) for v in graph.inputs}
     for eqn in graph.body:
         copy(builder, eqn, moved)
-    # What is joined of derivatives belongs to no line of the user's.
+    # Equations that combine derivatives belong to no line of the user.
     builder.source = NOWHERE
     outputs = [Variable(builder, moved[v]) for v in graph.outputs]
     with builder:
@@ -368,7 +369,7 @@ def _cache(options: argparse.Namespace) -> None:
     kept = importlib.import_module("primgraph.codegen.native.toolchain.cache")
     found = kept.clear() if options.what == "clear" else kept.contents()
     size = f"{found.size / 2**20:.1f} MiB"
-    # A path may not be Unicode.
+    # A path may contain bytes that are not Unicode.
     folder = os.fsencode(found.folder).decode(errors="backslashreplace")
     if options.what == "clear":
         print(f"removed {found.files} files, {size}, from {folder}")

@@ -1,4 +1,4 @@
-"""What the command line works on: a function, program or graph in a file, found by its name."""
+"""Targets of the command line: a function, program or graph in a file, found by name."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A graph as it was built, and the program it comes from, if it comes from one."""
+    """Graph as built, and its program, if any."""
 
     graph: Graph
     program: Program | None = None
 
     def inputs(self, names: Sequence[str]) -> list[Value]:
-        """The inputs of these names; without names those that derivatives are usually taken by.
+        """Return the inputs of these names, or by default those to differentiate by.
 
-        That is, the trainable parameters of a program that has some, else all float inputs.
+        These are the trainable parameters of a program that has some, else all float inputs.
         """
         known = {v.hint: v for v in self.graph.inputs}
         for name in names:
@@ -59,10 +59,10 @@ class Target:
         return chosen or [v for v in self.graph.inputs if v.type.is_float]
 
     def arrays(self, seed: int, file: str | None) -> dict[str, Array]:
-        """An array for each input: from `file`, from the state of the program, or drawn.
+        """Return an array for each input: from `file`, from the state of the program, or random.
 
         Floats are drawn from the standard normal distribution, booleans evenly; integers are 0,
-        which is an index, label or count that fits everywhere.
+        which is valid as index, label or count everywhere.
         """
         given = {} if file is None else _arrays_in(file)
         unknown = [n for n in given if n not in {v.hint for v in self.graph.inputs}]
@@ -86,15 +86,16 @@ class Target:
 def find(
     text: str, types: Sequence[str], fetches: Sequence[str] = (), constants: str | None = None
 ) -> Target:
-    """What `text` names: `FILE.py:NAME`, a saved program, or a file with the text of a graph.
+    """Return the target named by `text`: `FILE.py:NAME`, a saved program, or a file with the text
+    of a graph.
 
     A saved program may be followed by the name of one of its variables.
 
     `types` are those of the arguments of a function, such as `f64[3,4]`, or `3,4` for the default
     dtype. `fetches` are the outputs of a program; by default its last values. `constants` is an
-    .npz file with the long constants of a text, as `graph.constants` has them.
+    .npz file with the long constants of a text, as in `graph.constants`.
 
-    Raises `LoadError` where there is no such file or name, `ArgumentError` for another object.
+    Raises `LoadError` for a missing file or name, `ArgumentError` for another object.
     """
     path, _, name = text.partition(":")
     if len(path) == 1 and sys.platform == "win32":
@@ -163,7 +164,7 @@ def _of_program(program: Program, outputs: Sequence[Variable]) -> Target:
 
 
 def _types(function: Callable[..., Any], text: str, types: Sequence[str]) -> list[TensorType]:
-    """The types of the arguments of `function`, as many as it needs."""
+    """Return the types of the arguments of `function`, as many as it needs."""
     needed, most = _arity(function)
     if not needed <= len(types) <= most:
         up_to = "" if most == needed else " or more" if most == np.inf else f" to {most:.0f}"
@@ -176,7 +177,7 @@ def _types(function: Callable[..., Any], text: str, types: Sequence[str]) -> lis
 
 
 def _arity(function: Callable[..., Any]) -> tuple[int, float]:
-    """How many positional arguments a function needs, and how many it takes at most."""
+    """Return the minimum and maximum number of positional arguments of a function."""
     needed, most = 0, 0.0
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -188,9 +189,9 @@ def _arity(function: Callable[..., Any]) -> tuple[int, float]:
 
 
 def as_type(text: str) -> TensorType:
-    """The type that `text` says: `f64[3,4]`, `f32[]`, `f32`, or `3,4` for the default dtype.
+    """Parse a type: `f64[3,4]`, `f32[]`, `f32`, or `3,4` for the default dtype.
 
-    Extents may be sizes, as in `f64[N,2*N+1]` or `N,3`. Raises `ArgumentError` for other text.
+    Sizes may be symbolic, as in `f64[N,2*N+1]` or `N,3`. Raises `ArgumentError` for other text.
     """
     head, bracket, rest = text.partition("[")
     name, extents = (head, rest.removesuffix("]")) if bracket else ("", head)
@@ -198,7 +199,7 @@ def as_type(text: str) -> TensorType:
         name, extents = head, ""
     dtype = DTYPE_OF_NAME.get(name) if name else get_default_dtype()
     closed = bool(bracket) == text.endswith("]")
-    # A word in small letters is rather a dtype that there is not.
+    # A single lower-case word is more likely a misspelt dtype than a size.
     alone = not bracket and extents.islower() and "," not in extents
     shape = None if dtype is None or not closed or alone else _extents(extents)
     if dtype is None or shape is None:
@@ -210,12 +211,12 @@ def as_type(text: str) -> TensorType:
     return TensorType(shape, dtype)
 
 
-# A comma that is not in parentheses.
+# A comma outside of parentheses.
 _COMMA = re.compile(r",(?![^()]*\))")
 
 
 def _extents(text: str) -> Shape | None:
-    """The extents that a text lists; None for other text."""
+    """Parse a list of sizes; None for other text."""
     try:
         found = [parse_extent(word) for word in _COMMA.split(text) if word.strip()]
     except PrimgraphError:
@@ -224,7 +225,7 @@ def _extents(text: str) -> Shape | None:
 
 
 def _module(file: Path) -> ModuleType:
-    """The module that `file` is; it finds what lies beside it, as a script does."""
+    """Import `file`, with its folder on the path, as for a script."""
     name = file.stem if file.stem.isidentifier() else "target"
     spec = importlib.util.spec_from_file_location(f"_{name}_target", file)
     assert spec is not None
@@ -237,7 +238,7 @@ def _module(file: Path) -> ModuleType:
 
 
 def _member(module: ModuleType, name: str, file: Path) -> Any:
-    """What `name`, which may have dots, means in `module`."""
+    """Return the object of that name, which may be dotted, in `module`."""
     usable = [n for n, v in vars(module).items() if _is_usable(v, module) and n[0] != "_"]
     if not name:
         listed = ", ".join(usable) or "none"
@@ -271,7 +272,7 @@ def _text(file: Path) -> str:
 
 
 def _arrays_in(file: str) -> dict[str, Array]:
-    """The arrays of an .npz file, by name; nothing in it is executed."""
+    """Return the arrays of an .npz file, by name, without executing anything in it."""
     try:
         with open_regular(file) as opened, np.load(opened, allow_pickle=False) as data:
             return {name: data[name] for name in data.files}

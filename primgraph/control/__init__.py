@@ -1,1 +1,1 @@
-"""Branches and loops of functions: what users write, as equations with graphs in them."""
+"""Branches and loops of functions, recorded as equations with bodies."""

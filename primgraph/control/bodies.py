@@ -1,4 +1,4 @@
-"""The functions of branches and loops, traced, with what they use of the program around them."""
+"""Traced bodies of branches and loops, with captured values of the enclosing program."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from primgraph.program.trace import with_flags
 @final
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a function has recorded for arrays of some types.
+    """Trace of a function on arrays of given types.
 
-    `found` are the leaves of its result in the containers of `structure`, as values of `builder`;
-    `weak` has the dtypes of those that were Python's numbers.
+    `found` are the leaves of its result in the containers of `structure`, as values of `builder`.
+    `weak` says which leaves were Python numbers, and gives their dtypes.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Body:
         return tuple([v.type for v in self.found])
 
     def graph(self, captured: Sequence[Value]) -> Graph:
-        """What it computes from values of the program around it, which come first, and inputs."""
+        """Return the graph of the body; its inputs are the captured values, then its arguments."""
         known = self.builder.captured
         consts = [known[v] if v in known else Value(v.type) for v in captured]
         part = self.builder.part([*consts, *self.inputs], self.found, self.name)
@@ -57,9 +57,9 @@ class Body:
 
 
 def require_function(operator: str, function: Any, arguments: str) -> None:
-    """Raise `ArgumentError` unless `function` can be called with so many arguments.
+    """Raise `ArgumentError` unless `function` can be called with these arguments.
 
-    `arguments` names them as in a call, such as "(i, val)".
+    `arguments` lists them as in a call, such as "(i, val)".
     """
     if not callable(function):
         raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")
@@ -82,7 +82,7 @@ def require_function(operator: str, function: Any, arguments: str) -> None:
 
 
 def active_builder() -> Builder:
-    """The builder that is being recorded into."""
+    """Return the active builder."""
     recorder = active_recorder()
     if not isinstance(recorder, Builder):
         raise ArgumentError("branches and loops are built in a program or a traced function")
@@ -95,7 +95,7 @@ def traced(
     arguments: Callable[[Builder], Sequence[Any]],
     title: str = "",
 ) -> Body:
-    """Call `function` once, on the `arguments` that are made in a builder of its own.
+    """Trace `function` once, on `arguments` created in a new builder.
 
     Raises `ArgumentError` if it returns anything but containers of arrays.
     """
@@ -142,18 +142,18 @@ def _result(operator: str, name: str, leaf: Any) -> Variable:
 
 
 def captured(bodies: Sequence[Body]) -> list[Value]:
-    """What any of these has used of the program around it, each once."""
+    """Return the captured values of all bodies, without duplicates."""
     return list(dict.fromkeys(v for body in bodies for v in body.builder.captured))
 
 
 def record(operands: Sequence[Value], apply: Callable[..., tuple[Value, ...]]) -> list[Variable]:
-    """The results of an equation on `operands`, as variables of what is being recorded."""
+    """Record an equation on `operands`, and return its results as variables."""
     builder = active_builder()
     return [Variable(builder, v) for v in apply(*[builder.own(v) for v in operands])]
 
 
 def inputs_of(builder: Builder, types: Sequence[TensorType], hints: Sequence[str]) -> list[Value]:
-    """New inputs of these types, named as far as the names are free."""
+    """Add inputs of these types, named by `hints` if unused."""
     made = []
     for type, hint in zip(types, hints, strict=True):
         made.append(builder.input(type, hint if hint and hint not in builder.names else ""))
@@ -161,9 +161,9 @@ def inputs_of(builder: Builder, types: Sequence[TensorType], hints: Sequence[str
 
 
 def takes(dtype: DType, given: DType, number: Any) -> bool:
-    """Whether one of Python's numbers, `given` in that dtype, can be had in `dtype` as it is.
+    """Return whether a Python number of dtype `given` can be converted to `dtype` exactly.
 
-    A float is no integer, and an integer lies in the range; `number` is None where it is not known.
+    A float is not an integer, and an integer must be in range; `number` is None if unknown.
     """
     if given.kind == "c" or dtype.kind == "c":
         return dtype.kind == "c"
@@ -182,9 +182,9 @@ def require_equal(
     wanted: tuple[tree.Structure, Sequence[TensorType]],
     found: tuple[tree.Structure, Sequence[TensorType]],
 ) -> None:
-    """Raise the error for containers or types that differ: which leaf, and what it should be.
+    """Raise the error for different containers or types, with the leaf that differs.
 
-    `function` has returned what was `found`, and `given`, such as "init_val is", is `wanted`.
+    `function` has returned `found`; `given`, such as "init_val is", names the `wanted` one.
     """
     said = f"{operator}: {function} returned"
     rule = _RULES.get(operator, "")
@@ -205,7 +205,7 @@ def require_equal(
 
 
 def typed(structure: tree.Structure, types: Sequence[TensorType]) -> str:
-    """Return containers as Python would write them, with the types of the arrays in them."""
+    """Return containers as Python would print them, with the types of their arrays."""
     text = structure.written(iter([str(t) for t in types]))
     return text if len(text) <= 200 else text[:197] + "..."
 

@@ -1,4 +1,4 @@
-"""Branches: of several functions one is computed."""
+"""Branches: compute one of several functions."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) 
     chosen = own(index)
     _require_scalar("switch", "an integer", chosen.type, "iu")
     if len(branches) == 1:
-        # Whatever the index is, it chooses this one.
+        # A single branch is selected by every index.
         return branches[0](*operands)
     if chosen.dtype == np.uint64:
-        # The largest ones are no integers with a sign.
+        # The largest unsigned values do not fit into a signed integer.
         last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)
         chosen = emit(minimum, chosen, last)
     return _recorded("switch", converted(chosen, INT64), branches, operands)
@@ -147,12 +147,12 @@ def _recorded(
 
 
 def _title(operator: str, k: int) -> str:
-    """Return what messages call the branch of number `k`."""
+    """Return the name of branch `k` for messages."""
     return ("false_fun", "true_fun")[k] if operator == "cond" else f"branch {k}"
 
 
 def _alike(bodies: Sequence[Body]) -> list[Body]:
-    """The bodies, with Python's numbers among results in the dtypes that the other ones give."""
+    """Return the bodies with Python numbers converted to the dtypes of other branches."""
     if any(body.structure != bodies[0].structure for body in bodies):
         return list(bodies)
     strong: dict[int, DType] = {}

@@ -1,4 +1,4 @@
-"""What loops on tensors carry: it keeps its containers and types, as in programs."""
+"""Carry of eager loops: it keeps its containers and types, as in programs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from primgraph.operators.promotion import SCALARS
 
 
 def weak_in(init: Any) -> list[bool]:
-    """Which leaves are Python's numbers, whose dtype the first trip decides."""
+    """Return which leaves are Python numbers, whose dtype the first step decides."""
     return [type(leaf) in SCALARS and type(leaf) is not bool for leaf in tree.leaves(init)]
 
 
 @final
 class Carried:
-    """Containers and types of what the trips of a loop hand on.
+    """Containers and types of a loop's carry.
 
-    `weak` are leaves that may have another dtype after the first trip.
+    `weak` leaves may change their dtype in the first step.
     """
 
     def __init__(self, operator: str, name: str, init: Any, weak: list[bool]) -> None:
@@ -31,7 +31,7 @@ class Carried:
         self.weak = weak
 
     def after(self, carry: Any) -> Any:
-        """The carry after a trip. Raises the errors of programs where it is another one."""
+        """Check and return the carry after a step. Raises the same errors as in programs."""
         leaves, structure = tree.flatten(carry)
         types = [self._type(leaf) for leaf in leaves]
         if structure == self.structure:

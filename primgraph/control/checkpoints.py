@@ -1,4 +1,4 @@
-"""Checkpoints: functions of which reverse mode keeps the operands, and computes the rest again."""
+"""Checkpoints: rematerialisation of a function's residuals in reverse mode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     function is traced once for each kind of call, on tensors too.
 
     This is `jax.checkpoint`; see A. Griewank, A. Walther, Evaluating Derivatives, SIAM 2008,
-    chapter 12. Raises `ArgumentError` for results that are no arrays.
+    chapter 12. Raises `ArgumentError` for results that are not arrays.
 
     >>> pg.grad(pg.checkpoint(lambda x: pg.sum(x**2)))(np.array([1.0, 2.0]))
     array([2., 4.])
@@ -44,11 +44,11 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
 
 @final
 class Checkpointed(Transformed[P, R]):
-    """A function of which reverse mode keeps what it is called with; see `checkpoint`."""
+    """Function of which reverse mode stores only the arguments; see `checkpoint`."""
 
     def __init__(self, function: Callable[P, R]) -> None:
         super().__init__("checkpoint", function)
-        # For tensors, by what else there is among the arguments.
+        # Compiled functions of tensors, by the static arguments.
         self._on_tensors: dict[Hashable, OnTensors] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ def _recorded(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any
 
 @final
 class OnTensors:
-    """A function that records, as one of tensors: compiled for each kind of arguments."""
+    """Recording function applied to tensors: compiled for each signature."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._compiled = Jit(function)

@@ -1,4 +1,4 @@
-"""Loops: a function is called again and again, on what it gave the last time."""
+"""Loops: scan, fori_loop, map and while_loop."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def while_loop(
     return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
 
 
-# In a program.
+# In programs.
 
 
 def _scan(
@@ -231,7 +231,7 @@ def _scan_in_segments(
     operator: str,
     lengths: Sequence[int],
 ) -> Any:
-    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
     size, *inner = lengths
     count = length // size
     whole = count * size
@@ -244,7 +244,7 @@ def _scan_in_segments(
         made.__name__ = getattr(f, "__name__", "body")
         return checkpoint_of(made)
 
-    # In the order of trips, what is left comes last.
+    # In step order, the shorter segment comes last.
     first, rest = (
         (slice(length - whole, None), slice(length - whole))
         if reverse
@@ -289,7 +289,7 @@ def _counted(
     max_trips: int | None,
     checkpoint: str | int | None,
 ) -> Any:
-    """A loop with bounds that are not known yet."""
+    """Build a loop with variable bounds."""
     for bound in (lower, upper):
         if isinstance(bound, float | str | bytes | NoneType):
             raise ArgumentError(
@@ -391,7 +391,7 @@ def _while_in_segments(
     operator: str,
     lengths: Sequence[int],
 ) -> Any:
-    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
     size, *inner = lengths
 
     def segment(trips: int) -> Callable[..., Any]:
@@ -416,11 +416,11 @@ def settled(
     told: int | None = None,
     given: str = "",
 ) -> tuple[list[Variable], tree.Structure, Body]:
-    """What the loop begins with, and the body for that.
+    """Trace the body, and return the initial carry in the dtypes that it keeps.
 
-    Python's numbers begin in the dtype in which the body carries them on, where it has one. One
-    that takes its dtype from another one of them has it a round later.
-    Of a carry whose last part alone is the user's, `told` is the number of that part.
+    Python numbers start in the dtype that the body returns for them, if possible. A number that
+    takes its dtype from another one is settled a round later. If only the last part of the carry is
+    the user's, `told` is its index.
     """
     leaves, structure = tree.flatten(init)
     state = [own(leaf) for leaf in leaves]
@@ -453,7 +453,7 @@ def settled(
     before, after = [v.type for v in state], body.types[: tree.count(carried)]
     first, found = structure, carried
     if told is not None:
-        # What is before it are single numbers.
+        # The parts before it are scalars.
         first, found = first.parts[told], found.parts[told]
         before, after = before[told:], after[told:]
     require_equal(
@@ -467,7 +467,7 @@ def settled(
 
 
 def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
-    """The containers of the carry and of what is stacked, which a body gives."""
+    """Return the containers of the carry and of the stacked results of a body."""
     found = body.structure
     if found.kind not in (tuple, list) or len(found.parts) != 2:
         raise ArgumentError(
@@ -486,12 +486,12 @@ def _require_truth(operator: str, test: Body) -> None:
         )
 
 
-# On tensors, and before there are any.
+# On tensors, and before any are known.
 
 
 def _recorded(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
-    """What is built of a loop, for tensors; Python's numbers in `init`, the argument at that
-    place, stay so."""
+    """Return the recorded loop as a function of tensors; Python numbers in `init`, the argument at
+    `place`, stay weak."""
     numbers, structure = tree.flatten(init)
     weak = weak_in(init)
 
@@ -518,7 +518,7 @@ def _scan_of_tensors(
         parts, structure = tree.flatten(y)
         found.append(parts)
     if structure is None:
-        # What would be stacked is known from a trip on a row of zeros, which counts for nothing.
+        # Without steps, the types of stacked results come from a discarded step on a row of zeros.
         row = [zeros(leaf.shape[1:], leaf.dtype) for leaf in leaves]
         parts, structure = tree.flatten(_pair(f(init, tree.unflatten(rows, row)))[1])
         return init, tree.unflatten(structure, [stack([part])[:0] for part in parts])
@@ -562,16 +562,16 @@ def _while_of_tensors(
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """What a body is called in errors, as in programs."""
+    """Return the name of a body for errors, as in programs."""
     name = getattr(function, "__name__", "body")
     return name if name.isidentifier() else "body"
 
 
-# What is given.
+# Validation of arguments.
 
 
 def _length(operator: str, xs: Any, length: int | None) -> int:
-    """The number of trips: the leading extent of `xs`, or what is said."""
+    """Return the number of steps: the leading size of `xs`, or the given length."""
     if isinstance(length, Handle):
         raise ArgumentError(
             f"{operator}: length is an integer that is known when the program is built, not a "

@@ -1,4 +1,4 @@
-"""Results of an associative function for all beginnings of a sequence, in few steps."""
+"""Parallel prefix computation with an associative function."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _scanned(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
 def _prefixes(
     f: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axes: list[int]
 ) -> list[Any]:
-    """The results for those at odd places come from half as many pairs, the others from these."""
+    """Compute prefixes: odd positions from half as many pairs, even positions from these."""
     count = xs[0].shape[axes[0]]
     if count < 2:
         return xs
@@ -116,7 +116,7 @@ def _prefixes(
 
 
 def _alternating(even: Any, odd: Any, axis: int) -> Any:
-    """Elements of both in turn; there may be one more of the first."""
+    """Interleave both along `axis`; `even` may have one more element."""
     count = odd.shape[axis]
     lead = (slice(None),) * axis
     pairs = stack([even[(*lead, slice(count))], odd], axis + 1)

@@ -1,4 +1,4 @@
-"""How many trips of a loop go together between checkpoints, so that little is kept."""
+"""Segment lengths of checkpointed loops."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SQUARE_ROOT = "sqrt"
 
 
 def segments(operator: str, trips: int | None, checkpoint: Any) -> tuple[int, ...]:
-    """The trips between checkpoints: of each level of loops in loops, from the outermost on.
+    """Return the segment lengths of checkpoints, for each level of nested loops, outermost first.
 
-    A segment has as many trips as the counts of all levels within it multiplied. "sqrt" takes
-    two levels of about equal counts, which is least for one call more (T. Chen, B. Xu, C. Zhang,
-    C. Guestrin, Training deep nets with sublinear memory cost, 2016); a number k the fewest levels
-    whose counts add up to k at most. With r levels each trip is made r times, of which the last
-    one keeps residuals, and k = r T^(1/r). The binomial schedule of A. Griewank, A. Walther,
-    Algorithm 799: revolve, ACM TOMS 26, 2000, needs (r! T)^(1/r), by segments which all differ, so
-    that each is a body of its own.
+    A segment has as many steps as the product of the counts of all inner levels. "sqrt" uses two
+    levels of about equal counts, which is minimal for one more call (T. Chen, B. Xu, C. Zhang, C.
+    Guestrin, Training deep nets with sublinear memory cost, 2016). A number k uses the fewest
+    levels whose counts add up to at most k. With r levels each step runs r times, the last time
+    with residuals, and k = r T^(1/r). The binomial schedule of A. Griewank, A. Walther, Algorithm
+    799: revolve, ACM TOMS 26, 2000, needs (r! T)^(1/r), but its segments all differ, so that each
+    would be a body of its own.
 
-    Raises `ArgumentError` for what is neither, for a number that is too small, and where it is not
-    known how many trips there are.
+    Raises `ArgumentError` for another value, for a number that is too small, and if the number of
+    steps is unknown.
     """
     if checkpoint is None:
         return ()
@@ -59,7 +59,7 @@ _BLOCKS = "scan over blocks of rows, in a function that scans a block, as pg.che
 
 
 def _counts(trips: int, most: int) -> list[int]:
-    """Counts of the fewest levels that add up to `most` at most; else those of the least sum."""
+    """Return the fewest counts that add up to at most `most`; else those with the least sum."""
     best = [max(trips, 1)]
     while sum(best) > most:
         counts = _factors(trips, len(best) + 1)
@@ -74,7 +74,7 @@ def _counts(trips: int, most: int) -> list[int]:
 
 
 def _factors(trips: int, levels: int) -> list[int]:
-    """Numbers, as equal as can be, whose product is `trips` at least; the larger ones first."""
+    """Return nearly equal numbers with a product of at least `trips`, larger ones first."""
     base = max(round(trips ** (1 / levels)), 1)
     while base**levels > trips:
         base -= 1

@@ -1,4 +1,4 @@
-"""Equations that are solved by iteration, and differentiated by the implicit function theorem."""
+"""Equations solved by iteration, with derivatives by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from primgraph.transforms.loops.implicit_solution import solution
 
 
 class Solved(NamedTuple):
-    """How an iteration ended: whether it has found a solution, and after how many steps.
+    """Result of an iteration: whether it converged, and the number of steps.
 
-    Both are single values, or have one for each sample under `pg.vmap`.
+    Both are scalars, or have one element per sample under `pg.vmap`.
     """
 
     converged: Any
@@ -178,7 +178,7 @@ def _root(
 def _equation(
     operator: str, f: Callable[..., Any], x0: Any
 ) -> tuple[list[Variable], tree.Structure, Body]:
-    """What the iteration begins with, and the function, traced on that."""
+    """Return the initial values, their containers, and the traced function."""
 
     def pair(x: Any) -> Any:
         return f(x), None
@@ -201,7 +201,7 @@ def _recorded(
     step: Body | None,
     options: dict[str, Any],
 ) -> Any:
-    """The equation in the program, and what it gives in containers."""
+    """Record the equation in the program, and return its solution in containers."""
     bodies = [body] if step is None else [body, step]
     outside = captured(bodies)
     if options["tolerance"] is None:
@@ -223,12 +223,12 @@ def _recorded(
 
 
 def _tolerance(types: Sequence[TensorType]) -> float:
-    """That of the narrowest dtype."""
+    """Return the default tolerance: that of the narrowest dtype."""
     return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
 
 
 def _on_tensors(operator: str, build: Callable[..., Any], x0: Any) -> Any:
-    """A traced function of the tensors in `x0`, and of those that are found elsewhere."""
+    """Solve for tensors in `x0`, with captured tensors as further inputs."""
     leaves, structure = tree.flatten(x0)
     found = tracing.traced(
         operator,

@@ -1,4 +1,4 @@
-"""Where a branch or a loop is built: in a program, or on tensors, where Python runs it."""
+"""Choice between recording a branch or loop in a program, and running it on tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from primgraph.operators.variable import Variable
 
 
 def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """`build` on the arguments, in containers, in their program; else `run` on tensors of them.
+    """Call `build` on the arguments in their program, or `run` on tensors of them.
 
     Errors name the user's line.
     """
@@ -44,20 +44,20 @@ def in_world(build: Callable[..., Any], run: Callable[..., Any], arguments: Sequ
 
 
 def _other_than(before: int, leaf: Any) -> Any:
-    """`leaf`, or a tensor equal to one that was there before the node of that number."""
+    """Return `leaf`, or a copy of a tracked tensor older than node number `before`."""
     if isinstance(leaf, Tensor) and leaf.node.tracked and leaf.node.number < before:
         return reshape(leaf, leaf.shape)
     return leaf
 
 
 def _brought_in(leaf: Any) -> Any:
-    """A result as a variable of what is being recorded, where it is one of a program around."""
+    """Return a result as a variable of the active builder if it belongs to an outer program."""
     outside = isinstance(leaf, Variable) and leaf.recorder is not active_recorder()
     return own(leaf) if outside else leaf
 
 
 def own(leaf: Any) -> Variable:
-    """An array, a tensor or a variable as a variable of what is being recorded."""
+    """Return an array, a tensor or a variable as a variable of the active builder."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
     return in_program(builder, leaf)

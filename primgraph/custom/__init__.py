@@ -1,1 +1,1 @@
-"""Functions whose derivatives the user gives."""
+"""Functions with user-defined derivatives."""

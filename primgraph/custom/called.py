@@ -1,4 +1,4 @@
-"""A call of a custom function: on tensors it runs, in a program it is recorded."""
+"""Calls of custom functions: executed on tensors, recorded in programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from primgraph.operators.variable import Variable
 def called(
     rule: Declared, args: Sequence[Any], kwargs: dict[str, Any], fixed: Iterable[int] = ()
 ) -> Any:
-    """What a custom function gives for these arguments, of which those at `fixed` are no arrays."""
+    """Call a custom function; arguments at the `fixed` positions are not arrays."""
     static, operands = sorted_out(rule.definition.name, args, kwargs, fixed)
     if not operands:
         return rule.definition.begin(args, kwargs)[0]

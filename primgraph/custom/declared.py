@@ -1,4 +1,4 @@
-"""A custom function as programs know it: its value computed, and its rules for derivatives."""
+"""Custom functions in programs: a computed value with derivative rules."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from primgraph.operators.promotion import lift
 from primgraph.operators.variable import emit, handle_of
 from primgraph.primitives.elementwise import stop_gradient
 
-# How many of the calls that were read are kept.
+# Number of cached calls read from text or files.
 _MANY = 1024
 
 
 @final
 class Declared(Rules):
-    """A function with rules. Each call of it is traced anew, as what it finds elsewhere may change.
+    """Function with rules. Each call is traced again, as values that it closes over may change.
 
-    Calls that are read from texts and files, by the name of the function and what they were given
-    beside arrays, are made again where derivatives are asked for.
+    Calls read from text or files, identified by the function's name and static arguments, are
+    rebuilt when they are differentiated.
     """
 
     __slots__ = ("_calls", "definition")
@@ -44,7 +44,7 @@ class Declared(Rules):
         return self._calls[key].slope(static, types, batched)
 
     def record(self, static: Static, given: Sequence[Any]) -> Any:
-        """What the function gives for arrays, in the active program, with its own derivative."""
+        """Record the function in the active program, with its custom derivative."""
         operands = [lift(a) for a in given]
         recorder = active_recorder()
         assert isinstance(recorder, Builder)
@@ -72,7 +72,7 @@ def ruled(
     computed: Sequence[Value],
     operands: Sequence[Value],
 ) -> list[Value]:
-    """The float results of `call`, which were `computed` from `operands`, with its derivative."""
+    """Attach the custom derivative of `call` to its float results, `computed` from `operands`."""
     held = [builder.emit(stop_gradient, [v], {})[0] for v in computed]
     others = held if len(held) > 1 else []
     params = {"rule": rule, "call": call, "static": call.static, "count": len(operands)}

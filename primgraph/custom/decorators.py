@@ -1,4 +1,4 @@
-"""Functions with rules beside them: `custom_jvp`, `custom_vjp`, `custom_gradient`."""
+"""Functions with separate derivative rules: `custom_jvp`, `custom_vjp`, `custom_gradient`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Callable[..., Any])
 
 @final
 class _Ruled(Definition):
-    """A function, and functions beside it that are its rules, as JAX has them."""
+    """Function with its rules as separate functions, as in JAX."""
 
     def __init__(self, function: Callable[..., Any], fixed: Sequence[int]) -> None:
         self.name = _name(function)
@@ -60,7 +60,7 @@ class _Ruled(Definition):
         return [None if i in self.fixed else next(waiting) for i in range(len(call.args))]
 
     def _split(self, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """What stands at the fixed positions, and the rest."""
+        """Split arguments into those at the fixed positions, and the rest."""
         return (
             [given[i] for i in self.fixed if i < len(given)],
             [a for i, a in enumerate(given) if i not in self.fixed],
@@ -68,7 +68,7 @@ class _Ruled(Definition):
 
 
 def _positions(numbers: Any) -> tuple[int, ...]:
-    """Positions of arguments, from a list or one number."""
+    """Return argument positions from a list or one number."""
     found = [numbers] if isinstance(numbers, int) else numbers
     if isinstance(found, list | tuple) and all(type(n) is int for n in found):
         return tuple(found)
@@ -77,7 +77,7 @@ def _positions(numbers: Any) -> tuple[int, ...]:
 
 @final
 class _WithGradient(Definition):
-    """A function that gives its value and the function that is its rule, as TensorFlow has them."""
+    """Function that returns its value and its gradient function, as in TensorFlow."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = _name(function)
@@ -103,19 +103,18 @@ class _WithGradient(Definition):
 
 @final
 class CustomFunction:
-    """A function whose derivative is what its rules say, whatever it computes by.
+    """Function whose derivative is defined by rules, independent of how it is computed.
 
-    Arrays among the arguments are what it is differentiated by; they are given by position. All
-    else, Python's numbers too, is fixed: the function is traced anew for other values.
+    It is differentiated by its array arguments, which are passed by position. All other arguments,
+    Python numbers included, are static: the function is traced again for other values.
 
-    The function and its rules may use values of the program or the traced function around them.
-    The rules give no derivative by these: one that is asked for is `NotDifferentiable`. Weights
-    are arguments: a tensor that requires a gradient is refused in a program.
+    The function and its rules may close over values of the enclosing program or traced function. A
+    derivative by such a value raises `NotDifferentiable`. Weights must be arguments: a tensor that
+    requires a gradient is an error in a program.
 
-    Rules are functions of variables themselves, so that derivatives of any order follow, and
-    whatever is done to programs. Of a rule for tangents the one for cotangents is the transpose,
-    and the other way round. With both, forward mode takes the one and reverse mode the other;
-    `pg.check_rules` compares them.
+    Rules are functions of variables, so that derivatives of any order and all transforms are
+    supported. Given one of the rules for tangents and cotangents, the other is its transpose. Given
+    both, forward mode uses the first and reverse mode the second; `pg.check_rules` compares them.
     """
 
     def __init__(self, function: Callable[..., Any], definition: Definition) -> None:
@@ -149,18 +148,19 @@ class CustomFunction:
         return f"<custom function {self.declared.name}>"
 
     def defjvp(self, rule: R) -> R:
-        """Let `rule(primals, tangents)` give the value and its tangent.
+        """Set `rule(primals, tangents)`, which returns the value and its tangent.
 
-        Both arguments are tuples, of an item for each argument of the function; the tangent of
-        what is no float is None. What stands in `nondiff_argnums` comes before them. The tangent
-        is linear in the tangents, and of the types of the value. The rule is returned, so that
-        this may be a decorator.
+        Both arguments are tuples with an item for each argument of the function; the tangent of an
+        argument that is not a float is None. Arguments in `nondiff_argnums` come first. The tangent
+        is linear in the tangents, with the types of the value. Returns the rule, so that this can
+        be used as a decorator.
         """
         self._ruled("defjvp").pushes = _function("defjvp", rule)
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Let `rule(tangent, value, *primals)` give what each argument contributes to the tangent.
+        """Set a `rule(tangent, value, *primals)` for each argument: its contribution to the
+        tangent.
 
         None says that an argument contributes nothing.
         """
@@ -168,13 +168,13 @@ class CustomFunction:
         self.defjvp(partial(_together, self, listed))
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
-        """Let two functions be the rule for cotangents.
+        """Set the two functions of the cotangent rule.
 
-        `forward` takes what the function takes, and gives its value and whatever `backward` needs.
-        `backward(kept, ct)` takes that and the cotangent of the value, in the same containers, and
-        gives a tuple with a cotangent, or None for zero, for each argument. What stands in
-        `nondiff_argnums` comes before its arguments and has no cotangent. It need not be linear:
-        where it is not, there is no forward mode without a rule for tangents.
+        `forward` takes the function's arguments, and returns its value and the residuals for
+        `backward`. `backward(residuals, ct)` takes these and the cotangent of the value, in the
+        same containers. It returns a tuple with a cotangent, or None for zero, for each argument.
+        Arguments in `nondiff_argnums` come first and have no cotangent. `backward` need not be
+        linear; if it is not, forward mode needs a rule for tangents.
         """
         definition = self._ruled("defvjp")
         definition.forward = _function("defvjp", forward)
@@ -192,7 +192,7 @@ def _together(
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
 ) -> tuple[Any, Any]:
-    """A rule for all tangents, of one for each."""
+    """Combine rules for single tangents into a rule for all."""
     value = custom(*primals)
     if len(rules) != len(primals):
         raise ArgumentError(
@@ -272,7 +272,7 @@ def _function(name: str, given: Any) -> Callable[..., Any]:
 
 
 def _compare(call: Call, rule: Callable[..., Any], value: Any) -> None:
-    """Refuse a rule whose value is of other types than that of the function."""
+    """Raise if a rule's value has other types than the function's value."""
     items = call.in_a_row(value, rule)
     values = [lifted(call, rule, "the value", v) for v in items]
     found = [v.type for v in values]

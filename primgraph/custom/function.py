@@ -1,4 +1,4 @@
-"""`Function`: a forward and a backward of its own, in torch's words."""
+"""`Function`: custom forward and backward methods, as in torch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from primgraph.operators.variable import Variable
 
 @final
 class Context:
-    """What `forward` leaves for `backward`: arrays by `save_for_backward`, all else as attributes.
+    """State shared by `forward` and `backward`: arrays by `save_for_backward`, others as
+    attributes.
 
-    `needs_input_grad` has True for each argument that a gradient may be asked for.
+    `needs_input_grad` is True for each argument whose gradient may be requested.
     """
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
@@ -31,7 +32,7 @@ class Context:
         self._call: Call | None = None
 
     def save_for_backward(self, *arrays: Any) -> None:
-        """Keep arrays, or None: arguments, results, and what was computed on the way."""
+        """Save arrays, or None: arguments, results, and intermediate values."""
         for array in arrays:
             if array is not None and not isinstance(array, Handle):
                 raise ArgumentError(
@@ -44,7 +45,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was kept. Results have the derivative that `backward` gives them."""
+        """Saved arrays. Results have the derivative that `backward` defines."""
         call = self._call
         if call is None:
             raise BuildError(
@@ -53,22 +54,22 @@ class Context:
         return tuple([None if a is None else call.shown(a) for a in self._kept])
 
     def mark_non_differentiable(self, *results: Any) -> None:
-        """Let results, which may be floats, count as constants."""
+        """Make results constants, although they may be floats."""
         self._constants = results
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros, or None, for results that nothing depends on.
+        """Set whether `backward` gets zeros, or None, for results without a cotangent.
 
-        In programs there are always zeros.
+        Programs always pass zeros.
         """
         self._materialize = bool(value)
 
     def mark_dirty(self, *arguments: Any) -> None:
-        """Nothing: operations in place let a handle show another value, and change no array."""
+        """Do nothing: in-place operations let a handle show a new value, and change no array."""
 
 
 def _kept(array: Any) -> Any:
-    """An array as it is now: a tensor may show another value later."""
+    """Return the current node of a tensor, as it may show another value later."""
     if isinstance(array, Tensor):
         return array.node
     return None if array is None else Variable(array.recorder, array.value)
@@ -92,7 +93,7 @@ class Function:
     backward: Any
     setup_context: Any = None
     jvp: Any = None
-    # Whether `backward` takes and gives conjugates of what gradients are here.
+    # Whether gradients in `backward` are the conjugates of those here.
     _conjugated: ClassVar[bool] = False
     _declared: Declared | None = None
 
@@ -104,9 +105,9 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """What `forward` gives, with the derivative that `backward` gives.
+        """Call the function; its derivative is that of `backward`.
 
-        Raises `MissingMethodError` where either is missing.
+        Raises `MissingMethodError` if either method is missing.
         """
         return called(cls._rules(), args, {})
 
@@ -122,7 +123,7 @@ class Function:
 
 @final
 class _OfClass(Definition):
-    """The methods of a subclass of `Function`."""
+    """Definition by the methods of a subclass of `Function`."""
 
     def __init__(self, owner: type[Function]) -> None:
         self.name = owner.__name__
@@ -173,7 +174,7 @@ class _OfClass(Definition):
         return found
 
     def _with_kept(self, call: Call, rule: Any, given: Sequence[Any]) -> Any:
-        """What a rule gives while the context shows what was kept."""
+        """Call a rule while the context provides the saved arrays."""
         context = call.state
         context._call = call
         try:

@@ -1,4 +1,4 @@
-"""Values whose derivative a rule of the user's gives."""
+"""Primitives of values with user-defined derivatives."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.rewrite.sink_moves import LAST, without_own_slope
 
-# The arguments of a call that are no arrays, by position or name, in order.
+# Static arguments of a call, by position or name, in order.
 Static: TypeAlias = tuple[tuple[int | str, Any], ...]
-# For each time that a call was batched: how often it is repeated, and which operands have an axis
-# for that.
+# For each batching of a call: the batch size, and which operands have the batch axis.
 Batched: TypeAlias = tuple[tuple[int, tuple[bool, ...]], ...]
 
 
 class Slope(ABC):
-    """The derivative of a call on operands of some types, as graphs of primitives.
+    """Derivative of a call on operands of given types, as graphs of primitives.
 
-    Results are the floats among what the call gives. Each graph is made when it is asked for.
+    Only the floats among the results count. Each graph is created on demand.
     """
 
     __slots__ = ()
@@ -37,41 +36,41 @@ class Slope(ABC):
     @property
     @abstractmethod
     def floats(self) -> tuple[int, ...]:
-        """Positions of the operands by which there is a derivative: the floats among arguments."""
+        """Positions of the operands with a derivative: the floats among the arguments."""
 
     @property
     @abstractmethod
     def given(self) -> tuple[bool, bool]:
-        """Whether `push` is what the user has written, and whether `pull` is."""
+        """Whether the user defined `push`, and whether the user defined `pull`."""
 
     @abstractmethod
     def push(self, present: tuple[int, ...]) -> Graph:
-        """From operands, results and the tangents of the operands at `present` to those of the
-        results."""
+        """Return the graph from operands, results and tangents of the operands at `present` to
+        tangents of the results."""
 
     @abstractmethod
     def pull(self, present: tuple[int, ...]) -> Graph:
-        """From operands, results and cotangents of the results to those of the operands at
-        `present`."""
+        """Return the graph from operands, results and cotangents of the results to cotangents of
+        the operands at `present`."""
 
 
 class Rules(Named, ABC):
-    """The rules of one function, or what they are for one call of it."""
+    """Rules of one function, or of one call of it."""
 
     __slots__ = ()
 
     @abstractmethod
     def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
-        """The derivative of a call; None where this is another call.
+        """Return the derivative of a call; None if this object is for another call.
 
-        `types` are those of operands that are batched already.
+        `types` are those of operands with batch axes.
         """
 
 
 def slope_of(rule: Named, call: Named, static: Static, types: Types, batched: Batched) -> Slope:
-    """The derivative of a call, or of another one of the same function, where that one was read.
+    """Return the derivative of a call, looked up by name if the call was read from text or a file.
 
-    Raises `MissingRuleError` where nobody has the rule.
+    Raises `MissingRuleError` if no function of that name is declared.
     """
     for given in (call, rule):
         known = given if isinstance(given, Rules) else named(given.name)
@@ -97,10 +96,10 @@ def as_custom(
     result: int,
     batched: Batched,
 ) -> TensorType:
-    """`z`, which is the float result of that number of a custom function of `count` operands.
+    """Return `z`, the float result number `result` of a custom function of `count` operands.
 
-    They are the first `others`. Where there are several float results, all of them follow. `rule`
-    is the function, and `call` what it has become for these operands.
+    `others` starts with the operands; for several float results, all of these follow. `rule` is the
+    function, and `call` its trace for these operands.
     """
     _require_objects("as_custom", rule, call)
     if not z.is_inexact:
@@ -127,16 +126,16 @@ def custom_tangents(
     present: tuple[int, ...],
     batched: Batched,
 ) -> tuple[TensorType, ...]:
-    """The tangents of the results of a custom function, from those of the operands at `present`.
+    """Return the tangents of a custom function's results, from those of the operands at `present`.
 
-    After these `inputs` has all operands, and the results. It stands in what is to be transposed,
-    so that what comes back goes through a rule for cotangents as it is.
+    After the tangents, `inputs` has all operands and the results. Transforms that will transpose it
+    use this op, so that cotangents pass the user's cotangent rule.
     """
     _require_objects("custom_tangents", rule, call)
     return inputs[len(present) + count :]
 
 
-# Only where nothing is differentiated any more.
+# Only in graphs that are not differentiated any more.
 LAST.rule(as_custom)(without_own_slope)
 
 
@@ -240,7 +239,7 @@ def _pushed(
     present: tuple[int, ...],
     batched: Batched,
 ) -> list[Any]:
-    """The tangents of the results, from arrays."""
+    """Compute the tangents of the results from arrays."""
     dx, rest = inputs[: len(present)], inputs[len(present) :]
     types = tuple([TensorType(np.shape(a), np.asarray(a).dtype) for a in rest[:count]])
     return interpret(slope_of(rule, call, static, types, batched).push(present), *rest, *dx)
@@ -257,7 +256,7 @@ def _types(values: Sequence[Value]) -> Types:
 
 
 def _inlined(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
-    """What `graph` gives for `inputs`, recorded as parts of the line that is differentiated."""
+    """Record `graph` on `inputs` with the source line that is being differentiated."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
     moved = dict(zip(graph.inputs, inputs, strict=True))

@@ -1,4 +1,4 @@
-"""Arguments of a custom function that are no arrays: what is fixed while it is traced."""
+"""Static arguments of custom functions: those that are not arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from primgraph.ir.params import Named
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import handles
 
-# What stands for itself among parameters of equations.
+# Types that can be parameters of equations unchanged.
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 @final
 class Opaque(Named):
-    """Any object as a parameter of an equation."""
+    """Wrapper of any object as a parameter of an equation."""
 
     __slots__ = ("value",)
 
@@ -29,22 +29,22 @@ class Opaque(Named):
         self.value = value
 
 
-# Stands before the items of a list, which as a parameter is a tuple.
+# Marks a list among parameters, where it is a tuple with this first item.
 _LIST = Named("list")
 _opaque: WeakValueDictionary[int, Opaque] = WeakValueDictionary()
 
 
 def is_operand(argument: Any) -> bool:
-    """Whether an argument is an array: a handle, or NumPy's."""
+    """Return whether an argument is an array: a handle, or a NumPy array."""
     return isinstance(argument, Handle | np.ndarray | np.generic)
 
 
 def sorted_out(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any], fixed: Iterable[int] = ()
 ) -> tuple[Static, list[Any]]:
-    """What is fixed of the arguments of a call, and the arrays, which are given by position.
+    """Split the arguments of a call into static ones and arrays, which are positional.
 
-    Raises `ArgumentError` for arrays in containers, for those by name alone, and for those at the
+    Raises `ArgumentError` for arrays in containers, for arrays by name, and for arrays at the
     positions in `fixed`.
     """
     static: list[tuple[int | str, Any]] = []
@@ -77,7 +77,7 @@ def _frozen(name: str, argument: Any) -> Any:
 
 
 def frozen(value: Any) -> Any:
-    """`value` as a parameter of an equation, from which `thawed` gives it back as it is."""
+    """Freeze `value` as a parameter of an equation; `thawed` inverts this."""
     if type(value) in _PLAIN or isinstance(value, np.dtype):
         return value
     if type(value) is tuple:
@@ -91,7 +91,7 @@ def frozen(value: Any) -> Any:
 
 
 def thawed(value: Any) -> Any:
-    """What `frozen` has made a parameter of."""
+    """Return the value of a frozen parameter."""
     if isinstance(value, Opaque):
         return value.value
     if type(value) is tuple:
@@ -106,7 +106,7 @@ def thawed(value: Any) -> Any:
 
 
 def arranged(static: Static, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call, by position and by name, with `operands` in their places."""
+    """Return positional and keyword arguments of a call, with `operands` as the arrays."""
     fixed = {key: thawed(value) for key, value in static}
     waiting = iter(operands)
     total = len(operands) + sum(isinstance(key, int) for key in fixed)

@@ -1,4 +1,4 @@
-"""Custom functions on tensors: they run as they are, and so do their rules."""
+"""Custom functions on tensors: the function and its rules run eagerly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from primgraph.operators.variable import Variable
 
 @final
 class TensorCall(Call, Passed):
-    """A call on tensors. What it was given is kept as it was then."""
+    """Call on tensors, with their values at the time of the call."""
 
     def __init__(
         self, rule: Declared, static: Static, args: Sequence[Any], kwargs: dict[str, Any]
@@ -52,7 +52,7 @@ class TensorCall(Call, Passed):
         self._steps: dict[int, Step] = {}
 
     def run(self) -> Any:
-        """What the function gives, with its own derivative where one may be asked for."""
+        """Run the function; attach its custom derivative if gradients are tracked."""
         tracked = recording.is_on.get() and any(n.tracked for n in self._operands())
         with recording.set_grad_enabled(tracked):
             found, self.state = self.definition.begin(self.args, self.kwargs)
@@ -90,7 +90,7 @@ class TensorCall(Call, Passed):
         return [a for a in self._given if isinstance(a, Node)]
 
     def _result(self, place: int) -> Tensor:
-        """One of the results, with the derivative that the rules give."""
+        """Return one result, with the derivative of the rules."""
         inputs = (*self._computed, *self._operands())
         computed = self._computed[place]
         step = held(tuple([n.type for n in inputs]), len(self._computed), place)
@@ -104,7 +104,7 @@ class TensorCall(Call, Passed):
         return _shown(kept, self._family)
 
     def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
-        """Rules are checked where they are traced."""
+        """Do nothing: rules are checked where they are traced."""
 
     def lift(self, array: Any) -> Any:
         return self._leaf(array)
@@ -127,7 +127,8 @@ class TensorCall(Call, Passed):
         ]
 
     def _turned(self, cotangents: Mapping[int, Node], tracked: bool) -> list[tuple[Node, Node]]:
-        """The transpose of the rule for tangents: the gradient by these, in which it is linear."""
+        """Apply the transpose of the tangent rule: the gradient by tangents, in which it is
+        linear."""
         tangents = {
             i: given(np.zeros(a.type.shape, a.type.dtype), a.tracked)
             for i, a in enumerate(self._given)
@@ -157,7 +158,7 @@ class TensorCall(Call, Passed):
         return self._steps[place]
 
     def _traced(self) -> TracedCall:
-        """The same call, traced; what looks at numbers cannot be."""
+        """Trace the same call; raise if the function needs numbers."""
         types = tuple([n.type for n in self._operands()])
         try:
             call = TracedCall(self.rule, self.definition, self.static, types)
@@ -176,7 +177,7 @@ class TensorCall(Call, Passed):
 
 @final
 class Ruled(Step):
-    """One of the results of a call, with its rules as they were traced."""
+    """One result of a call, with its traced rules."""
 
     __slots__ = ("_call", "_results", "_rule")
 
@@ -206,7 +207,7 @@ _known: dict[tuple[Any, ...], dict[int, Step]] = {}
 
 
 def _steps(call: TracedCall, rule: Declared, types: tuple[TensorType, ...]) -> dict[int, Step]:
-    """The steps of the results of a call; the same for calls whose rules do the same."""
+    """Return the steps of the results of a call, shared by calls with equal rules."""
     key = (TracedSlope(call).rules(), types)
     found = _known.get(key)
     if found is None:
@@ -217,6 +218,6 @@ def _steps(call: TracedCall, rule: Declared, types: tuple[TensorType, ...]) -> d
 
 
 def _shown(node: Node, family: type[Tensor]) -> Tensor:
-    """The tensor that shows a node, or one that does."""
+    """Return the tensor that shows a node, or a new one."""
     holder = holder_of(node)
     return holder if holder is not None and holder.node is node else family(node)

@@ -1,4 +1,4 @@
-"""A custom function on operands of some types: what it does, and what its rules do, as graphs."""
+"""Traced call of a custom function: graphs of the function and of its rules."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose
 
-# What a rule was given, and what it made of that.
+# The inputs of a rule, and its results.
 _Recorded: TypeAlias = tuple[list[Variable], list[Value]]
 
-# The functions whose rules are being recorded for what they capture.
+# The functions whose rules are being recorded to find captured values.
 _finding: ContextVar[tuple[Named, ...]] = ContextVar("primgraph_finding_captured", default=())
 
 
 class Definition(ABC):
-    """What the user has written: a function, and rules for its derivative.
+    """User's definition: a function, and rules for its derivative.
 
-    Arguments come as the function takes them, arrays as variables of one builder, and results as
-    it gives them. `pushes` is the rule for tangents, `pulls` that for cotangents, of which one may
-    be missing; they are known for messages only.
+    Arguments have the form that the function takes, with arrays as variables of one builder, and
+    results the form that it returns. `pushes` is the rule for tangents, `pulls` that for
+    cotangents; one of them may be missing. They are used in messages only.
     """
 
     name: str
@@ -65,36 +65,36 @@ class Definition(ABC):
 
     @abstractmethod
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """The results of the function, and whatever its rules need to know of this call."""
+        """Run the function: return its results, and the state that its rules need."""
 
     def constants(self, state: Any) -> Collection[Any]:
-        """Those of the results that have no derivative, though they are floats; none by default."""
+        """Return the results without derivative although they are floats; none by default."""
         return ()
 
     def materializes(self, state: Any) -> bool:
-        """Whether zeros stand for cotangents that are known to be zero, rather than None."""
+        """Return whether zeros replace None for cotangents known to be zero."""
         return True
 
     @abstractmethod
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
-        """A tangent for each leaf of the results, from one for each argument.
+        """Return a tangent for each leaf of the results, from one for each argument.
 
-        None stands for zero, and for the tangent of what is no float.
+        None stands for zero, and for the tangent of a value that is not a float.
         """
 
     @abstractmethod
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
-        """A cotangent for each argument by position, from one for each leaf of the results.
+        """Return a cotangent for each positional argument, from one for each leaf of the results.
 
-        None stands for zero, and for the cotangent of what is no float.
+        None stands for zero, and for the cotangent of a value that is not a float.
         """
 
 
 class Call(ABC):
-    """A call of a custom function, as its rules see it.
+    """Call of a custom function, as its rules see it.
 
-    `args` and `kwargs` are what it was called with, `state` what it has kept of that, `types` those
-    of the arrays in what it gave, in the containers of `tree`.
+    `args` and `kwargs` are its arguments, `state` what `forward` saved, and `types` those of the
+    arrays in its result, whose containers are in `tree`.
     """
 
     definition: Definition
@@ -106,30 +106,30 @@ class Call(ABC):
     @property
     @abstractmethod
     def args(self) -> Sequence[Any]:
-        """The arguments by position."""
+        """Positional arguments."""
 
     @abstractmethod
     def shown(self, kept: Any) -> Any:
-        """An array that the function has kept: one of its results with the rules' derivative."""
+        """Return a saved array; a result has the derivative of the rules."""
 
     @abstractmethod
     def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
-        """Take note of what a rule says is the value; it is looked at where rules are checked."""
+        """Note the value that a rule returns, for the check of rules."""
 
     @abstractmethod
     def lift(self, array: Any) -> Any:
-        """An array or a number as a handle of the kind of the arguments."""
+        """Convert an array or a number to a handle of the arguments' class."""
 
     @abstractmethod
     def zeros(self, type: TensorType) -> Any:
-        """Zeros, as such a handle."""
+        """Return zeros as a handle of the arguments' class."""
 
     def in_form(self, leaves: Sequence[Any]) -> Any:
-        """One thing for each result, in the containers in which the function gives these."""
+        """Unflatten one item per result into the containers of the function's result."""
         return put_together(self.tree, iter(leaves))
 
     def in_a_row(self, found: Any, rule: Callable[..., Any]) -> list[Any]:
-        """The items of what a rule gives in these containers, one for each result."""
+        """Flatten the result of a rule in these containers into one item per result."""
         items = _items(self.tree, found)
         if items is None:
             raise refused(
@@ -143,12 +143,12 @@ class Call(ABC):
 
 @final
 class TracedCall(Call, Rules):
-    """A call on operands of some types, traced in a builder of its own.
+    """Call on operands of given types, traced in a builder of its own.
 
-    `leaves` are the variables in what the function gave, and `floats` those of them that have a
-    derivative. For these `results` stand in rules, which have the derivative that the rules give.
-    `captured` are values of the program around it, `outer`, that the function or its rules use:
-    further operands, behind those that it was called with, by which there is no derivative.
+    `leaves` are the variables in the function's result, and `floats` the indices of those with a
+    derivative. Rules see `results` in place of these, which have the derivative of the rules.
+    `captured` are values of the enclosing program, `outer`, that the function or its rules use.
+    They are further operands, after the arguments, without derivative.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class TracedCall(Call, Rules):
         self.builder.owner = "function"
         self.builder.closed = self.builder.written = True
         self.captured: tuple[Value, ...] = ()
-        # Whether a rule of the function makes this call: it would record rules without end.
+        # Whether a rule of the function makes this call: recording its rules would not terminate.
         self._is_inner = rule in _finding.get()
         self._rules: dict[str, _Recorded] = {}
         self._noted: list[tuple[Callable[..., Any], list[Value]]] = []
@@ -210,9 +210,9 @@ class TracedCall(Call, Rules):
                 self.builder.outer = None
 
     def _find_captured(self, rule: Named) -> None:
-        """Record the rules, for the values that these capture.
+        """Record the rules to find the values that they capture.
 
-        What a rule raises it raises again for the derivative that needs it.
+        Errors of a rule are ignored here: the derivative that needs it raises them again.
         """
         before = _finding.get()
         try:
@@ -228,7 +228,7 @@ class TracedCall(Call, Rules):
             _finding.set(before)
 
     def recorded_push(self) -> _Recorded:
-        """What the rule for tangents does: the tangents given, and those of the results."""
+        """Record the rule for tangents: return its input tangents, and those of the results."""
         if "push" not in self._rules:
             with self.builder, tracked():
                 tangents = {v.value: _input(self.builder, v.type) for v in self.floating()}
@@ -241,7 +241,8 @@ class TracedCall(Call, Rules):
         return self._rules["push"]
 
     def recorded_pull(self) -> _Recorded:
-        """What the rule for cotangents does: the cotangents given, and those of the operands."""
+        """Record the rule for cotangents: return its input cotangents, and those of the
+        operands."""
         if "pull" not in self._rules:
             with self.builder, tracked():
                 cts = {i: _input(self.builder, self.types[i]) for i in self.floats}
@@ -255,11 +256,11 @@ class TracedCall(Call, Rules):
         return self._rules["pull"]
 
     def floating(self) -> list[Variable]:
-        """The operands that it was called with and that have a derivative."""
+        """Return the operands among the arguments that have a derivative."""
         return [v for v in self.operands if v.type.is_inexact]
 
     def _begun(self) -> tuple[Any, Any]:
-        """What the function gives and keeps."""
+        """Run the function: return its results and its state."""
         try:
             return self.definition.begin(self._args, self.kwargs)
         except BuildError as error:
@@ -287,7 +288,7 @@ class TracedCall(Call, Rules):
         self._noted.append((rule, [v.value for v in values]))
 
     def noted(self) -> list[tuple[Callable[..., Any], Graph]]:
-        """What rules have said is the value, computed from the operands."""
+        """Return the values that rules returned, as graphs of the operands."""
         return [(rule, self.graph([], values)) for rule, values in self._noted]
 
     def lift(self, array: Any) -> Any:
@@ -308,7 +309,7 @@ class TracedCall(Call, Rules):
         return self._slopes[batched]
 
     def graph(self, others: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
-        """What computes `outputs` from the operands and `others`, all of this builder."""
+        """Return the graph from the operands and `others` to `outputs`, all of this builder."""
         known = self.builder.captured
         if len(known) > len(self.captured):
             raise BuildError(
@@ -321,13 +322,13 @@ class TracedCall(Call, Rules):
         return with_flags(part, self.builder) if self.builder.stopped else part
 
     def body(self) -> Graph:
-        """What computes the results."""
+        """Return the graph of the results."""
         return self.graph([], [v.value for v in self.leaves])
 
 
 @final
 class TracedSlope(Slope):
-    """The derivative of a call, by its rules, or by the transpose of the one that is there."""
+    """Derivative of a call by its rules, or by the transpose of the given rule."""
 
     __slots__ = ("_call", "_floats", "_pulls", "_pushes")
 
@@ -362,7 +363,7 @@ class TracedSlope(Slope):
         return self._pulls[present]
 
     def _refuse_captured(self, present: tuple[int, ...]) -> None:
-        """Refuse a derivative by a value that the rules say nothing of."""
+        """Raise for a derivative by a captured value, for which there is no rule."""
         call = self._call
         for i in present:
             if i >= len(call.operands):
@@ -380,7 +381,7 @@ class TracedSlope(Slope):
         return [self._call.results[i] for i in self._call.floats]
 
     def rules(self) -> tuple[Graph | None, Graph | None]:
-        """What the rules do that are given, for tangents and for cotangents."""
+        """Return the graphs of the given rules, for tangents and for cotangents."""
         pushes, pulls = self.given
         return (
             self.push(self.floats) if pushes else None,
@@ -393,13 +394,13 @@ class TracedSlope(Slope):
         return definition.pushes is not None, definition.pulls is not None
 
     def _turned_pull(self, present: tuple[int, ...]) -> Graph:
-        """Forward mode, as the transpose of what the rule for cotangents does."""
+        """Return forward mode as the transpose of the cotangent rule."""
         graph = self.pull(present)
         seeds = range(len(graph.inputs) - len(self._results), len(graph.inputs))
         return self._transposed(graph, seeds, ("forward", "cotangents", "tangents"))
 
     def _turned_push(self) -> Graph:
-        """Reverse mode, as the transpose of what the rule for tangents does."""
+        """Return reverse mode as the transpose of the tangent rule."""
         graph = self.push(self.floats)
         seeds = range(len(graph.inputs) - len(self.floats), len(graph.inputs))
         return self._transposed(graph, seeds, ("reverse", "tangents", "cotangents"))
@@ -420,19 +421,19 @@ class TracedSlope(Slope):
             ) from None
 
     def _pushed(self) -> Graph:
-        """What the rule for tangents does."""
+        """Graph of the tangent rule."""
         tangents, values = self._call.recorded_push()
         return lower(self._call.graph([*self._results, *tangents], values))
 
     def _pulled(self) -> Graph:
-        """What the rule for cotangents does."""
+        """Graph of the cotangent rule."""
         cts, values = self._call.recorded_pull()
         return lower(self._call.graph([*self._results, *cts], values))
 
 
 @final
 class BatchedSlope(Slope):
-    """The derivative of a call of which there are `size`; some operands are the same for all."""
+    """Derivative of a batch of `size` calls, which may share some operands."""
 
     __slots__ = ("_inner", "_results", "_separate", "_size")
 
@@ -471,12 +472,12 @@ class BatchedSlope(Slope):
         return 0 if self._separate[operand] else None
 
     def _axes(self) -> list[int | None]:
-        """Those of the operands and the results."""
+        """Return the batch axes of the operands and results."""
         return [*map(self._axis, range(len(self._separate))), *[0] * self._results]
 
 
 def without_batch(types: Types, batched: Batched) -> Types:
-    """The types of operands before they were batched."""
+    """Return the types of operands without batch axes."""
     found = list(types)
     for _, separate in reversed(batched):
         found = [
@@ -485,11 +486,11 @@ def without_batch(types: Types, batched: Batched) -> Types:
     return tuple(found)
 
 
-# What rules give.
+# Results of rules.
 
 
 def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
-    """What the rule for tangents gives: a handle, or None for zero, for each result."""
+    """Call the tangent rule: return a handle, or None for zero, for each result."""
     definition = call.definition
     rule = definition.pushes
     found = definition.push(call, tangents)
@@ -501,7 +502,7 @@ def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
 
 
 def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
-    """What the rule for cotangents gives: a handle, or None for zero, for each argument."""
+    """Call the cotangent rule: return a handle, or None for zero, for each argument."""
     definition = call.definition
     rule = definition.pulls
     if definition.materializes(call.state):
@@ -523,7 +524,7 @@ def _is_float(argument: Any) -> bool:
 
 
 def asked(rule: Callable[..., Any], *given: Any) -> Any:
-    """What a rule gives; an error that it does not take these says where it is defined."""
+    """Call a rule; an error about its arguments names the line of its definition."""
     try:
         return applied(rule, *given)
     except ArgumentError as error:
@@ -533,7 +534,7 @@ def asked(rule: Callable[..., Any], *given: Any) -> Any:
 def refused(
     error: type[PrimgraphError], message: str, rule: Callable[..., Any] | None, hint: str = ""
 ) -> PrimgraphError:
-    """The error for what a rule of the user's gives, with the line where it is defined."""
+    """Return the error for an invalid result of a rule, with the line of its definition."""
     return error(message, origin=_written(rule), hint=hint)
 
 
@@ -543,7 +544,7 @@ def _written(rule: Callable[..., Any] | None) -> tuple[str, ...]:
 
 
 def _items(tree: Tree, found: Any) -> list[Any] | None:
-    """What stands in `found` where `tree` has leaves; None where it has other containers."""
+    """Flatten `found` by the containers of `tree`; None if its containers differ."""
     if isinstance(tree, Leaf):
         return [found]
     around = opened(found)
@@ -584,7 +585,7 @@ def _require_count(
 
 
 def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -> Any:
-    """What a rule gives for one array, as a handle."""
+    """Convert a rule's result for one array to a handle."""
     if isinstance(found, (Handle, *SCALARS)) or hasattr(found, "__array__"):
         return call.lift(found)
     raise refused(
@@ -597,7 +598,7 @@ def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -
 def _fitting(
     call: Call, rule: Callable[..., Any] | None, what: str, found: Any, wanted: TensorType
 ) -> Any:
-    """What a rule gives for one array, which has to have its type; None for zero."""
+    """Convert a rule's result for one array to a handle of the required type; None for zero."""
     if found is None:
         return None
     if type(found) in SCALARS and wanted.shape == ():

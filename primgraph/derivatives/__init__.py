@@ -1,1 +1,1 @@
-"""Derivatives of programs and functions: compositions of transforms, with no rules of their own."""
+"""Derivatives of programs and functions, composed of transforms without rules of their own."""

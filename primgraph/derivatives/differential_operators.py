@@ -1,4 +1,4 @@
-"""Differential operators of which only a part of a Jacobian or Hessian is needed."""
+"""Differential operators that need only part of a Jacobian or Hessian."""
 
 from __future__ import annotations
 
@@ -48,20 +48,19 @@ from primgraph.transforms.optimize.drop_identity import without_identity
 def hessian_diagonal(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
 ) -> Variable:
-    """The second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the second derivatives of `y`, one element, by each element of `x` twice.
 
     The result has the type of `x`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and each sample of the result belongs to that of `y`. That samples
-    do not mix on the way from `x` to `y` is checked by the structure of the program;
-    `check=False` says that you know it.
+    shape `(B,)` or `(B, 1)`, and each sample of the result is for that of `y`. The structure of the
+    program must show that samples do not mix between `x` and `y`; `check=False` skips this check.
 
-    The Hessian is never formed: the second derivative along each axis is taken by forward mode
-    over forward mode, all of them in one vectorised pass (of one direction for each element of a
-    sample); where the gradient is elementwise, in one pass for the whole. Of a Hessian that is
-    known to be sparse, the axes that do not meet in it share a pass: a tridiagonal one takes two.
+    The Hessian is never formed. Forward-over-forward mode computes the second derivative along each
+    axis, all in one vectorised pass with one direction per element of a sample. If the gradient is
+    elementwise, one direction suffices. In a sparse Hessian, axes that do not meet share a
+    direction: a tridiagonal one takes two.
 
-    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
-    elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
+    several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
     """
     return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
 
@@ -71,13 +70,14 @@ def hessian_diagonal(
 def laplacian(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
 ) -> Variable:
-    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+    """Return the sum of the second derivatives of `y`, one element, by each element of `x`.
 
-    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, and `y`
+    and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`.
 
-    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
-    applied to their sum only; axes that do not meet share a direction. Raises as that does.
+    No Hessian is formed, as in `hessian_diagonal`. Operations that are linear in second derivatives
+    are applied to their sum only, and axes that do not meet share a direction. Raises the same
+    errors.
     """
     return _of_second_order("laplacian", y, x, is_batched, check, total=True)
 
@@ -87,17 +87,17 @@ def laplacian(
 def divergence(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
 ) -> Variable:
-    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+    """Return the sum of the derivatives of each element of `y` by the element of `x` at its index.
 
-    `y` and `x` have one shape; the result has none. With `is_batched`, axis 0 counts independent
+    `y` and `x` have one shape; the result is a scalar. With `is_batched`, axis 0 counts independent
     samples, and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
 
-    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
-    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
-    is only one direction, and where the Jacobian is sparse as few as for `hessian_diagonal`.
+    One vectorised forward pass takes all directions, and only the diagonal is kept; of a final
+    matrix product only the diagonal is computed. If `y` is elementwise in `x`, one direction
+    suffices. A sparse Jacobian takes as few as in `hessian_diagonal`.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
-    `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
     """
     request = asked("divergence", y, x)
     with located(request.origin):
@@ -127,10 +127,10 @@ def divergence(
 
 
 def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
-    """`rows`, of `count` directions of a sample each, with the trace as its result.
+    """Replace the result of `rows`, for `count` directions of each sample, by its trace.
 
-    Where the result is a matrix product whose elements were only moved, the trace is a sum of
-    products of elements, `tr(P Q) = sum(P * Q.T)`, and the product is not computed.
+    If the result is a matrix product with moved elements, the trace is a sum of products, `tr(P Q)
+    = sum(P * Q.T)`, and the product is not computed.
     """
     made = {e.output: e for e in rows.body if len(e.outputs) == 1}
     value, moves = rows.outputs[0], []
@@ -162,9 +162,9 @@ def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
 def _diagonal_factors(
     product: Equation, moves: Sequence[Equation], count: int, lead: Shape
 ) -> list[Value] | None:
-    """The factor with a row (or column) for each direction and sample, and then the other one.
+    """Return the factor with a row (or column) per direction and sample, and the other factor.
 
-    None if the diagonal, after `moves`, does not take the columns (or rows) of that in turn.
+    None if the diagonal, after `moves`, does not pair rows with columns in order.
     """
     places = np.arange(product.output.type.size).reshape(product.output.shape)
     for eqn in reversed(moves):
@@ -187,7 +187,8 @@ def _diagonal_factors(
 
 
 def asked(name: str, y: Variable, x: Variable) -> Request:
-    """Raises `ArgumentError` unless both are variables, `NotDifferentiable` unless real."""
+    """Return the request. Raises `ArgumentError` unless both are variables, `NotDifferentiable`
+    unless real."""
     request = Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
     for value in (*request.inputs, *request.outputs):
         if value.type.is_complex:
@@ -231,24 +232,25 @@ def _of_second_order(
             return _by_directions(request, path, y, x, lead, directions, total=total)
 
 
-# Fewer axes are taken one by one.
+# Up to this number of axes each one gets its own direction.
 _SMALL = 24
 
 
 def _axis_colors(graph: Graph, wrt: Value, lead: Shape) -> Any:
-    """Colours of axes of which none meet in the matrix that `graph` is; None if that is no gain."""
+    """Colour the axes of the matrix `graph` so that no two of one colour meet; None without
+    gain."""
     if not is_at_least(extent_of(wrt.shape, lead), _SMALL):
         return None
     return _diagonals().axis_colors(graph, wrt, lead)
 
 
 def _diagonals() -> Any:
-    """What small programs do not need, and is loaded by the first one that does."""
+    """Import the module for sparse diagonals, which small programs do not need."""
     return import_module("primgraph.derivatives.matrices.diagonals")
 
 
 def _by_gradient(request: Request) -> Variable | None:
-    """The diagonal in one pass, where each element of the gradient depends on one of `x` only."""
+    """Compute the diagonal in one pass if each gradient element depends on one element of `x`."""
     slopes = reverse(request, [None], None, lenient=True)
     outputs = [v for v in slopes if v is not None]
     (found,) = forward(replace(request, outputs=outputs), [None])
@@ -265,9 +267,9 @@ def _by_directions(
     *,
     total: bool,
 ) -> Variable:
-    """The second derivatives along all axes, or their sum, in one vectorised pass.
+    """Compute the second derivatives along all axes, or their sum, in one vectorised pass.
 
-    The sum is also that along a `few` sums of axes, if there are some.
+    The sum may use `few` directions, each a sum of axes.
     """
     count = extent_of(x.shape, lead)
     second = strong_zeros(clean_up(_second(path)), len(path.free), path.ranges_inside())
@@ -288,7 +290,7 @@ def _by_directions(
 
 
 def _second(path: Path) -> Graph:
-    """From free values and a direction to the second derivative along it."""
+    """Return the graph from free values and a direction to the second derivative along it."""
     first, inner = path.linear("tangent")
     twice, moved = linearized(first, [path.free.index(path.wrt[0])])
     along = twice.with_outputs(twice.outputs[len(first.outputs) :])
@@ -299,7 +301,7 @@ def _second(path: Path) -> Graph:
 
 
 def lead_of(request: Request, is_batched: bool) -> Shape:
-    """The axis of the samples, which inputs and outputs share; none without `is_batched`."""
+    """Return the batch axis shared by inputs and outputs; empty without `is_batched`."""
     if not is_batched:
         return ()
     (y,), (x,) = request.outputs, request.inputs
@@ -309,7 +311,7 @@ def lead_of(request: Request, is_batched: bool) -> Shape:
 
 
 def extent_of(shape: Shape, lead: Shape) -> int:
-    """How many elements there are behind the axes in `lead`."""
+    """Return the number of elements behind the axes in `lead`."""
     count = 1
     for n in shape[len(lead) :]:
         count *= n
@@ -317,7 +319,7 @@ def extent_of(shape: Shape, lead: Shape) -> int:
 
 
 def _directions(x: Variable, lead: Shape, count: int) -> Value:
-    """The unit vectors of a sample of `x`, for all samples alike: shape `(count, *x.shape)`."""
+    """Return the unit vectors of a sample of `x`, for all samples: shape `(count, *x.shape)`."""
     unit = reshape(eye(count, dtype=x.dtype), (count, *(1 for _ in lead), *x.shape[len(lead) :]))
     return broadcasted(unit, (count, *x.shape)).value
 

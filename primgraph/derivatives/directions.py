@@ -1,12 +1,12 @@
-"""Mixed partial derivatives as sums of derivatives along directions, with rational weights.
+"""Mixed partial derivatives as sums of directional derivatives with rational weights.
 
-Along a direction v, the derivative of order k is the sum of all partial ones of that order, each
-times `k!/a!` and `v**a` for a multi-index a. That gives partial derivatives of a few directional
-ones: A. Griewank, J. Utke, A. Walther, Evaluating higher derivative tensors by forward propagation
-of univariate Taylor series, Math. Comp. 69 (2000), 1117. The directions are those of
-`2**k a! x**a = sum over b <= a of (-1)**|b| C(a, b) ((a - 2 b) x)**k / C(k, a)`, of which v and -v
-are one: about half of the product of all `a_i + 1`, where interpolation on a grid takes all
-directions of order k.
+The derivative of order k along v is the sum of all partial derivatives of that order, each times
+`k!/a!` and `v**a` for a multi-index a. So a few directional derivatives determine the partial ones:
+A. Griewank, J. Utke, A. Walther, Evaluating higher derivative tensors by forward propagation of
+univariate Taylor series, Math. Comp. 69 (2000), 1117. The directions come from `2**k a! x**a = sum
+over b <= a of (-1)**|b| C(a, b) ((a - 2 b) x)**k / C(k, a)`, in which v and -v are one direction.
+That is about half the product of all `a_i + 1`; interpolation on a grid takes all directions of
+order k.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Index: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Directions:
-    """Directions of integers, and for each multi-index the weights of derivatives along them."""
+    """Integer directions, and for each multi-index the weights of derivatives along them."""
 
     vectors: tuple[Index, ...]
     weights: tuple[dict[int, Fraction], ...]
 
 
-# So many products of integers may be eliminated to see whether directions that are there suffice.
+# Limit of the elimination that checks whether existing directions suffice, in integer products.
 _MOST = 20_000
 
 
 def directions_for(indices: Sequence[Index]) -> Directions:
-    """Few directions whose derivatives give those at all `indices`.
+    """Return a few directions whose derivatives determine those at all `indices`.
 
-    Those of high orders come first, and serve others too where these are sums of what is there.
+    Indices of high order come first; their directions are reused for others where possible.
     """
     vectors: list[Index] = []
     found: dict[Index, dict[Index, Fraction]] = {(): {}}
@@ -60,9 +60,9 @@ def directions_for(indices: Sequence[Index]) -> Directions:
 
 
 def of_index(a: Index) -> dict[Index, Fraction]:
-    """The directions that the derivative at a multi-index is made of, and their weights.
+    """Return the directions for one multi-index, with their weights.
 
-    Each is the smallest multiple that begins with a positive number.
+    Each direction has coprime entries, and its first nonzero entry is positive.
     """
     order = sum(a)
     found: dict[Index, Fraction] = {}
@@ -80,8 +80,7 @@ def of_index(a: Index) -> dict[Index, Fraction]:
 
 
 def _independent(vectors: Sequence[Index], more: Sequence[Index], order: int) -> list[Index]:
-    """Those of `more` that derivatives of that order along `vectors` do not give, where there are
-    more directions than such derivatives."""
+    """Return the directions in `more` that are not determined by `vectors` at that order."""
     monomials = _monomials([*vectors, *more], order)
     if len(vectors) + len(more) <= len(monomials):
         return list(more)
@@ -95,7 +94,7 @@ def _independent(vectors: Sequence[Index], more: Sequence[Index], order: int) ->
 
 
 def _solution(vectors: Sequence[Index], a: Index) -> dict[Index, Fraction] | None:
-    """Weights of derivatives along `vectors` that add up to that at `a`, if there are any."""
+    """Return weights of derivatives along `vectors` that add up to that at `a`, or None."""
     if not vectors:
         return None
     order = sum(a)
@@ -111,7 +110,7 @@ def _solution(vectors: Sequence[Index], a: Index) -> dict[Index, Fraction] | Non
 
 
 def _monomials(vectors: Sequence[Index], order: int) -> list[Index]:
-    """All multi-indices of that order where some of `vectors` is not zero."""
+    """Return all multi-indices of that order in which some of `vectors` is nonzero."""
     size = len(vectors[0])
     places = [i for i in range(size) if any(v[i] for v in vectors)]
     return [
@@ -125,7 +124,7 @@ def _power(v: Index, a: Index) -> Fraction:
 
 
 def _solve(rows: list[list[Fraction]], right: list[Fraction]) -> list[Fraction] | None:
-    """A solution of linear equations, exactly, with zeros for what is free; None without one."""
+    """Solve linear equations exactly, with zeros for free unknowns; None without a solution."""
     table = [[*row, b] for row, b in zip(rows, right, strict=True)]
     count = len(rows[0]) if rows else 0
     pivots: list[int] = []

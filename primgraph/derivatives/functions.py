@@ -1,4 +1,4 @@
-"""Products of derivatives and vectors, for functions of variables."""
+"""Jacobian-vector and vector-Jacobian products of functions of variables."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Result = tuple[Variable | list[Variable], Variable | list[Variable]]
 
 @checked_late
 def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
-    """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
+    """Return `function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
 
-    `function` takes and returns variables. `v` has the shapes of what it returns, ones by
-    default. The second result has one entry for each input, of its type, zeros for one that the
-    function does not use: alone for a single input, in a list for a sequence; the first is alone
-    or in a list as the function returned it.
+    `function` takes and returns variables. `v` has the shapes of its results, ones by default. The
+    second result has one entry for each input, of its type, zeros for an unused one: alone for a
+    single input, in a list for a sequence. The first is alone or in a list, as the function
+    returned it.
 
-    Arguments are told apart: a variable passed twice counts as two, and what the function finds
-    elsewhere, the same variables included, is constant for this derivative, but not for one of
-    the results. All results belong to the program and can be differentiated again.
+    Arguments are distinct: a variable passed twice counts as two. Variables that the function
+    closes over are constant for this derivative, but not for derivatives of its results. All
+    results belong to the program and can be differentiated again.
 
-    With `strict`, an input that does not matter, and an output that depends on no input, are a
-    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for what is no function or no
-    variable, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
+    With `strict`, an unused input, and an output that depends on no input, raise
+    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for an object that is not a function
+    or variable and for a wrong number of entries in `v`; `ShapeError` for a wrong shape.
     """
     call, single = _called("vjp", function, inputs)
     with located(call.origin):
@@ -48,11 +48,11 @@ def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
 
 @checked_late
 def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
-    """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
+    """Return `function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
 
     `v` has the shapes of `inputs`, ones by default. Both results have one entry for each output,
-    alone or in a list as the function returned them; the product is zero for an output that
-    depends on no input. For all else see `vjp`.
+    alone or in a list as the function returned them; the product is zero for an output that depends
+    on no input. See `vjp` for the rest.
     """
     call, _ = _called("jvp", function, inputs)
     with located(call.origin):
@@ -69,23 +69,23 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
 
 @checked_late
 def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
-    """`function(*inputs)`, one element, and the product of its Hessian with `v`.
+    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
 
-    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of
-    `inputs`; the product has one entry for each input, alone for a single input, in a list for a
-    sequence, zeros where it does not depend on the input.
+    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of `inputs`;
+    the product has one entry for each input, alone for a single input, in a list for a sequence,
+    zeros if it does not depend on the input.
 
     Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
+    `NotDifferentiable` for an unused input. See `vjp` for the rest.
     """
     return _hessian_product("hvp", function, inputs, v, strict)
 
 
 @checked_late
 def vhp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
-    """`function(*inputs)`, one element, and the product of `v` with its Hessian.
+    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
 
-    A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
+    A Hessian is symmetric, so this is the product of `hvp`, and computed in the same way.
     """
     return _hessian_product("vhp", function, inputs, v, strict)
 
@@ -107,12 +107,12 @@ def _hessian_product(
 def gradient_of(
     name: str, function: Function, *, strict: bool = False, rank: int = 0
 ) -> Callable[..., list[Variable]]:
-    """The function that gives the value of `function`, of one element, and its gradients.
+    """Return a function that computes the value of `function`, of one element, and its gradients.
 
-    With `rank` 1 it may have one element a sample, of shape `(B,)` or `(B, 1)`, and the samples
-    are independent.
+    With `rank` 1 it may have one element per sample, of shape `(B,)` or `(B, 1)`, for independent
+    samples.
 
-    Raises `ArgumentError` for what is no function.
+    Raises `ArgumentError` if it is not a function.
     """
     if not callable(function):
         raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
@@ -133,12 +133,12 @@ def gradient_of(
     return gradient
 
 
-# What has an `is_batched`.
+# Operators with an option `is_batched`.
 _BATCHED = ("Hessian", "biharmonic", "hessian_diagonal", "laplacian")
 
 
 def require_scalar(name: str, value: Handle, rank: int) -> None:
-    """Raise `NotScalarError` unless there is one element, for each of a batch if `rank` is 1."""
+    """Raise `NotScalarError` unless there is one element, or one per sample if `rank` is 1."""
     lead = value.shape[:rank]
     sizes = value.type.with_shape(value.shape[rank:]).size
     if len(lead) != rank or sizes != 1:
@@ -157,7 +157,7 @@ def _called(name: str, function: Any, inputs: Any) -> tuple[Call, bool]:
 
 
 def _require_dependence(name: str, call: Call, path: Path, outputs: Sequence[Value]) -> None:
-    """Refuse an input that no output depends on, and an output that depends on no input."""
+    """Raise for an input that no output depends on, and for an output that depends on no input."""
     for number, argument in enumerate(call.arguments):
         if argument not in path.wrt:
             raise NotDifferentiable(

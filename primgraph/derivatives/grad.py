@@ -1,4 +1,4 @@
-"""Derivatives of what has been built: compositions of transforms, with no rules of their own."""
+"""Derivatives of built variables, composed of transforms without rules of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Gradients = Variable | list[Variable] | list[Variable | None] | None
 
 
 class GradOptions(TypedDict, total=False):
-    """What `grad` is told by name, but for `allow_unused`, which tells the type of its results."""
+    """Keyword arguments of `grad` other than `allow_unused`, which affects the type of its
+    result."""
 
     materialize_grads: bool
     strict_scalar: bool
@@ -32,7 +33,7 @@ class GradOptions(TypedDict, total=False):
     only_inputs: bool
 
 
-# Where nobody says that inputs may be unused, checkers of types take it that none is.
+# Without `allow_unused`, type checkers assume that no input is unused.
 @overload
 def grad(
     outputs: Variables,
@@ -87,45 +88,45 @@ def grad(
     create_graph: bool = True,
     only_inputs: bool = True,
 ) -> Gradients:
-    """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
+    """Return the gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
-    One result of the input's type for each input, alone for a single input, in a list for a
-    sequence; None for an input that no output depends on. Zeros, which cost nothing, where an
-    output depends on it and the derivative is zero everywhere, as for the third derivative of
-    `x**2`: a derivative counts as a function of all that the outputs depend on. Outputs that no
-    input reaches, beside others that are reached, contribute nothing. `grad_outputs` are arrays
-    or variables of the outputs' shapes, cast to their dtypes; one that is None, or all by
-    default, are ones (so that outputs need not be scalars).
+    The result is one gradient of the input's type for each input, alone for a single input, in a
+    list for a sequence; None for an input that no output depends on. If an output depends on an
+    input with zero derivative, as the third derivative of `x**2`, the result is zeros, at no cost.
+    A derivative counts as a function of everything that the outputs depend on. Outputs that depend
+    on no input contribute nothing if others do. `grad_outputs` are arrays or variables of the
+    outputs' shapes, cast to their dtypes. They are ones by default, also for an entry of None, so
+    that outputs need not be scalars.
 
-    Inputs may be intermediate values: each gets its full gradient, also beside another one that
+    Inputs may be intermediate values: each gets its full gradient, also beside another input that
     it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
-    equal variables, such as `a = x * 2` and `b = x * 2`, does not count the other.
+    equal variables, such as `a = x * 2` and `b = x * 2`, ignores the other.
 
-    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
-    through them, and as inputs they count as unused.
+    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: no gradient passes
+    them, and as inputs they count as unused.
 
     - `allow_unused=False` makes an unused input an error.
     - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
       independent of all inputs, which is an error otherwise.
-    - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
-    - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
-      and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
-      for ones, for each of the N.
+    - `strict_scalar=True` requires a seed for each output that has not exactly one element.
+    - `is_grads_batched=True` takes seeds with a leading batch axis of one size N for all, and
+      returns results of shape `(N, *x.shape)`, all N in one vectorised pass. None stands for ones,
+      for each of the N.
     - `holomorphic=True` says that complex outputs are holomorphic in complex inputs, and gives
       their complex derivative.
-    - `retain_graph`, `create_graph` and `only_inputs` are taken as for tensors, and change
-      nothing: a program keeps all that was recorded, its derivatives can be differentiated, and
-      no other variable gets a gradient.
+    - `retain_graph`, `create_graph` and `only_inputs` are accepted as for tensors, without effect:
+      a program keeps its equations, its derivatives can be differentiated, and no other variable
+      gets a gradient.
 
     The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`; complex outputs
-    take a seed each, or `holomorphic`.
+    need a seed each, or `holomorphic`.
 
     Results are variables of the same program and can be differentiated again.
 
     Raises `NotDifferentiable` if an input or output is neither float nor complex, if no output
-    depends on any input, or an input is unused and must not be; `ArgumentError` for arguments
-    that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError,
-    for `materialize_grads` with `allow_unused=False`.
+    depends on any input, or for an unused input with `allow_unused=False`; `ArgumentError` for
+    arguments that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a
+    ValueError, for `materialize_grads` with `allow_unused=False`.
     """
     request = Request.of("grad", outputs, inputs, no_grad_vars)
     with located(request.origin):
@@ -157,9 +158,9 @@ def gradients_of(
     no_grad_vars: Collection[Variable],
     apart: bool,
 ) -> list[Variable]:
-    """As `grad`, with zeros for inputs that are not used.
+    """Like `grad`, with zeros for unused inputs.
 
-    With `apart` inputs are independent of each other: nothing goes through one to another.
+    With `apart`, inputs are independent: no gradient passes through one to another.
     """
     request = replace(Request.of("grad", outputs, inputs, no_grad_vars), apart=apart)
     with located(request.origin):
@@ -191,17 +192,16 @@ def forward_grad(
 ) -> Gradients:
     """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
-    One result of the output's type for each output, summed over all inputs; alone for a single
-    output, in a list for a sequence; None for an output that depends on no input. `grad_inputs`
-    are arrays or variables of the inputs' shapes, cast to their dtypes, ones by default.
-    Nothing goes through values with `stop_gradient` set.
+    The result is one tangent of the output's type for each output, summed over all inputs: alone
+    for a single output, in a list for a sequence; None for an output that depends on no input.
+    `grad_inputs` are arrays or variables of the inputs' shapes, cast to their dtypes, ones by
+    default. Values with `stop_gradient` set are constants.
 
-    With an `order` above one, the derivative of that order along the same direction, by Taylor
-    mode in one pass.
+    An `order` above one gives the derivative of that order along the same direction, by Taylor mode
+    in one pass.
 
-    Results are variables of the same program and can be differentiated again. Raises as `grad`
-    does, except that an output may be independent of all inputs; `OptionError` for an order below
-    one.
+    Results are variables of the same program and can be differentiated again. Raises like `grad`,
+    except that outputs may be independent of all inputs; `OptionError` for an order below one.
     """
     request = Request.of("forward_grad", outputs, inputs)
     with located(request.origin):
@@ -215,7 +215,7 @@ def forward_grad(
 
 
 def checked_order(name: str, order: object) -> int:
-    """`order`, if it is an integer from 1 on. Raises `ArgumentError` and `OptionError`."""
+    """Check that `order` is an integer >= 1. Raises `ArgumentError` and `OptionError`."""
     if isinstance(order, bool) or not isinstance(order, int | np.integer):
         raise ArgumentError(f"{name} takes an order that is an integer, not {order!r:.60}")
     if order < 1:

@@ -1,4 +1,4 @@
-"""Whether the samples of a batch stay apart: by structure, else on given arrays."""
+"""Independence of the samples of a batch, checked by structure, else on given arrays."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from primgraph.program.compile import compile
 from primgraph.program.program import program_of
 from primgraph.transforms.dataflow.batch_independence import Mixing, mixing
 
-# What is below this part of the largest derivative is taken for rounding.
+# Values below this fraction of the largest derivative count as rounding errors.
 _ROUNDING = 1e-9
 
 
 def require_apart(path: Path) -> None:
-    """Raise `MixedSamplesError` unless the structure of `path` keeps samples apart."""
+    """Raise `MixedSamplesError` unless the structure of `path` keeps samples independent."""
     fault = mixing(path.graph, path.moved)
     if fault is not None:
         raise _mixed(
@@ -36,7 +36,7 @@ def require_apart(path: Path) -> None:
 
 
 def require_independent(slopes: Slopes, feed: Mapping[str, Any] | None) -> None:
-    """Raise `MixedSamplesError` if samples mix, or may mix and there is no `feed` to tell."""
+    """Raise `MixedSamplesError` if samples mix, or may mix and no `feed` is given to test it."""
     fault = mixing(slopes.path.graph, slopes.path.moved)
     if fault is None:
         return
@@ -52,13 +52,13 @@ def _mixed(fault: Mixing, hint: str) -> MixedSamplesError:
 
 
 def _written(fault: Mixing) -> list[str]:
-    """Where the equation was written at which samples meet."""
+    """Return the source line of the equation at which samples mix."""
     source = fault.equation.source
     return [] if source is None else [f"written here:  {source}   {source.text}"]
 
 
 def _require_zeros(slopes: Slopes, feed: Mapping[str, Any], place: list[str]) -> None:
-    """Refuse derivatives of one sample by another, along a random direction in each sample."""
+    """Raise if one sample's outputs vary along random directions in another sample."""
     batch, extent = slopes.inputs.lead()[0], slopes.inputs.offsets()[-1]
     graph = _between_samples(slopes, batch, extent)
     tangents = np.zeros((batch, batch, extent))
@@ -79,7 +79,8 @@ def _require_zeros(slopes: Slopes, feed: Mapping[str, Any], place: list[str]) ->
 
 
 def _between_samples(slopes: Slopes, batch: int, extent: int) -> Graph:
-    """From inputs of the program and tangents to those of the outputs, `batch` of each."""
+    """Return the graph from inputs and tangents of `batch` directions to tangents of the
+    outputs."""
     builder = slopes.builder
     with builder.scratch():
         type = TensorType((batch, batch, extent), slopes.dtype)
@@ -98,7 +99,7 @@ def _between_samples(slopes: Slopes, batch: int, extent: int) -> Graph:
 def _fed(
     builder: Builder, inputs: Sequence[Value], feed: Mapping[str, Any]
 ) -> list[np.ndarray[Any, Any]]:
-    """An array for each input: from `feed`, or for a parameter what the program has."""
+    """Return an array for each input: from `feed`, or the parameter's value in the program."""
     known = dict(feed)
     try:
         states = program_of(Variable(builder, inputs[0])).state_dict() if inputs else {}

@@ -1,4 +1,4 @@
-"""Derivatives of high orders along a curve or a line: Taylor mode on what has been built."""
+"""Taylor mode: derivatives of high order along a curve or a line."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add
 from primgraph.transforms.taylor_mode import expanded
 
-# Of an input, the derivatives that there are by their order; None stands for ones.
+# The given derivatives of an input, by order; None stands for ones.
 Curve: TypeAlias = Mapping[int, Value | None]
 
 
 @hands_out
 @checked_late
 def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds = None) -> Any:
-    """`outputs`, and their derivatives along `direction` up to that order: `[y, y', y'', ...]`.
+    """Return `outputs` and their derivatives along `direction` up to `order`: `[y, y', y'', ...]`.
 
-    A list of `order` + 1 variables for a single output, a list of such lists for a sequence.
+    The result is a list of `order` + 1 variables for a single output, a list of such lists for a
+    sequence.
     """
     order = checked_order("taylor", order)
     request = Request.of("taylor", outputs, inputs)
@@ -46,7 +47,8 @@ def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds =
 
 
 def along_line(request: Request, seeds: Sequence[Value | None], order: int) -> list[Value | None]:
-    """The derivatives of that order of the outputs of `request`; None where nothing reaches one."""
+    """Return the derivatives of that order of the outputs; None for an output that is not
+    reached."""
     rows = derivatives(request, [{1: s} for s in seeds], order)
     return [None if row is None else row[-1] for row in rows]
 
@@ -57,8 +59,7 @@ def along_short_line(
     order: int,
     is_short: Callable[[Graph], bool],
 ) -> list[Value | None] | None:
-    """As `along_line`, by a graph of the last derivatives and all that they need, if that
-    `is_short`."""
+    """Like `along_line`, by a graph of the last derivatives only, if that `is_short`."""
     path = request.path()
     orders = [[1]] * len(path.wrt)
     graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
@@ -71,7 +72,8 @@ def along_short_line(
 
 
 def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[list[Value] | None]:
-    """Those of each output, of orders 1 to `order`, where inputs move along `curves`."""
+    """Return the derivatives of each output, of orders 1 to `order`, along `curves` of the
+    inputs."""
     path = request.path()
     if not path.wrt:
         return [None] * len(request.outputs)
@@ -85,7 +87,7 @@ def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[l
 
 
 def of_call(call: Call, count: int, curves: Sequence[Curve], order: int) -> list[list[Value]]:
-    """Those of the first `count` outputs of a call, whose arguments move along `curves`."""
+    """Return the derivatives of the first `count` outputs of a call along `curves` of arguments."""
     path = call.path(call.results[:count])
     found: list[list[Value] | None] = [None] * count
     if path.wrt:
@@ -102,7 +104,7 @@ def of_call(call: Call, count: int, curves: Sequence[Curve], order: int) -> list
 def of_arrays(
     call: Call, count: int, series: Sequence[Mapping[int, Any]], order: int
 ) -> list[list[Value]]:
-    """`of_call`, with arrays or variables as the derivatives of arguments."""
+    """Like `of_call`, with arrays or variables as derivatives of the arguments."""
     curves = [
         _seeded(call.builder, value, given)
         for value, given in zip(call.inputs, series, strict=True)
@@ -116,9 +118,10 @@ def _seeded(builder: Builder, value: Value, given: Mapping[int, Any]) -> Curve:
 
 
 def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
-    """From free values, and the derivatives of `wrt` that there are, to those of the outputs.
+    """Return the graph from free values and derivatives of `wrt` to derivatives of the outputs.
 
-    `orders` has for each of `wrt` those of its derivatives. There are `order` results an output.
+    `orders` lists for each of `wrt` the orders of its given derivatives. There are `order` results
+    per output.
     """
     graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     ends = graph.with_outputs(graph.outputs[len(path.graph.outputs) :])
@@ -139,7 +142,7 @@ def _along(
 def _joined(
     builder: Builder, inputs: Sequence[Value], curves: Sequence[Curve]
 ) -> dict[Value, dict[int, Value | None]]:
-    """The derivatives of each input, which add up where one is listed twice."""
+    """Return the derivatives of each input, added up for an input listed twice."""
     found: dict[Value, dict[int, Value | None]] = {}
     for value, curve in zip(inputs, curves, strict=True):
         known = found.setdefault(value, {})
@@ -169,7 +172,7 @@ def of_tensors(
     order: int,
     last: bool,
 ) -> list[Variable]:
-    """All derivatives of all outputs, or the `last`; inputs have those in `orders`."""
+    """Return all derivatives of all outputs, or the `last`; `orders` lists those of the inputs."""
     request = Request.of("jet", outputs, inputs)
     given = iter(seeds)
     curves = [

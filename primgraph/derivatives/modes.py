@@ -1,4 +1,4 @@
-"""What is done for a derivative: which mode is taken, and how its result comes into the program."""
+"""Choice between forward and reverse mode, and recording of their results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from primgraph.transforms.optimize.drop_identity import without_identity
 def reverse(
     request: Request, seeds: Sequence[Value | None], count: int | None, *, lenient: bool
 ) -> list[Value | None]:
-    """One cotangent for each input of `request`, from those of its outputs.
+    """Return one cotangent for each input of `request`, from those of its outputs.
 
-    By forward mode where the Jacobian is its own transpose: where it is diagonal, and through
+    Forward mode is used if the Jacobian is its own transpose: if it is diagonal, and through
     gradients by the same inputs. Raises `NotDifferentiable` if no output depends on an input,
     unless `lenient`.
     """
@@ -57,7 +57,7 @@ def reverse(
 def _turned(
     request: Request, path: Path, seeds: Sequence[Value | None], count: int | None
 ) -> list[Value]:
-    """The cotangents of what `path` leads from."""
+    """Return the cotangents of `path.wrt`."""
     diagonal = _is_diagonal(path) or _is_looped(path)
     if diagonal and len(seeds) == 1:
         if count is None and path.wrt == request.inputs:
@@ -75,7 +75,8 @@ def _is_diagonal(path: Path) -> bool:
 
 
 def _is_looped(path: Path) -> bool:
-    """Whether loops lead from one number to others: forward mode keeps none of their trips."""
+    """Return whether loops lead from one number to others: forward mode stores no steps of
+    these."""
     kind = path.moved[0].type
     if len(path.moved) > 1 or kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
         return False
@@ -85,7 +86,7 @@ def _is_looped(path: Path) -> bool:
 def _through_gradients(
     request: Request, path: Path, seeds: Sequence[Value | None], passed: Passed
 ) -> list[Value | None]:
-    """Reverse mode as far as the gradients that are `passed`, and forward mode through these."""
+    """Apply reverse mode up to the gradients in `passed`, and forward mode through these."""
     builder, count = request.builder, len(request.inputs)
     before = replace(request, inputs=[*request.inputs, *passed], apart=True)
     cts = reverse(before, seeds, None, lenient=True)
@@ -93,7 +94,7 @@ def _through_gradients(
     found = {v: ct for v, ct in zip(passed, cts[count:], strict=True) if ct is not None}
     for joint in dict.fromkeys(passed[v] for v in found):
         by_input = dict(zip(joint.inputs, joint.gradients, strict=True))
-        # What is the gradient by several inputs is turned along one of them.
+        # A gradient by several inputs is transposed along one of them.
         by_gradient = {g: x for x, g in by_input.items() if g in found}
         given = {x: found[g] for g, x in by_gradient.items() if g is not None}
         ends = {i: g for i, x in enumerate(request.inputs) if (g := by_input[x]) is not None}
@@ -103,14 +104,14 @@ def _through_gradients(
             terms[i] += [] if part is None else [part]
     with recording(builder):
         results = [reduce(add, parts) if parts else None for parts in terms]
-    # What comes from the one gradient by the one input is complete.
+    # The contribution of the only gradient by the only input is complete.
     if None not in results and count == 1 and request.outputs == list(passed):
         return results
     return _complete(request, path, seeds, results)
 
 
 def _seed(builder: Builder, value: Value) -> Value | None:
-    """A cotangent as a seed: without what it counts as a function of, None for ones."""
+    """Return a cotangent as a seed without formal dependences; None for ones."""
     eqn = builder.definition(value)
     while eqn is not None and eqn.op is as_function_of:
         value = eqn.inputs[0]
@@ -121,7 +122,8 @@ def _seed(builder: Builder, value: Value) -> Value | None:
 def _complete(
     request: Request, path: Path, seeds: Sequence[Value | None], results: Sequence[Value | None]
 ) -> list[Value | None]:
-    """The results as functions of all that outputs depend on, zeros where none is there yet."""
+    """Make the results functions of everything that outputs depend on, with zeros for missing
+    ones."""
     whole = _whole(request.builder, path.reached, request.outputs, seeds)
     with recording(request.builder):
         found = [
@@ -134,7 +136,7 @@ def _complete(
 
 
 def _refuse_independent(request: Request, path: Path) -> None:
-    """Refuse outputs of which none depends on an input, unless because of its own flag."""
+    """Raise if no output depends on an input, unless because of its own flag."""
     reached = path.reached
     if not request.constants.isdisjoint(request.inputs):
         reached = reached_by(request.builder, request.inputs, request.outputs, request.constants)
@@ -149,7 +151,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
 
 
 def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
-    """The gradient where the Jacobian is diagonal: one forward pass, whatever the outputs."""
+    """Return the gradient for a diagonal Jacobian: one forward pass for all outputs."""
     slopes = _along(request, path, path.jvp(), [None])
     with recording(request.builder):
         parts = [d if s is None else mul(s, d) for s, d in zip(seeds, slopes, strict=True)]
@@ -158,7 +160,7 @@ def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) ->
 
 @uncollected
 def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | None]:
-    """One tangent for each output of `request`, from those of its inputs."""
+    """Return one tangent for each output of `request`, from those of its inputs."""
     path = request.path()
     if not path.wrt:
         return [None] * len(request.outputs)
@@ -180,19 +182,19 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
     return results
 
 
-# From this order on derivatives of derivatives along a line may be taken at once; through more
-# equations than so many from the next one on, as it takes time to compare both ways.
+# From this order on, repeated derivatives along a line may be computed at once. With more equations
+# than the second number this starts one order later, as comparing both ways takes time.
 _ORDER_AT_ONCE, _SMALL = 2, 500
 
 
 def _further(
     request: Request, path: Path, seeds: Sequence[Value | None]
 ) -> list[Value | None] | None:
-    """The derivatives of what are derivatives along the same line already, by Taylor mode.
+    """Compute derivatives of derivatives along the same line by Taylor mode.
 
-    None where one is not, they are of low order, or Taylor mode takes no fewer equations. Mostly
-    it does: each time that the rules are applied to what they gave before, that becomes twice as
-    long.
+    None if an output is no such derivative, if the order is low, or if Taylor mode takes no fewer
+    equations. It usually takes fewer: applying the rules to their own results doubles the equations
+    each time.
     """
     known = _known_lines(request, path, seeds)
     if not known:
@@ -211,8 +213,8 @@ def _further(
 
 
 def _known_lines(request: Request, path: Path, seeds: Sequence[Value | None]) -> list[Line]:
-    """What the outputs are the derivatives of, where all have the order before one that is high
-    enough, along the line of the seeds; nothing where they are not."""
+    """Return the known lines of the outputs, if all have the same, sufficient order along the line
+    of the seeds; empty otherwise."""
     lines = [_line_of(request.builder, v) for v in request.outputs]
     wanted = _line(request, seeds)
     if wanted is None or None in lines:
@@ -226,8 +228,8 @@ def _known_lines(request: Request, path: Path, seeds: Sequence[Value | None]) ->
 
 
 def way_of(request: Request) -> tuple[str, int | None]:
-    """In words, how `reverse` goes for the only output, with ones as cotangents, and how many
-    equations that takes; nothing by reverse mode itself, None where cotangents decide."""
+    """Describe how `reverse` treats the only output, with ones as cotangents, and count its
+    equations. Empty for plain reverse mode, None if cotangents decide."""
     path = request.path()
     (y,) = request.outputs
     passed: Passed = {}
@@ -261,7 +263,7 @@ def way_of(request: Request) -> tuple[str, int | None]:
 
 
 def _equations(derivative: Graph, seeds: Sequence[Value | None]) -> int:
-    """How many there are of a derivative that computes for itself what it needs."""
+    """Count the equations of a derivative that computes its own intermediate values."""
     first = len(derivative.inputs) - len(seeds)
     return len(
         clean_up(bind(derivative, {first + i: 1.0 for i, s in enumerate(seeds) if s is None}))
@@ -269,7 +271,7 @@ def _equations(derivative: Graph, seeds: Sequence[Value | None]) -> int:
 
 
 def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
-    """The line that one input moves along, with a `base` to be replaced; None if there is none."""
+    """Return the line of the only input, with a `base` to be replaced; None if there is none."""
     if len(request.inputs) != 1 or request.apart:
         return None
     (x,), (seed,) = request.inputs, seeds
@@ -279,7 +281,7 @@ def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
 
 
 def _line_of(builder: Builder, value: Value) -> Line | None:
-    """What is known of `value`, or of what it is but for what it counts as a function of."""
+    """Return the known line of `value`, or of the value behind formal dependences."""
     found = builder.lines.get(value)
     while found is None and (eqn := builder.definition(value)) and eqn.op is as_function_of:
         value = eqn.inputs[0]
@@ -290,7 +292,7 @@ def _line_of(builder: Builder, value: Value) -> Line | None:
 def _note_lines(
     request: Request, seeds: Sequence[Value | None], results: Sequence[Value | None]
 ) -> None:
-    """Let the builder know of what are derivatives along a line."""
+    """Note in the builder which results are derivatives along a line."""
     line = _line(request, seeds)
     if line is None:
         return
@@ -320,7 +322,7 @@ def _along(
     seeds: Sequence[Value | None],
     count: int | None = None,
 ) -> list[Value]:
-    """Record `derivative`, taken along `path`, on `seeds`; with `count` on that many at once."""
+    """Record `derivative`, taken along `path`, on `seeds`; with `count`, on a batch of them."""
     given = [*path.free, *seeds]
     places = range(len(path.free), len(given))
     return record(request.builder, path, derivative, given, count=count, batched=places)
@@ -338,15 +340,15 @@ def record(
     identity: int | None = None,
     replaced: Mapping[Value, Value] | None = None,
 ) -> list[Value]:
-    """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
+    """Clean up `derivative`, taken along `path`, and record it on `given`; None stands for ones.
 
-    With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
-    and so have all results. The input at `identity` has all unit vectors in order. `replaced`
-    maps values in `given` to those to use instead.
+    With `count`, the inputs at the positions in `batched` have a leading axis of that size, and so
+    have all results. The input at `identity` is all unit vectors in order. `replaced` maps values
+    in `given` to replacements.
 
-    The results count as functions of all that the outputs of the path depend on, also where the
-    derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
-    those of the path.
+    The results count as functions of everything that the outputs of the path depend on, even if the
+    derivative is constant. `ends` are these outputs in the builder, if they are not those of the
+    path.
     """
     present = {i: v for i, v in enumerate(given) if v is not None}
     graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
@@ -373,7 +375,7 @@ def record(
 def _whole(
     builder: Builder, reached: Sequence[bool], ends: Sequence[Value], seeds: Sequence[Value | None]
 ) -> Value | None:
-    """A value that depends on all `ends` that are reached, and on all seeds."""
+    """Return a value that depends on all reached `ends`, and on all seeds."""
     known = [v for v, r in zip(ends, reached, strict=True) if r]
     known += [v for v in seeds if v is not None]
     others = [v for v in dict.fromkeys(known) if _varies(builder, v)]
@@ -382,22 +384,22 @@ def _whole(
 
 
 def _varies(builder: Builder, value: Value) -> bool:
-    """Whether `value` is a float, and no constant of the program."""
+    """Return whether `value` is a float, and not a constant of the program."""
     eqn = builder.definition(value)
     return value.type.is_inexact and (eqn is None or bool(eqn.inputs))
 
 
-# Of how many values it is told one by one whether a result depends on them.
+# Up to this many values, dependences of results are tracked one by one.
 _MANY = 1024
 
 
 def _depending_on_all(
     builder: Builder, path: Path, graph: Graph, present: Mapping[int, Value]
 ) -> list[bool]:
-    """Whether each output of `graph`, given `present`, depends by floats on all that it is to.
+    """Return whether each output of `graph` depends differentiably on all that it should.
 
-    These are the seeds, and what the outputs of `path` depend on, all but constants; False if
-    they are very many. What comes from inside the path depends on what it does there.
+    That is on the seeds, and on the dependences of the outputs of `path`, without constants; False
+    if there are very many. Values inside the path depend on what they depend on there.
     """
     free, needs = len(path.free), set(path.needs)
     varying = [i for i, v in present.items() if (i in needs or i >= free) and _varies(builder, v)]
@@ -412,7 +414,7 @@ def _depending_on_all(
 
 
 def _reaching(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
-    """For each value of `graph` the bits of all that it depends on by floats."""
+    """Return for each value of `graph` the bits of the values that it depends on differentiably."""
     known = dict(bits)
     for eqn in graph.body:
         if eqn.op.stops:

@@ -45,12 +45,12 @@ def partials(
     *,
     check: bool = True,
 ) -> list[Variable]:
-    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+    """Return the derivatives of `u` by the elements of `x`, of the multi-indices in `orders`.
 
-    `x` has shape `(d,)`, or `(B, d)` with `is_batched`, and `orders` has a sequence of d numbers
-    for each result, which has the type of `u`. All are sums of derivatives along directions, with
-    rational weights, and these are taken by Taylor mode in one vectorised pass; a few low ones are
-    taken by Taylor mode along one axis after the other.
+    `x` has shape `(d,)`, or `(B, d)` with `is_batched`. `orders` has a sequence of d numbers for
+    each result, which has the type of `u`. All are sums of directional derivatives with rational
+    weights, computed by Taylor mode in one vectorised pass. A few of low order are computed by
+    nested Taylor mode along one axis after the other.
     """
     request = asked("partials", u, x)
     with located(request.origin):
@@ -76,14 +76,14 @@ def partials(
         return [found[a] if a in found else zeros_of(request, u, u.shape) for a in indices]
 
 
-# Along one axis after the other there may be so many products of coefficients in a product, and
-# this part of the coefficients that there are along directions.
+# Nested Taylor mode along axes is used up to this number of coefficient products per product, and
+# up to this fraction of the coefficients along directions.
 _MOST_PRODUCTS, _PART = 64, 0.8
 
 
 def _goes_along_axes(indices: Sequence[Index], plan: Directions) -> bool:
-    """Whether jets of jets along the axes have far fewer coefficients than jets along directions,
-    and not too many equations."""
+    """Return whether nested jets along the axes have far fewer coefficients than jets along
+    directions, and not too many equations."""
     boxes = {b for a in indices for b in product(*(range(n + 1) for n in a))}
     products = sum(math.prod((n + 1) * (n + 2) // 2 for n in a) for a in {*indices})
     order = max(map(sum, indices))
@@ -91,7 +91,7 @@ def _goes_along_axes(indices: Sequence[Index], plan: Directions) -> bool:
 
 
 def _along_axes(request: Request, path: Path, u: Variable, x: Variable, a: Index) -> Variable:
-    """A derivative by jets along an axis of jets along another."""
+    """Compute a derivative by nested jets, one per axis."""
     axes = [i for i, n in enumerate(a) if n]
     if not axes:
         return u
@@ -109,12 +109,12 @@ def _along_axes(request: Request, path: Path, u: Variable, x: Variable, a: Index
     return Variable(request.builder, found)
 
 
-# So many pairs of elements of outputs and of inputs are listed to see which inputs matter.
+# Limit of listed pairs of output and input elements, to find the inputs in use.
 _LISTED = 2**14
 
 
 def elements_used(path: Path) -> set[int]:
-    """The places in the last axis, of a known extent, that outputs may depend on."""
+    """Return the indices in the last axis, of known size, that outputs may depend on."""
     if not path.wrt:
         return set()
     (x,) = path.moved
@@ -128,7 +128,7 @@ def elements_used(path: Path) -> set[int]:
 
 
 def _taken_from(graph: Graph, x: Value) -> set[int]:
-    """The places in the last axis of `x` that slices take, if nothing else takes any."""
+    """Return the indices in the last axis of `x` that slices select, if only slices use it."""
     size, last = x.shape[-1], x.type.ndim - 1
     found: set[int] = set()
     for eqn in graph.body:
@@ -142,7 +142,7 @@ def _taken_from(graph: Graph, x: Value) -> set[int]:
 
 
 def checked_indices(orders: Any, size: Any) -> list[Index]:
-    """`orders` as tuples of `size` integers. Raises `ArgumentError` for anything else."""
+    """Return `orders` as tuples of `size` integers. Raises `ArgumentError` for anything else."""
     listed = list(orders) if isinstance(orders, list | tuple) else None
     if not listed or not all(isinstance(a, list | tuple | np.ndarray) for a in listed):
         raise ArgumentError(
@@ -171,7 +171,8 @@ def _weighted(
     plan: Directions,
     indices: Sequence[Index],
 ) -> list[Variable]:
-    """The sums of derivatives along all directions of a plan, for each of `indices`."""
+    """Return, for each of `indices`, the weighted sum of derivatives along the directions of a
+    plan."""
     orders = sorted({sum(a) for a in indices} - {0})
     graph = jet_graph(path, [[1]], orders[-1])
     graph = _safe(path, graph.with_outputs([graph.outputs[k - 1] for k in orders]))
@@ -196,7 +197,7 @@ def _weighted(
 
 
 def _sum(rows: Variable, weights: dict[int, Fraction], u: Variable) -> Variable:
-    """The weighted sum of some of `rows`, with integers for weights and one division."""
+    """Return the weighted sum of some `rows`, with integer weights and one division."""
     divisor = math.lcm(*(w.denominator for w in weights.values()))
     terms = [(i, int(w * divisor)) for i, w in sorted(weights.items())]
     if len(terms) > _FEW:
@@ -214,17 +215,18 @@ def _sum(rows: Variable, weights: dict[int, Fraction], u: Variable) -> Variable:
     return total if divisor == 1 else total / float(divisor)
 
 
-# So many rows are added one by one; more of them as a product with their weights.
+# Up to this many rows are added one by one; more are multiplied with their weights.
 _FEW = 8
 
 
 def _safe(path: Path, graph: Graph) -> Graph:
-    """The derivatives along a direction, whose zeros stay zero beside infinite slopes."""
+    """Return the derivatives along a direction with strong zeros: zeros stay beside infinite
+    factors."""
     return strong_zeros(clean_up(graph), len(path.free), path.ranges_inside())
 
 
 def _along(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
-    """Directions of a sample of `x`, for all samples alike: shape `(count, *x.shape)`."""
+    """Return directions of a sample of `x`, for all samples: shape `(count, *x.shape)`."""
     count = len(vectors)
     shape = (count, *(1 for _ in lead), *x.shape[len(lead) :])
     return broadcasted(lift(vectors.reshape(shape).astype(x.dtype)), (count, *x.shape))
@@ -235,11 +237,11 @@ def _along(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
 def biharmonic(
     y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
 ) -> Variable:
-    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+    """Return the Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
 
-    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`. It is a sum
-    of fourth derivatives along directions: 3 of them for two elements, 6 for three, n * n for n.
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, and `y`
+    and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`. It is a sum of
+    fourth derivatives along directions: 3 for two elements, 6 for three, n * n for n.
     """
     request = asked("biharmonic", y, x)
     with located(request.origin):
@@ -274,7 +276,7 @@ def _summed(
     x: Variable,
     lead: Shape,
 ) -> Variable:
-    """The sum of a derivative over directions: what is linear in it is applied to the sum."""
+    """Return the sum of a derivative over directions, with linear operations applied to the sum."""
     last, count = len(path.free), len(vectors)
     total = batch_sum(graph, count, [*[None] * last, 0])
     seeds = _along(vectors, x, lead)
@@ -283,12 +285,12 @@ def _summed(
 
 
 def directions_of_biharmonic(size: int) -> list[tuple[np.ndarray[Any, Any], float]]:
-    """Directions, each with the fourth root of its weight as its length, and the sign of all.
+    """Return directions, each scaled by the fourth root of its weight, with the sign of the group.
 
-    In the plane the fourth powers of three directions at equal angles add up to 9/8 of the fourth
-    power of the length, and in space those of the six diagonals of an icosahedron to 6/5. In more
-    dimensions, with `p` and `q` for the sums over the axes and over all `e_i + e_j` and
-    `e_i - e_j`, it is `q / 6 + (4 - n) p / 3`.
+    In the plane, the fourth powers of three directions at equal angles add up to 9/8 of the fourth
+    power of the length; in space, those of the six diagonals of an icosahedron to 6/5. In more
+    dimensions it is `q / 6 + (4 - n) p / 3`, with `p` and `q` for the sums over the axes and over
+    all `e_i + e_j` and `e_i - e_j`.
     """
     if size == 1:
         return [(np.ones((1, 1)), 1.0)]

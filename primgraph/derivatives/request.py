@@ -1,4 +1,4 @@
-"""What a derivative is asked for: of which variables, by which, along what; checked before work."""
+"""Validated arguments of a derivative: outputs, inputs, constants and seeds."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is differentiated, and by what: values of one builder. Nothing passes `constants`.
+    """Outputs and inputs of a derivative, values of one builder. No gradient passes `constants`.
 
-    With `apart` nothing passes an input on the way to another one, either.
+    With `apart`, no gradient passes one input on the way to another either.
     """
 
     name: str
@@ -54,8 +54,8 @@ class Request:
     def of(
         name: str, outputs: Any, inputs: Any, no_grad_vars: Collection[Variable] | None = None
     ) -> Request:
-        """Raises `ArgumentError` for other things than variables, `NotDifferentiable` for
-        variables that are neither floats nor complex numbers."""
+        """Return the request. Raises `ArgumentError` for objects other than variables,
+        `NotDifferentiable` for variables that are neither floats nor complex."""
         ends, starts = variables_of(name, "outputs", outputs), variables_of(name, "inputs", inputs)
         constant = [] if no_grad_vars is None else _constants(name, no_grad_vars)
         if len({id(v.recorder) for v in (*ends, *starts, *constant)}) > 1:
@@ -74,22 +74,23 @@ class Request:
         return request
 
     def origin(self) -> list[str]:
-        """Lines for an error: where the derivative was asked for, and of what."""
+        """Return the lines for an error: the user's line, and the lines that computed the
+        variables."""
         return self.builder.origin(caller(), [*self.outputs, *self.inputs])
 
     def path(self) -> Path:
-        """What lies between inputs and outputs."""
+        """Return the path between inputs and outputs."""
         ends = self.inputs, self.outputs, self.constants
         return Path.between(self.builder, *ends, apart=self.apart)
 
     def seeds(
         self, name: str, given: Any, values: Sequence[Value], count: int | None = None
     ) -> list[Value | None]:
-        """One seed for each of `values`; None stands for ones."""
+        """Return one seed for each of `values`; None stands for ones."""
         return seeds_for(self.builder, name, given, values, count)
 
     def require_direction(self, given: Any, holomorphic: bool) -> None:
-        """Refuse a complex output that has no seed, unless `holomorphic`; see the function."""
+        """Raise for a complex output without a seed, unless `holomorphic`; see the function."""
         seeds = _listed("grad_outputs", given, len(self.outputs))
         unseeded = [v.type for v, s in zip(self.outputs, seeds, strict=True) if s is None]
         outputs = [v.type for v in self.outputs] if holomorphic else unseeded
@@ -97,7 +98,7 @@ class Request:
         require_direction(self.name, inputs, outputs, holomorphic, of_one=True)
 
     def require_seeds(self, given: Any) -> None:
-        """Refuse an output of other than one element that has no seed."""
+        """Raise for an output without a seed that has not exactly one element."""
         seeds = _listed("grad_outputs", given, len(self.outputs))
         for value, seed in zip(self.outputs, seeds, strict=True):
             if seed is None and value.type.size != 1:
@@ -108,7 +109,7 @@ class Request:
                 )
 
     def batch_extent(self, given: Any) -> int:
-        """The extent of the leading axis of batched seeds."""
+        """Return the size of the leading axis of batched seeds."""
         seeds = _listed("grad_outputs", given, len(self.outputs))
         present = [s for s in seeds if s is not None]
         shapes = [s.shape if isinstance(s, Variable) else np.shape(s) for s in present]
@@ -122,7 +123,7 @@ class Request:
         return extent
 
     def refuse_unused(self, results: Sequence[Value | None]) -> None:
-        """Refuse an input for which there is no result."""
+        """Raise for an input without a result."""
         for value, found in zip(self.inputs, results, strict=True):
             if found is None:
                 raise NotDifferentiable(
@@ -135,7 +136,7 @@ class Request:
     def with_zeros(
         self, results: Sequence[Value | None], like: Sequence[Value], count: int | None = None
     ) -> list[Value | None]:
-        """`results` with zeros of the types of `like` where there is none."""
+        """Replace missing `results` by zeros of the types of `like`."""
         lead = () if count is None else (count,)
         with recording(self.builder):
             return [
@@ -144,22 +145,23 @@ class Request:
             ]
 
     def note_gradients(self, results: Sequence[Value | None]) -> None:
-        """Let the builder know which values are gradients, by what, and of what if that is one."""
+        """Note in the builder which results are gradients, by which inputs, of a single output."""
         note_gradients(self.builder, self.inputs, self.outputs, results)
 
     def answer(
         self, results: Sequence[Value | None], given: Any
     ) -> Variable | list[Variable | None] | None:
-        """Handles on the results, in the form in which the variables were given."""
+        """Return handles of the results: alone for a single variable, else in a list."""
         found = [None if v is None else handle_of(self.builder, v) for v in results]
         return found[0] if isinstance(given, Variable) else found
 
 
-# The variables and arrays that are given.
+# Variables and arrays of the user.
 
 
 def variables_of(name: str, role: str, given: Any) -> list[Variable]:
-    """The variables in `given`, one or a sequence of them; `ArgumentError` for anything else."""
+    """Return the variables in `given`, one or a sequence; raises `ArgumentError` for anything
+    else."""
     listed = [given] if isinstance(given, Variable) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(v, Variable) for v in listed):
         raise ArgumentError(
@@ -182,7 +184,7 @@ def _hint_for(name: str, given: Any) -> str:
 
 
 def variable_of(name: str, role: str, given: Any) -> Variable:
-    """`given`, which is one variable; `ArgumentError` for anything else, sequences too."""
+    """Return `given` if it is one variable; raises `ArgumentError` for anything else."""
     if isinstance(given, Variable):
         return given
     hint = ""
@@ -198,8 +200,8 @@ def _in_one_body(
 ) -> tuple[list[Variable], list[Variable], list[Variable]]:
     """Return all these variables as variables of the body that is being built.
 
-    Raises `BuildError` where an output depends on an input of a program around the body through
-    another value of that program, which the body takes as it is.
+    Raises `BuildError` if an output depends on an outer input through another outer value, which
+    the body captures as it is.
     """
     builder, found = brought_together([*ends, *starts, *constant])
     assert isinstance(builder, Builder)
@@ -217,7 +219,7 @@ def _in_one_body(
 
 
 def _reaches_around(body: Builder, outputs: Sequence[Value], x: Value) -> bool:
-    """Whether `outputs` of a body depend on `x`, of a program around it, other than directly."""
+    """Return whether `outputs` of a body depend on the outer value `x` other than directly."""
     builder, ends = body, list(outputs)
     while x not in builder:
         used = {v for eqn in builder.slice(ends) for v in eqn.inputs}.union(ends)
@@ -230,7 +232,7 @@ def _reaches_around(body: Builder, outputs: Sequence[Value], x: Value) -> bool:
 
 
 def _constants(name: str, given: Any) -> list[Variable]:
-    """The variables in a collection that may be empty."""
+    """Return the variables in a collection that may be empty."""
     listed = [given] if isinstance(given, Variable) else given
     if not isinstance(listed, list | tuple | set | frozenset) or not all(
         isinstance(v, Variable) for v in listed
@@ -242,20 +244,20 @@ def _constants(name: str, given: Any) -> list[Variable]:
 def seeds_for(
     builder: Builder, name: str, given: Any, values: Sequence[Value], count: int | None = None
 ) -> list[Value | None]:
-    """The seeds as values of `builder`, cast to the dtypes of `values`.
+    """Return the seeds as values of `builder`, cast to the dtypes of `values`.
 
-    With `count` each has one more leading axis of that extent. Raises `ArgumentError` for a
-    wrong number, `ShapeError` for a wrong shape.
+    With `count`, each has a leading axis of that size. Raises `ArgumentError` for a wrong number,
+    `ShapeError` for a wrong shape.
     """
     seeds = _listed(name, given, len(values))
     with recording(builder):
         found = [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
-    # In the body of a loop or a branch seeds may be values of the program around it.
+    # In the body of a loop or branch, seeds may be values of the enclosing program.
     return [None if v is None else builder.own(v) for v in found]
 
 
 def _listed(name: str, given: Any, count: int) -> list[Any]:
-    """`given` as one seed for each of `count` variables; None stands for no seed."""
+    """Return one seed for each of `count` variables; None stands for no seed."""
     if given is None:
         return [None] * count
     seeds = list(given) if isinstance(given, list | tuple) else [given]
@@ -268,7 +270,7 @@ def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None
     if seed is None:
         return None
     if not isinstance(seed, Variable):
-        # Refuses what is no array before it is converted to the output's dtype.
+        # Raise for objects that are not arrays before the conversion to the output's dtype.
         array_of(seed)
     variable = lift(seed, value.dtype)
     wanted = value.shape if count is None else (count, *value.shape)
@@ -282,7 +284,7 @@ def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None
     return variable.value
 
 
-# What is refused, and the words for it.
+# Errors and their messages.
 
 
 def require_direction(
@@ -293,11 +295,11 @@ def require_direction(
     *,
     of_one: bool = False,
 ) -> None:
-    """Refuse a derivative that is no number: of complex outputs, in no one direction.
+    """Raise for a derivative that is not a number: of a complex output without a direction.
 
-    `of_one` derivative, a gradient, is one by complex and by real inputs only of a real output; a
-    matrix of derivatives of complex outputs by real inputs is complex. With `holomorphic` all have
-    to be complex. Raises `NotDifferentiable`.
+    A gradient (`of_one`) exists only for real outputs, by complex and by real inputs. A derivative
+    matrix of complex outputs by real inputs is complex. With `holomorphic`, all must be complex.
+    Raises `NotDifferentiable`.
     """
     roles = [("output", t) for t in outputs] + [("input", t) for t in inputs]
     if holomorphic:
@@ -333,19 +335,19 @@ def require_floats(
 
 
 def called(role: str, value: Value) -> str:
-    """What an error message calls a value: by its name, if it has one."""
+    """Return the name of a value for an error message."""
     return f"{role} {value.hint!r}" if value.hint else f"an {role}"
 
 
 @final
 class located:
-    """A context in which errors get the lines of `origin`, which is asked for them then."""
+    """Context manager that adds the lines of `origin`, computed on demand, to errors."""
 
     def __init__(self, origin: Callable[[], list[str]]) -> None:
         self.origin = origin
 
     def __enter__(self) -> None:
-        """Nothing is done before there is an error."""
+        """Do nothing on entry."""
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, PrimgraphError):
@@ -353,7 +355,7 @@ class located:
 
 
 def origin_of(given: Any = ()) -> list[str]:
-    """Lines for an error: the user's, and those that the variables in `given` come from."""
+    """Return the lines for an error: the user's line, and the lines that computed the variables."""
     found = [v for v in handles((given,)) if isinstance(v.recorder, Builder)]
     builder = found[0].recorder if found else Builder()
     assert isinstance(builder, Builder)
@@ -361,7 +363,8 @@ def origin_of(given: Any = ()) -> list[str]:
 
 
 def refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function in place of outputs raise an `ArgumentError` that shows how to trace it."""
+    """Decorate a function to raise `ArgumentError`, with a hint on tracing, for functions as
+    outputs."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -377,13 +380,13 @@ def refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _is_numbers(given: Any) -> bool:
-    """Whether `given` is an array or a number, or a list that begins with one."""
+    """Return whether `given` is an array or a number, or a list that starts with one."""
     first = given[0] if isinstance(given, list | tuple) and given else given
     return isinstance(first, np.ndarray | np.generic | int | float | complex)
 
 
 def _how_to_trace(name: str) -> str:
-    """How the derivative of that name of a function is computed from arrays."""
+    """Return the hint how to compute the derivative of a function from arrays."""
     of_functions = {"hessian": "", "jvp": "", "vjp": "", "hvp": ", v", "vhp": ", v"}
     taken = f"f, x{of_functions[name]}" if name in of_functions else "f(x), x"
     return (
@@ -398,7 +401,8 @@ def note_gradients(
     outputs: Sequence[Value],
     results: Sequence[Value | None],
 ) -> None:
-    """Note in `builder` that `results` are gradients by `inputs`, and of a single output."""
+    """Note in `builder` that `results` are gradients by `inputs`, of the output if there is only
+    one."""
     for x, found in zip(inputs, results, strict=True):
         if found is not None:
             builder.gradients.setdefault(found, x)

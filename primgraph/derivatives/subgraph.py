@@ -1,4 +1,4 @@
-"""What lies between inputs and outputs, as a graph of its own that derivatives are made from."""
+"""Graph between inputs and outputs, from which derivatives are computed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from primgraph.transforms.transpose import transpose
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How outputs depend on inputs, lowered to primitives.
+    """Dependence of outputs on inputs, lowered to primitives.
 
-    Whatever else is needed is an input of `graph` too: `free` has the value of the builder that
-    each input stands for. The last inputs stand for the floats that `graph` computes as `inner`,
-    for derivatives to use instead: so these are functions of the builder's own values, however
-    else a number could be computed. `wrt` are the inputs asked for that matter to some output,
-    each once; `moved` are their places in `graph`. `reached` tells the outputs that depend on any
-    of them. `ends` are the outputs as they were given, and `needs` the places in `free` of what
-    they depend on in a differentiable way. `definition` gives the equation that a value of the
-    builder comes from.
+    All other values needed are inputs of `graph`, too: `free` has the builder's value for each
+    input. The last inputs stand for the floats that `graph` computes as `inner`. Derivatives use
+    them instead, so that they are functions of the builder's own values. `wrt` are the inputs that
+    some output depends on, without duplicates; `moved` are these in `graph`. `reached` says which
+    outputs depend on any of them. `ends` are the outputs as given. `needs` are the indices in
+    `free` of what they depend on differentiably. `definition` maps a value of the builder to its
+    equation.
     """
 
     graph: Graph
@@ -50,8 +49,8 @@ class Path:
         *,
         apart: bool = False,
     ) -> Path:
-        """The path from `inputs` to `outputs`; nothing goes through values in `constants`, nor,
-        with `apart`, through one of `inputs` to another."""
+        """Return the path from `inputs` to `outputs` that avoids `constants`; with `apart`, it
+        passes no input on the way to another."""
         needed = [
             eqn
             for eqn in builder.between(inputs, outputs, constants, apart=apart)
@@ -71,7 +70,7 @@ class Path:
         whole: bool = False,
         definition: Callable[[Value], Equation | None] | None = None,
     ) -> Path:
-        """The path through `equations`, of which the independent ones stay too if `whole`."""
+        """Return the path through `equations`; with `whole`, independent ones are kept."""
         cut, ends, stands_for = _cut(equations, outputs, constants)
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
@@ -102,18 +101,18 @@ class Path:
 
     @property
     def outside(self) -> int:
-        """How many of the free values come from outside the path."""
+        """Number of free values from outside the path."""
         return len(self.free) - len(self.inner)
 
     def jvp(self) -> Graph:
-        """From free values and tangents of `wrt` to tangents of the outputs."""
+        """Return the graph from free values and tangents of `wrt` to tangents of the outputs."""
         return self.from_inside(*self.linear("tangent"))
 
     def vjp(self, *, whole: bool = False) -> Graph:
-        """From free values and cotangents of the outputs to cotangents of `wrt`.
+        """Return the graph from free values and cotangents of the outputs to cotangents of `wrt`.
 
-        If `whole`, it computes for itself what it needs from inside the path, and takes only the
-        first of the free values, those `outside`.
+        With `whole`, it recomputes intermediate values of the path, and takes only the first
+        `outside` free values.
         """
         if not whole:
             return transpose(self.to_be_turned(), self.seeds())
@@ -122,17 +121,18 @@ class Path:
         return Graph(inputs, vjp.body, vjp.outputs, vjp.name)
 
     def to_be_turned(self) -> Graph:
-        """As `jvp`, for what is made of it to be transposed."""
+        """Like `jvp`, but ready to be transposed."""
         return self.from_inside(*self.linear("cotangent"))
 
     def linear(self, role: str) -> tuple[Graph, list[Value]]:
-        """`jvp` that computes for itself what it needs from inside the path, and as what."""
+        """Return a `jvp` that recomputes intermediate values of the path, and these values in
+        it."""
         jvp, moved = linearized(self.graph, self.moved, role=role, given=self.ranges)
         tangents = jvp.outputs[len(self.graph.outputs) :]
         return jvp.with_outputs(tangents), [moved[v] for v in self.inner]
 
     def from_inside(self, graph: Graph, inner: Sequence[Value]) -> Graph:
-        """`graph`, which computes `inner`, with the last free values in the place of these."""
+        """Return `graph`, which computes `inner`, with the last free inputs in their place."""
         places = self.graph.inputs[self.outside :]
         moved = dict(zip(inner, places, strict=True))
         body = []
@@ -143,24 +143,24 @@ class Path:
         return Graph(graph.inputs, backward_slice(body, outputs), outputs, graph.name)
 
     def ranges(self) -> dict[Value, Range]:
-        """What is known of the inputs of `graph` from the equations that they come from."""
+        """Return known value ranges of the inputs of `graph`, from their equations."""
         others = [(v, f) for v, f in zip(self.graph.inputs[: self.outside], self.free, strict=False)
                   if v.type.is_inexact and f not in self.wrt]  # fmt: skip
         known = ranges_near([f for _, f in others], self.definition)
         return {v: known[f] for v, f in others}
 
     def ranges_inside(self) -> dict[int, Range]:
-        """The ranges of the free values that are computed inside `graph`, by their places."""
+        """Return value ranges of the free values computed inside `graph`, by index."""
         found = ranges_of(self.graph, self.ranges())
         return {self.outside + i: found[v] for i, v in enumerate(self.inner)}
 
     def seeds(self) -> range:
-        """The positions, among the inputs of `jvp`, of the tangents."""
+        """Positions of the tangents among the inputs of `jvp`."""
         return range(len(self.free), len(self.free) + len(self.wrt))
 
 
 def is_held_constant(builder: Builder, eqn: Equation) -> bool:
-    """Whether `eqn` gives a constant that is a variable of the user's, to differentiate by."""
+    """Return whether `eqn` is a constant that the user holds as a variable to differentiate by."""
     if eqn.inputs or not eqn.outputs[0].type.is_inexact:
         return False
     return any(map(builder.is_held, eqn.outputs))
@@ -172,7 +172,7 @@ def reached_by(
     outputs: Sequence[Value],
     constants: Collection[Value] = (),
 ) -> list[bool]:
-    """Which of `outputs` depend on `inputs` other than through `constants`."""
+    """Return which `outputs` depend on `inputs` other than through `constants`."""
     sources = set(inputs)
     cut = set(constants) - sources
     needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
@@ -183,9 +183,9 @@ def reached_by(
 def _cut(
     equations: Sequence[Equation], outputs: Sequence[Value], constants: Collection[Value]
 ) -> tuple[list[Equation], list[Value], dict[Value, Value]]:
-    """The same computation with other values in the place of `constants` wherever they are used.
+    """Replace `constants` by new values wherever they are used.
 
-    The third result maps these to what they stand for.
+    The third result maps the new values to the constants.
     """
     if not constants:
         return list(equations), list(outputs), {}
@@ -202,9 +202,9 @@ def _cut(
 
 
 def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
-    """What depends on `inputs` in any way, constants, and all conditions and indices.
+    """Return the equations that depend on `inputs`, constants, and all conditions and indices.
 
-    How a condition was moved tells where what it guards matters, and what an index counts which
+    Views of a condition decide where the guarded value matters, and index arithmetic decides which
     element is read.
     """
     dependent = forward_slice(equations, inputs)
@@ -218,7 +218,7 @@ def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equati
 
 
 def _places(graph: Graph, places: Sequence[Value], values: Sequence[Value]) -> dict[Value, Value]:
-    """Which of `values`, the first one of several, is what `graph` computes in each of `places`."""
+    """Map each of `places`, computed by `graph`, to the first of `values` that it computes."""
     found: dict[Value, Value] = {}
     inputs = set(graph.inputs)
     for place, value in zip(places, values, strict=True):
@@ -228,7 +228,7 @@ def _places(graph: Graph, places: Sequence[Value], values: Sequence[Value]) -> d
 
 
 def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Value]:
-    """The float values that `outputs` depend on in a differentiable way."""
+    """Return the float values that `outputs` depend on differentiably."""
     relevant = set(outputs)
     for eqn in reversed(equations):
         if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:

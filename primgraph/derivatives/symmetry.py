@@ -1,9 +1,8 @@
-"""Tells which values are gradients whose derivatives are symmetric: those of one function.
+"""Gradients with symmetric derivatives: those of one function.
 
-The derivative of a gradient, by what it is the gradient by, is a Hessian, and its own transpose.
-Reverse mode goes through it by forward mode. What the transposed program would compute is the same
-but for rounding, from many more equations: with each order it is twice as large, where that of
-forward mode grows like a polynomial.
+The derivative of a gradient by its own inputs is a Hessian, which equals its transpose, so reverse
+mode can use forward mode. The transposed program would compute the same up to rounding, with many
+more equations: their number doubles with each order, and grows polynomially in forward mode.
 """
 
 from __future__ import annotations
@@ -38,23 +37,22 @@ from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape
 from primgraph.transforms.dataflow.activity import depending
 
-# What uses every element of its operands, whatever these are.
+# Ops that use every element of their operands, for all values.
 _WHOLE: frozenset[Op] = frozenset((
     add, sub, neg, mul, div, power, sqrt, exp, log, sin, cos, tanh,
     reduce_sum, broadcast, reshape, permute, matmul, cast,
 ))  # fmt: skip
-# Gradients that a value depends on, each with its joint, in the order in which they were recorded.
+# Gradients that a value depends on, each with its joint, in the order of recording.
 Passed: TypeAlias = dict[Value, Joint]
 
 
 def note_joint(
     request: Request, path: Path, seeds: Sequence[Value | None], results: Sequence[Value | None]
 ) -> None:
-    """Let the builder know of gradients whose derivative by the inputs of `request` is symmetric.
+    """Note in the builder gradients whose derivative by the inputs of `request` is symmetric.
 
-    It is so if they are the derivatives of one function, of inputs that are independent of each
-    other: if no seed varies with these, nothing on the way is held constant, and every slope is
-    that of what has been computed.
+    This holds for derivatives of one function by independent inputs: no seed varies with these, no
+    intermediate value is held constant, and every derivative is that of the computed value.
     """
     builder, inputs = request.builder, request.inputs
     if len(set(inputs)) < len(inputs) or (len(inputs) > 1 and not _all_given(builder, inputs)):
@@ -73,7 +71,7 @@ def note_joint(
 
 
 def _holds_something(request: Request) -> bool:
-    """Whether an input, or something on the way that is computed from one, counts as a constant."""
+    """Return whether an input, or an intermediate value computed from one, is held constant."""
     held, inputs = request.constants, request.inputs
     if not held:
         return False
@@ -82,7 +80,7 @@ def _holds_something(request: Request) -> bool:
 
 
 def gradients_passed(request: Request) -> Passed:
-    """The gradients on the way from inputs to outputs, by all of these inputs."""
+    """Return the gradients between inputs and outputs, by all of these inputs."""
     builder, wanted = request.builder, set(request.inputs)
     if not any(wanted.issubset(joint.inputs) for joint in builder.joints.values()):
         return {}
@@ -105,9 +103,9 @@ def gradients_passed(request: Request) -> Passed:
 
 
 def _is_whole(graph: Graph, wrt: Sequence[Value]) -> bool:
-    """Whether cotangents that are not zero everywhere are so in no element by what is selected.
+    """Return whether no selection makes elements of nonzero cotangents zero.
 
-    Zeros that stand for what is left out would be multiplied by slopes, which may be infinite.
+    Such zeros would be multiplied by derivatives, which may be infinite.
     """
     active = depending(graph, wrt)
     return all(
@@ -118,7 +116,7 @@ def _is_whole(graph: Graph, wrt: Sequence[Value]) -> bool:
 
 
 def _is_held(request: Request, joint: Joint) -> bool:
-    """Whether something that gradients are computed from counts as a constant by now."""
+    """Return whether a value that gradients are computed from is now held constant."""
     if not request.constants:
         return False
     known = [v for v in joint.gradients if v is not None]
@@ -130,15 +128,15 @@ def _is_held(request: Request, joint: Joint) -> bool:
 
 
 def _all_given(builder: Builder, values: Collection[Value]) -> bool:
-    """Whether none of `values` is computed."""
+    """Return whether all `values` are inputs."""
     return all(builder.definition(v) is None for v in values)
 
 
 def _has_own_slopes(graph: Graph) -> bool:
-    """Whether some derivative may be another one than that of what is computed.
+    """Return whether some op has a derivative that differs from that of its computed value.
 
-    Values that are held where they have the derivative of something else, which is theirs, do not
-    count: what softmax does with its result.
+    Values held constant inside an op with its own derivative do not count: softmax holds its
+    result.
     """
     waiting = [graph]
     while waiting:

@@ -1,4 +1,4 @@
-"""Functions of variables, called on arguments of their own inside the program they belong to."""
+"""Call of a user's function of variables on distinct arguments, recorded in the same program."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from primgraph.program.program import program_of
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a function of variables does, told apart from what its arguments are.
+    """Recorded call of a function of variables.
 
-    `inputs` are the values that the function was called on; in the recorded `equations` stand
-    `arguments` for them, one for each, so that a value passed twice counts as two and one that
-    the function finds elsewhere is not the argument. `results` are the outputs there, `outputs`
-    what they are in the program. `moved` maps arguments and flagged values to the program's.
+    `inputs` are the values that the function was called on. In `equations`, `arguments` stand for
+    them, one each: a value passed twice counts as two, and a captured one differs from the
+    argument. `results` are the outputs there, `outputs` those in the program. `moved` maps
+    arguments and flagged values to the program's.
     """
 
     builder: Builder
@@ -45,10 +45,10 @@ class Call:
 
     @staticmethod
     def of(name: str, function: Any, inputs: Sequence[Variable]) -> Call:
-        """Call `function` once; the program gets all that it records, on `inputs`.
+        """Call `function` once, and record its equations on `inputs` in the program.
 
-        Handles that the function keeps for itself are not those of the program. Raises
-        `ArgumentError` if it is no function, or returns anything but variables, arrays and
+        Handles that the function stores elsewhere do not belong to the program. Raises
+        `ArgumentError` if it is not a function, or returns anything but variables, arrays and
         numbers, or a tuple or list of them.
         """
         if not callable(function):
@@ -87,16 +87,16 @@ class Call:
         )
 
     def require_floats(self, name: str) -> None:
-        """Raise `NotDifferentiable` unless all inputs and outputs are of a float dtype."""
+        """Raise `NotDifferentiable` unless all inputs and outputs are floats."""
         require_floats(name, "input", self.inputs, self.origin)
         require_floats(name, "output", self.outputs, self.origin)
 
     def origin(self) -> list[str]:
-        """Lines for an error: where the function was called, and on what."""
+        """Return the lines for an error: where the function was called, and its inputs."""
         return self.builder.origin(caller(), self.inputs)
 
     def path(self, outputs: Sequence[Value] | None = None) -> Path:
-        """The path from the arguments to `outputs`, by default all results."""
+        """Return the path from the arguments to `outputs`, by default to all results."""
         ends = self.results if outputs is None else list(outputs)
         made = {v for e in self.equations for v in e.outputs}
         used = dict.fromkeys(v for e in self.equations for v in e.inputs if v not in made)
@@ -107,7 +107,8 @@ class Call:
         return Path.of(equations, self.arguments, ends, self.constants, name, whole=True)
 
     def tangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
-        """The tangents of the outputs of `path`, from those of all arguments; None are ones."""
+        """Return tangents of the outputs of `path`, from those of all arguments; None stands for
+        ones."""
         known = dict(zip(self.arguments, seeds, strict=True))
         if path.wrt:
             return self.record(path, path.jvp(), [known[v] for v in path.wrt])
@@ -115,7 +116,8 @@ class Call:
             return [zeros_like(v) for v in path.graph.outputs]
 
     def cotangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
-        """The cotangents of all arguments, from those of the outputs of `path`; None are ones."""
+        """Return cotangents of all arguments, from those of the outputs of `path`; None stands for
+        ones."""
         found = self.record(path, path.vjp(), seeds) if path.wrt else []
         known = dict(zip(path.wrt, found, strict=True))
         with recording(self.builder):
@@ -131,9 +133,9 @@ class Call:
 def _recorded(
     builder: Builder, equations: Sequence[Equation], moved: dict[Value, Value]
 ) -> dict[Value, Value]:
-    """Record `equations` on moved values, and note where all their results went.
+    """Record `equations` on mapped values, and return the map extended by their results.
 
-    Names and updates of states go there too.
+    Names and state updates are moved, too.
     """
     for eqn in equations:
         distinct = any(v.hint or v in builder.stopped for v in eqn.outputs)
@@ -150,7 +152,7 @@ def _recorded(
 
 
 def _move_updates(builder: Builder, moved: dict[Value, Value]) -> None:
-    """Let updates of states that were asked for in the function store the moved values."""
+    """Map the values of state updates that the function requested."""
     if not moved:
         return
     try:
@@ -161,6 +163,6 @@ def _move_updates(builder: Builder, moved: dict[Value, Value]) -> None:
 
 
 def in_form(builder: Builder, values: Sequence[Value], single: bool) -> Variable | list[Variable]:
-    """Return variables of `values` that nobody else has: alone if `single`, else in a list."""
+    """Return `values` as distinct variables: alone if `single`, else in a list."""
     handles = handed_out([Variable(builder, v) for v in values])
     return handles[0] if single else handles

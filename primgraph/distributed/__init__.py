@@ -1,4 +1,4 @@
-"""Programs over data that does not fit into one machine: on the workers of dask's clients."""
+"""Distributed computation over data larger than one machine, on the workers of dask clients."""
 
 from typing import TYPE_CHECKING, NoReturn
 

@@ -1,4 +1,4 @@
-"""Data in chunks of rows: arrays of dask's, bags and delayed chunks, files, memory maps."""
+"""Data in chunks of rows: dask arrays, bags, delayed chunks, files and memory maps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _ONE = tree.structure(0.0)
 
-# What a chunk of arrays that are chunked here has, unless somebody says how many rows: a task costs
-# dask some milliseconds, and a simple kernel takes these bytes in thirty.
+# Default size of chunks made here: a task costs dask some milliseconds, and a simple kernel
+# processes this many bytes in thirty.
 CHUNK_BYTES = 1 << 28
-# Arrays of the client's that are larger do not go along with tasks.
+# Larger arrays in the client's memory are not sent with tasks.
 SENT_BYTES = 10_000_000
 
 
@@ -75,9 +75,9 @@ def chunks(
 def fed(
     program: Program, data: Any, engine: Engine
 ) -> tuple[Chunks, dict[str, TensorType], dict[str, Any]]:
-    """The chunks that a program is fed with, its columns by name, and what is fed to all of them.
+    """Return the chunks fed to a program, its columns by name, and the arrays fed to all chunks.
 
-    Of a dict of arrays those are chunked whose inputs have a named extent.
+    In a dict of arrays, those whose input has a symbolic size are chunked.
     """
     feed: dict[str, Any] = {}
     if isinstance(data, Mapping):
@@ -96,9 +96,9 @@ def fed(
 class Chunks:
     """Data in chunks of rows; see `chunks`.
 
-    `items` are what tasks take for each chunk, `labels` what messages call it. `structure` has the
-    containers of the arrays, `columns` the types of a row of each and `rows` the number of rows of
-    each chunk, when all that `is_known`. `sources` are collections of dask's.
+    `items` are the arguments of tasks for each chunk, `labels` the chunk's names in messages. Once
+    `is_known`, `structure` has the containers of the arrays, `columns` the type of a row of each,
+    and `rows` the number of rows of each chunk. `sources` are the dask collections.
     """
 
     items: list[list[Any]]
@@ -118,9 +118,9 @@ class Chunks:
         return f"<{len(self)} chunks{known}>"
 
     def looked_at(self, engine: Engine) -> Chunks:
-        """Itself, when it is known how many rows each chunk has, and what rows are.
+        """Load chunks if their rows are unknown, and return self with known rows and columns.
 
-        Raises `ShapeError` where a chunk has other columns than the first one.
+        Raises `ShapeError` if a chunk has other columns than the first one.
         """
         if self.is_known:
             return self
@@ -164,11 +164,11 @@ class Chunks:
         return self
 
     def plain(self, number: int) -> Chunk:
-        """The chunk of which nothing is known."""
+        """Return the description of a chunk without types and rows."""
         return Chunk(number, self.labels[number], None, None, (), self.whole)
 
     def chunk(self, number: int) -> Chunk:
-        """What a task is told of a chunk."""
+        """Return the description of a chunk for its task."""
         first = self._starts[number]
         label = f"{self.labels[number]} (rows {first} to {first + self.rows[number] - 1})"
         names = tuple(tree.paths_of(self.structure, "data"))
@@ -179,24 +179,24 @@ class Chunks:
         return [0, *accumulate(self.rows)]
 
     def types(self, number: int) -> tuple[TensorType, ...]:
-        """The types of the arrays of a chunk."""
+        """Return the types of the arrays of a chunk."""
         count = self.rows[number]
         return tuple([t.with_shape((count, *t.shape)) for t in self.columns])
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """Total number of rows."""
         return sum(self.rows)
 
     def bytes_of(self, number: int) -> int:
         return sum(t.nbytes for t in self.types(number))
 
     def used(self) -> list[int]:
-        """The numbers of the chunks that have rows."""
+        """Return the numbers of the nonempty chunks."""
         return [i for i, n in enumerate(self.rows) if n]
 
     def only(self, numbers: Sequence[int]) -> Chunks:
-        """Some of the chunks, in that order."""
+        """Return some of the chunks, in that order."""
         return Chunks(
             [self.items[i] for i in numbers],
             [self.labels[i] for i in numbers],
@@ -214,7 +214,7 @@ def _type(shape: tuple[int, ...], dtype: str) -> str:
 
 
 def _is_delayed(item: Any) -> bool:
-    """Whether `item` is a delayed value, a future, or a tuple or dict of such."""
+    """Return whether `item` is a delayed value, a future, or a tuple or dict of these."""
     leaves = tree.leaves(item) if isinstance(item, tuple | dict) else [item]
     homes = "dask.delayed", "distributed.client"
     return bool(leaves) and all(
@@ -237,7 +237,8 @@ def _of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
     if not paths or not all(isinstance(p, str | os.PathLike) for p in paths):
         raise ArgumentError(f"a loader loads a list of paths, not {data!r:.60}")
     names = [os.fspath(p) for p in paths]
-    # Workers may be in another folder; what is no file here is a name that the loader knows.
+    # Workers may run in another directory. A name that is no file here is passed to the loader
+    # unchanged.
     places = [str(Path(n).absolute()) if Path(n).exists() else n for n in names]
     items: list[list[Any]] = [[File(place, loader)] for place in places]
     labels = [f"chunk {i}, file {name}" for i, name in enumerate(names)]
@@ -279,7 +280,7 @@ def _of_arrays(data: Any, rows: int | None) -> Chunks:
 
 
 def _extents(paths: Sequence[str], leaves: Sequence[Any], rows: int | None) -> list[int]:
-    """How many rows each chunk has: those of dask's arrays, if there are such."""
+    """Return the number of rows of each chunk: those of dask arrays, if there are any."""
     lazy = [(path, leaf) for path, leaf in zip(paths, leaves, strict=True) if _is_dask(leaf)]
     for path, leaf in lazy:
         if any(math.isnan(n) for axis in leaf.chunks for n in axis):
@@ -316,7 +317,7 @@ def _extents(paths: Sequence[str], leaves: Sequence[Any], rows: int | None) -> l
 
 
 def _items(path: str, leaf: Any, extents: Sequence[int]) -> Iterator[Any]:
-    """What tasks take for the rows of one array."""
+    """Yield the arguments of tasks for the rows of one array."""
     if _is_dask(leaf):
         zeros = (0,) * (leaf.ndim - 1)
         for i in range(len(extents)):
@@ -335,7 +336,8 @@ def _items(path: str, leaf: Any, extents: Sequence[int]) -> Iterator[Any]:
 
 
 def require_sendable(chunked: Chunks) -> None:
-    """Raise `ArgumentError` for arrays of the client's that are too large to go with tasks."""
+    """Raise `ArgumentError` for arrays in the client's memory that are too large to send with
+    tasks."""
     rows = [item.array for items in chunked.items for item in items if isinstance(item, Rows)]
     total = sum(a.nbytes for a in rows)
     if total > SENT_BYTES:
@@ -348,9 +350,9 @@ def require_sendable(chunked: Chunks) -> None:
 
 
 def _mapped(leaf: Array) -> tuple[str, int] | None:
-    """The file of a memory map, and where its first element is there, if its rows are in order.
+    """Return the file of a memory map and the offset of its first element, if it is contiguous.
 
-    What is written to a map of mode "c" is not in its file.
+    Changes in a map of mode "c" are not in its file, so None is returned for it.
     """
     if not isinstance(leaf, np.memmap) or leaf.filename is None or not leaf.flags.c_contiguous:
         return None

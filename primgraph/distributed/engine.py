@@ -1,4 +1,4 @@
-"""Where tasks run: the workers of a client of dask's, or the threads of this process."""
+"""Execution of tasks: on the workers of a dask client, or in threads of this process."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from primgraph.distributed.tasks import Given, add_up
 from primgraph.errors import ArgumentError, OptionError, PrimgraphError, RunError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-# Tasks by their keys, and the key of the one whose result is wanted.
+# Tasks by key, and the key of the final one.
 _Layer: TypeAlias = "tuple[dict[Any, Any], Any]"
 
-# How many results a task adds up.
+# Number of results that one task adds up.
 FAN_IN = 8
-# What is the same for all tasks, and smaller, goes along in the graph without another thought.
+# Smaller common arguments are always sent in the graph.
 _SMALL = 1 << 16
-# How many kernels the workers of a client have at a time, and how many large constants.
+# Maximum numbers of kernels and of large constants held by the workers of a client.
 _KEPT = 64
-# How often what was lost with its workers is sent again.
+# Number of attempts after a loss of workers with their data.
 _TRIES = 4
 
 _counter = itertools.count()
@@ -37,7 +37,7 @@ _process = uuid.uuid4().hex[:8]
 
 
 def dask_module(name: str) -> Any:
-    """A module of dask's. Raises `OptionError` where dask cannot be imported."""
+    """Import a module of dask. Raises `OptionError` if dask is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -48,10 +48,10 @@ def dask_module(name: str) -> Any:
 
 
 def engine_of(client: Any) -> Engine:
-    """What runs tasks on `client`; by default on dask's default one, or else in this process, as
-    "threads" are.
+    """Return the engine for `client`; by default for dask's default client, or else for threads in
+    this process, as for "threads".
 
-    Raises `ArgumentError` for what is no client, and for one that is closed.
+    Raises `ArgumentError` for objects that are not clients, and for a closed client.
     """
     dask_module("dask")
     if client is None:
@@ -73,7 +73,7 @@ def engine_of(client: Any) -> Engine:
 
 
 def _default_client() -> Any:
-    """The client that dask would take, if somebody has made one."""
+    """Return dask's default client, if one exists."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -84,14 +84,14 @@ def _default_client() -> Any:
 
 
 def new_name(what: str) -> str:
-    """A name of tasks that no others have."""
+    """Return a unique name for tasks."""
     return f"primgraph-{what}-{_process}-{next(_counter)}"
 
 
 @final
 @dataclass
 class _Sent:
-    """What a client's workers have been sent, the latest last, and how quick that is."""
+    """Kernels and constants sent to a client's workers, newest last, and the measured bandwidth."""
 
     kernels: dict[str, None] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -99,21 +99,21 @@ class _Sent:
 
 
 def _sent_by(client: Any) -> _Sent:
-    """What was sent by `client`, which holds it itself.
+    """Return the record of sent data, which is stored on `client` itself.
 
-    Futures refer to their client: in a table of this module, by weak references or not, they would
-    keep it for ever.
+    Futures refer to their client: a table in this module, even with weak references, would keep it
+    alive forever.
     """
     found: _Sent = vars(client).setdefault("_primgraph_sent", _Sent())
     return found
 
 
 class _Lost(Exception):
-    """What tasks were given was lost with the workers that had it."""
+    """Arguments of tasks were lost with the workers that held them."""
 
 
 def _setup(plugin: Any, worker: Any) -> None:
-    """What dask calls on each worker to which a kernel is given."""
+    """Set up a kernel on a worker; called by dask as a plugin."""
     keep(plugin.parcel)
 
 
@@ -127,24 +127,24 @@ def _plugin_name(digest: str) -> str:
 
 @final
 class Engine:
-    """Runs tasks, and holds what they have in common where they run."""
+    """Executor of tasks that also holds their common arguments on the workers."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
 
     def require_open(self) -> None:
-        """Raise `ArgumentError` if the client has been closed."""
+        """Raise `ArgumentError` if the client is closed."""
         if self.client is not None and self.client.status not in ("running", "connecting"):
             raise ArgumentError(
                 f"the client is {self.client.status}", hint="make a new one: Client(address)"
             )
 
-    # What is sent.
+    # Sending arguments.
 
     def parcel(self, parcel: Parcel) -> Parcel | Named:
-        """`parcel` as an argument of tasks: it goes to each worker once, by its content.
+        """Return a task argument for `parcel`, which is sent to each worker once, by content.
 
-        The scheduler gives it to workers that come later, or begin again, before they do anything.
+        The scheduler sends it to workers that join or restart before they run tasks.
         """
         if self.client is None:
             return parcel
@@ -164,12 +164,12 @@ class Engine:
         return Named(parcel.digest)
 
     def _done(self, send: Callable[[], Any]) -> Any:
-        """What `send` gives, which is called again where a worker goes away meanwhile."""
+        """Return the result of `send`, retried if a worker is lost meanwhile."""
         for attempt in range(_TRIES):
             try:
                 return send()
             except OSError as error:
-                # The connection to a worker that has died is closed; the scheduler hears of it.
+                # The connection to a dead worker is closed; the scheduler will notice.
                 ended = isinstance(error, TimeoutError) or self.client.status != "running"
                 if ended or attempt == _TRIES - 1:
                     raise
@@ -177,14 +177,15 @@ class Engine:
         raise AssertionError("the last attempt raises")
 
     def _scattered(self, item: Any) -> Any:
-        """`item` on a worker, as an argument of tasks; others have it from there.
+        """Scatter `item` to one worker, and return it as a task argument; others fetch it from
+        there.
 
-        To give it to all of them at once may wait for ever, where one of them dies meanwhile.
+        Broadcasting to all workers may hang if one of them dies meanwhile.
         """
         return self._done(lambda: self.client.scatter(item, hash=False))
 
     def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
-        """Constants as arguments of tasks; they are scattered, each once."""
+        """Return constants as task arguments, each scattered once."""
         if self.client is None:
             return list(arrays)
         return [self._kept(d, a) for d, a in zip(parcel.large, arrays, strict=True)]
@@ -200,10 +201,10 @@ class Engine:
         return future
 
     def given(self, given: Given) -> Any:
-        """What is the same for all tasks of a step: in their graph, or scattered if that is faster.
+        """Return the common arguments of a step: inline in the graph, or scattered if that is
+        faster.
 
-        In the graph it passes the scheduler, which takes its bytes in and out; to scatter it takes
-        another exchange of messages.
+        Inline arguments pass through the scheduler; scattering costs one more message exchange.
         """
         size = sum(a.nbytes for a in given.arrays)
         if self.client is None or size < _SMALL:
@@ -214,7 +215,7 @@ class Engine:
         return self._scattered(given)
 
     def speed(self) -> tuple[float, float]:
-        """Seconds to scatter next to nothing, and bytes a second; measured once for a client."""
+        """Return seconds for a minimal scatter, and bytes per second; measured once per client."""
         known = _sent_by(self.client)
         if known.speed is None:
             times = []
@@ -226,14 +227,15 @@ class Engine:
             known.speed = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
         return known.speed
 
-    # What is done.
+    # Running tasks.
 
     def total(
         self, what: str, draft: Callable[[], Sequence[tuple[Any, ...]]], sources: Sequence[Any]
     ) -> list[Array]:
-        """The sums of what tasks give, lists of arrays, in a tree that their number decides.
+        """Return the sums of the tasks' results, lists of arrays, by a tree determined by their
+        number.
 
-        `draft` makes the tasks, and does so again when what they share was lost with its workers.
+        `draft` creates the tasks, and is called again if common arguments were lost with workers.
         """
 
         def drafted(name: str) -> _Layer:
@@ -253,7 +255,7 @@ class Engine:
     def gathered(
         self, what: str, draft: Callable[[], Sequence[tuple[Any, ...]]], sources: Sequence[Any]
     ) -> list[Any]:
-        """What tasks give, in their order; see `total`."""
+        """Return the results of the tasks, in order; see `total`."""
 
         def drafted(name: str) -> _Layer:
             layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(draft())}
@@ -289,7 +291,7 @@ class Engine:
         raise AssertionError("the last attempt raises")
 
     def _waited(self, future: Any, attempt: int) -> Any:
-        """The result of a future; `_Lost` if it may go better when things are sent again."""
+        """Return the result of a future; raises `_Lost` if sending the arguments again may help."""
         try:
             return future.result()
         except BaseException as error:
@@ -298,7 +300,7 @@ class Engine:
             self._answer(error, attempt)
 
     def _answer(self, error: BaseException, attempt: int) -> Never:
-        """Raise what stopped a computation."""
+        """Raise the error that stopped a computation."""
         module = dask_module("distributed")
         if isinstance(error, module.scheduler.KilledWorker):
             raise RunError(
@@ -318,7 +320,7 @@ class Engine:
         raise error
 
     def workers(self) -> list[tuple[int, int]]:
-        """Threads and memory limit of each worker; 0 where there is none."""
+        """Return threads and memory limit of each worker; 0 if it has none."""
         if self.client is None:
             return [(get_num_threads(), 0)]
         self.require_open()

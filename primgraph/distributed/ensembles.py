@@ -1,4 +1,4 @@
-"""Thousands of independent solves or trainings: one member after the other, in blocks."""
+"""Ensembles of independent solves or trainings, computed in blocks of members."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from primgraph.transforms.hoist import input_free
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# How many members a task computes, unless somebody says.
+# Default number of members per task.
 _BLOCK = 16
-# What a result that is not one of several is called.
+# Name of a result that is not in a container.
 _ALONE = "result"
 
 
@@ -123,7 +123,7 @@ def vmap(
 
 
 def member_key(key: int, number: int) -> int:
-    """The key of a member: a function of the ensemble's key and of its number."""
+    """Return the key of a member: a function of the ensemble's key and its number."""
     state = np.random.SeedSequence([abs(key), int(key < 0), number]).generate_state(1, np.uint64)
     return int(state[0] >> 1)
 
@@ -131,7 +131,7 @@ def member_key(key: int, number: int) -> int:
 @final
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some members, from number `start` on, and where their results are written."""
+    """Block of members, from number `start` on, and the file for their results."""
 
     start: int
     arrays: tuple[Array, ...]
@@ -148,12 +148,12 @@ Kinds: TypeAlias = "dict[str, tuple[tuple[int, ...], Any]]"
 
 
 def _kinds(stacked: Mapping[str, Array]) -> Kinds:
-    """Shapes and dtypes of what the members of a block have returned."""
+    """Return shapes and dtypes of the results of a block's members."""
     return {name: (a.shape[1:], a.dtype) for name, a in stacked.items()}
 
 
 def _require_same(number: int, found: Kinds, wanted: Kinds, first: int) -> None:
-    """Raise `ShapeError` where a member returned other arrays than the first one did."""
+    """Raise `ShapeError` if a member returned other arrays than the first one."""
     if found != wanted:
         listed = (
             ", ".join(f"{name}: {dtype} of shape {shape}" for name, (shape, dtype) in kinds.items())
@@ -164,7 +164,7 @@ def _require_same(number: int, found: Kinds, wanted: Kinds, first: int) -> None:
 
 
 def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Array]:
-    """The results of the members of a block, by name; no rows of them where they are in a file."""
+    """Compute the results of a block by name; without rows if they are written to a file."""
     members: list[dict[str, Array]] = []
     kernel = opened(work, large) if isinstance(work, Parcel | Named) else None
     for i in range(len(block)):
@@ -195,14 +195,14 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
     stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
     if block.file is None:
         return stacked
-    # `np.savez` has arguments of its own, which are no names of results.
+    # `np.savez` has parameters whose names may clash with names of results.
     content = archived(stacked)
     write_atomically(Path(block.file), lambda file: file.write(content))
     return {name: array[:0] for name, array in stacked.items()}
 
 
 def _named(result: Any) -> dict[str, Array]:
-    """What a member that is not compiled has returned: an array, or a dict of such."""
+    """Return the result of an uncompiled member as a dict of arrays."""
     named = result if isinstance(result, dict) else {_ALONE: result}
     found = {str(name): np.asarray(value) for name, value in named.items()}
     if not found:
@@ -216,7 +216,7 @@ def _named(result: Any) -> dict[str, Array]:
 
 
 def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
-    """The arrays that have members along axis 0, and how many there are."""
+    """Return the arrays with members along axis 0, and the number of members."""
     if type(over) is int:
         if over < 1:
             raise ArgumentError(f"an ensemble has at least one member, not {over}")
@@ -235,8 +235,8 @@ def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
 def _packed(
     f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
 ) -> tuple[Parcel, list[Array], Any, str]:
-    """The kernel of one member, packed, its large constants, the form of what it returns, and what
-    it computes, as text, whatever lines that is written in."""
+    """Return the packed kernel of one member, its large constants, the form of its result, and its
+    computation as text without source lines."""
     specs = [TensorType(a.shape[1:], a.dtype) for a in leaves]
     given = [tree.unflatten(structure, specs)] if leaves else []
     graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))
@@ -252,7 +252,7 @@ def _packed(
 def _digest(
     f: Any, said: str, leaves: Sequence[Array], count: int, key: int | None, block: int
 ) -> str:
-    """What tells an ensemble from others: what `f` computes is `said` of it, if it is compiled."""
+    """Return the identity of an ensemble; `said` is the text of a compiled `f`."""
     found = hashlib.sha256(repr((count, key, block)).encode())
     name = f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', type(f).__qualname__)}"
     code = getattr(f, "__code__", None)
@@ -264,14 +264,14 @@ def _digest(
 
 
 def _said(item: Any) -> str:
-    """What a function's code says, and not where it stands; the same in each process."""
+    """Return a description of code without its location, equal in all processes."""
     if isinstance(item, CodeType):
         return f"{item.co_code.hex()} {item.co_names} {[_said(c) for c in item.co_consts]}"
     return repr(sorted(map(repr, item)) if isinstance(item, frozenset) else item)
 
 
 def _claim(folder: Path, digest: str) -> None:
-    """Let `folder` be that of an ensemble, if it is not that of another one."""
+    """Mark `folder` as that of an ensemble, unless it belongs to another one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -297,7 +297,7 @@ def _claim(folder: Path, digest: str) -> None:
 
 
 def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
-    """Names of results, and arrays of dask's that read them from files, of so many rows each."""
+    """Return names of results, and dask arrays that read them from files with these row counts."""
     module = dask_module("dask.array")
     first = _opened(files[0][0])
     kinds = {name: (array.shape[1:], array.dtype) for name, array in first.items()}
@@ -311,7 +311,7 @@ def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
 
 
 def read_result(file: str, name: str) -> Array:
-    """One result of the members in a file."""
+    """Read one result of the members from a file."""
     try:
         return _opened(file, [name])[name]
     except LoadError as error:
@@ -319,7 +319,7 @@ def read_result(file: str, name: str) -> Array:
 
 
 def _opened(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:
-    """Results in a file. Raises `LoadError` if somebody has damaged it."""
+    """Read results from a file. Raises `LoadError` if it is damaged."""
     try:
         with open_regular(file) as archive, np.load(archive) as found:
             return {name: found[name] for name in (found.files if names is None else names)}

@@ -1,4 +1,4 @@
-"""Kernels of chunks: which one a chunk takes, packed for its way, and what all are given."""
+"""Kernels of chunks: selection by number of rows, packing, and common arguments."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from primgraph.transforms.lower import lower
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Maker: TypeAlias = Callable[[Drawn, Graph, int], Graph]
 
-# How many different numbers of rows have kernels of their own.
+# Maximum number of row counts with specialised kernels.
 _OWN = 4
 
 
 @final
 class Kernels:
-    """What chunks are given to: kernels for numbers of rows that come often, and one for all.
+    """Kernels for chunks: specialised ones for frequent row counts, and a generic one.
 
-    Which one a chunk takes depends on the numbers of rows of all chunks and on nothing else, and so
-    do its bits. Where no kernel can be for all numbers, each has one of its own.
+    The choice depends only on the row counts of all chunks, and so do the bits of the results. If
+    no generic kernel is possible, each row count has its own.
     """
 
     def __init__(self, summand: Summand, chunks: Chunks, make: Maker) -> None:
@@ -45,11 +45,11 @@ class Kernels:
         self._own = frozenset(often)
         self._graphs: dict[int | None, Graph] = {}
         self._parts: dict[tuple[int | None, bool], tuple[Any, ...]] = {}
-        # By the identity of parts, which are kept.
+        # By the id of the parts, which are kept alive.
         self._packed: dict[int, tuple[Parcel, list[Array]]] = {}
 
     def graph(self, rows: int | None) -> Graph:
-        """What is computed of a chunk of so many rows, or of any number of them."""
+        """Return the graph for chunks of this many rows, or of any number."""
         found = self._graphs.get(rows)
         if found is None:
             found = self._graphs[rows] = self._drafted(rows)
@@ -72,7 +72,7 @@ class Kernels:
         return at_sizes(whole, sizes)
 
     def packed(self, rows: int, debug: bool = False) -> tuple[Parcel, list[Array]]:
-        """The parcel for a chunk of so many rows, and its large constants."""
+        """Return the parcel for a chunk of this many rows, and its large constants."""
         parts = self.parts(rows, debug)
         found = self._packed.get(id(parts))
         if found is None:
@@ -80,14 +80,14 @@ class Kernels:
         return found
 
     def parts(self, rows: int, debug: bool = False) -> tuple[Any, ...]:
-        """What the kernel for a chunk of so many rows is made of."""
+        """Return the constructor arguments of the kernel for this many rows."""
         key = rows if rows in self._own or not self.summand.is_sized or debug else None
         found = self._parts.get((key, debug))
         if found is None:
             try:
                 found = _parts_of(self.graph(key), debug)
             except UnknownSizeError:
-                # Its code would have to know more of its sizes than that they are some.
+                # The generated code would need the symbolic size as a number.
                 self._own |= {rows}
                 key, found = rows, _parts_of(self.graph(rows), debug)
             self._parts[key, debug] = found
@@ -96,7 +96,7 @@ class Kernels:
     def tasks(
         self, engine: Engine, given: Given, numbers: Sequence[int] | None = None
     ) -> list[tuple[Any, ...]]:
-        """A task for each chunk that has rows, or for each of those with these numbers."""
+        """Return a task for each nonempty chunk, or for those with these numbers."""
         if engine.client is not None:
             require_sendable(self.chunks)
         shared = engine.given(given)
@@ -112,7 +112,7 @@ class Kernels:
         return found
 
     def numbers(self, total: int | None = None) -> list[Array]:
-        """The numbers of samples that kernels compute with: of all there are, or of so many."""
+        """Return the arrays of total sample counts that kernels use."""
         rows = next((n for n in self.chunks.rows if n), 1)
         sizes = {self.summand.size: self.chunks.total if total is None else total}
         return self.summand.drawn(rows).numbers(sizes)
@@ -124,14 +124,14 @@ class Kernels:
         debug: bool = False,
         total: int | None = None,
     ) -> Given:
-        """What all chunks are given beside their rows, of which there are so many in all."""
+        """Return the common arguments of all chunks, besides their rows."""
         arrays = (*params, *self.summand.constants, *self.numbers(total), *vectors)
         return Given(tuple(arrays), debug)
 
 
 def _parts_of(graph: Graph, debug: bool) -> tuple[Any, ...]:
-    """What a kernel is made of: for one thread, by the limits of this machine, as these decide
-    about bits."""
+    """Return kernel arguments for one thread, with the limits of this machine, as these affect
+    bits."""
     if debug:
         return lower(graph), "readable", {}, None, (), ()
     plain = without_formal(optimized(graph))

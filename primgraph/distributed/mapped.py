@@ -1,4 +1,4 @@
-"""Functions of samples over chunks, as arrays of dask's."""
+"""Lazy dask arrays of functions of samples, mapped over chunks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def jacobian(f: Callable[..., Any], params: Any, data: Any, client: Any = None) 
 
 
 def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], Any]]) -> list[Any]:
-    """An array of dask's for each result of the kernels, whose rows have these shapes and types."""
+    """Return a dask array for each result of the kernels, with these row shapes and dtypes."""
     module = dask_module("dask.array")
     graphs = dask_module("dask.highlevelgraph").HighLevelGraph
     chunked, summand = kernels.chunks, kernels.summand
@@ -111,7 +111,7 @@ def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], A
 
 
 def _sent(layer: dict[Any, Any], name: str, parcel: Parcel, large: Sequence[Array]) -> list[Any]:
-    """The keys of a kernel and of its large constants, each a task of its own."""
+    """Return the keys of a kernel and its large constants, each a task."""
     keys: list[Any] = [(name, "kernel", parcel.digest)]
     layer[keys[0]] = (same, parcel)
     for digest, array in zip(parcel.large, large, strict=True):

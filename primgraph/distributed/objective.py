@@ -1,4 +1,4 @@
-"""Sums over chunks as functions of parameters: values, gradients, products with Hessians."""
+"""Sums over chunks as functions of parameters: values, gradients, Hessian products."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @final
 class ChunkedObjective(FlatObjective):
-    """A sum over the samples of all chunks, as a function of its parameters; see `objective`.
+    """Sum over the samples of all chunks, as a function of its parameters; see `objective`.
 
     Parameters are the containers of arrays given first, or one flat float64 vector `theta`, as for
     SciPy.
@@ -57,35 +57,35 @@ class ChunkedObjective(FlatObjective):
         if not data.total:
             raise ShapeError("there are no rows in the data")
 
-    # In containers.
+    # Parameters in containers.
 
     def value_and_grad(self, params: Any = None) -> tuple[Array, Any]:
-        """The sum, and its gradients in the containers of the parameters."""
+        """Return the sum, and its gradients in the containers of the parameters."""
         value, *gradients = self._computed(with_gradient, self._leaves(params))
         return value, tree.unflatten(self._structure, gradients)
 
     def hessian_product(self, params: Any, vector: Any) -> Any:
-        """The Hessian at `params` times `vector`, which has the same containers."""
+        """Return the Hessian at `params` times `vector`, which has the same containers."""
         vectors = self._leaves(vector, "vector")
         found = self._computed(hessian_times, self._leaves(params), vectors)
         return tree.unflatten(self._structure, found)
 
     def gauss_newton_product(self, params: Any, vector: Any) -> Any:
-        """`J.T @ (J @ vector)`, where J has the derivatives of all rows of the function."""
+        """Return `J.T @ (J @ vector)`, with the Jacobian J of all rows of the function."""
         vectors = self._leaves(vector, "vector")
         found = self._computed(gauss_newton_times, self._leaves(params), vectors)
         return tree.unflatten(self._structure, found)
 
     def plan(self, what: str = "value_and_grad") -> Plan:
-        """What an evaluation will cost, before it is made; see `pg.distributed.plan`."""
+        """Return the estimated cost of an evaluation; see `pg.distributed.plan`."""
         if what not in _MAKERS:
             raise OptionError(f"there is no {what!r:.60}", hint=f"known are {', '.join(_MAKERS)}")
         return plan_of(what, self._kernels(_MAKERS[what]), self._engine)
 
-    # As SciPy takes it.
+    # Flat vectors, for SciPy.
 
     def _start(self) -> list[Array]:
-        """The parameters that were given first."""
+        """Return the initial parameters."""
         return self._summand.params
 
     def _evaluated(self, vector: Array) -> tuple[float, Array]:
@@ -93,16 +93,16 @@ class ChunkedObjective(FlatObjective):
         return float(value), flat(gradients)
 
     def hessp(self, theta: Any, p: Any) -> Array:
-        """The Hessian at `theta` times the vector `p`."""
+        """Return the Hessian at `theta` times the vector `p`."""
         found = self._computed(hessian_times, self._split(theta), self._split(p))
         return flat(found)
 
     def unflatten(self, theta: Any) -> Any:
-        """The parameters of which `theta` holds the elements."""
+        """Return the parameters whose elements are in `theta`."""
         return tree.unflatten(self._structure, self._split(theta))
 
     def assign(self, theta: Any) -> None:
-        """Store the elements of `theta` in the program's scope; `OptionError` without one."""
+        """Store `theta` in the program's scope; raises `OptionError` without a program."""
         if self.program is None:
             raise OptionError("there is no program: unflatten gives the parameters")
         self.program.set_state_dict(dict(zip(self._summand.names, self._split(theta), strict=True)))
@@ -120,10 +120,10 @@ class ChunkedObjective(FlatObjective):
                 raise ShapeError(f"{name} has shape {array.shape}, and {model.shape} is needed")
         return [x.astype(a.dtype) for x, a in zip(arrays, models, strict=True)]
 
-    # What is computed.
+    # Evaluation.
 
     def kernels(self, what: str) -> Kernels:
-        """What chunks are given to, for `what` as in `plan`."""
+        """Return the kernels for `what`, as in `plan`."""
         return self._kernels(_MAKERS[what])
 
     def _kernels(self, make: Maker) -> Kernels:
@@ -135,7 +135,7 @@ class ChunkedObjective(FlatObjective):
     def _computed(
         self, make: Maker, params: Sequence[Array], vectors: Sequence[Array] = ()
     ) -> list[Array]:
-        """The sums over all chunks, and over what comes from none."""
+        """Return the sums over all chunks, plus the terms without samples."""
         kernels = self._kernels(make)
         if make not in self._warned:
             self._warned.add(make)
@@ -150,7 +150,7 @@ class ChunkedObjective(FlatObjective):
         return [a + b for a, b in zip(found, rest(*given.arrays), strict=True)]
 
     def _rest(self, make: Maker) -> Any:
-        """What is added that comes from no sample: a kernel that looks at no data."""
+        """Return the kernel of the terms that depend on no sample, or None."""
         if make not in self._rests:
             rows = next(n for n in self._data.rows if n)
             drawn = self._summand.drawn(rows)
@@ -234,7 +234,7 @@ def value_and_grad(
     loss: Any = None,
     debug: str | None = None,
 ) -> Callable[..., tuple[Array, Any]]:
-    """Return the function that sums `f_or_program` over all samples, with the gradients of the sum.
+    """Return a function that sums `f_or_program` over all samples and computes the gradients.
 
     Call it like `pg.value_and_grad(f)`: with `params`, then the data, one argument for each that
     `f` takes, or a single `pg.distributed.chunks` of them. It returns the sum and its gradients in
@@ -242,8 +242,8 @@ def value_and_grad(
 
         value, gradients = pg.distributed.value_and_grad(f, client=client)(params, x, y)
 
-    Options, data and errors are those of `pg.distributed.objective`, which serves many evaluations
-    on the same data.
+    Options, data and errors are those of `pg.distributed.objective`, which is faster for many
+    evaluations on the same data.
     """
     if others:
         raise ArgumentError(

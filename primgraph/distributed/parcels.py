@@ -1,4 +1,4 @@
-"""How kernels travel: as graphs, once to a worker, where they are compiled and kept by content."""
+"""Serialised kernels: sent to each worker once as graphs, compiled and cached there by content."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from primgraph.errors import LoadError, RunError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# Constants of so many bytes travel by themselves, beside the graph.
+# Constants of at least this many bytes are sent separately from the graph.
 LARGE = 1 << 18
-# How many kernels a process keeps compiled.
+# Maximum number of compiled kernels per process.
 _KEPT = 64
 
 
 def version() -> str:
-    """The version of primgraph that runs here."""
+    """Return the version of primgraph that runs here."""
     found: str = import_module("primgraph").__version__
     return found
 
@@ -34,9 +34,9 @@ def version() -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What a kernel is made of, packed; `digest` is of its content, `version` of who packed it.
+    """Packed kernel arguments; `digest` is of the content, `version` that of the packer.
 
-    `large` are digests of the arrays that travel beside it.
+    `large` are the digests of the arrays that are sent separately.
     """
 
     version: str
@@ -52,17 +52,17 @@ class Parcel:
 @final
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A kernel that each worker has been given, by its content."""
+    """Reference to a kernel that was sent to each worker, by digest."""
 
     digest: str
 
 
 class MissingKernel(RunError):
-    """A worker has not been given a kernel."""
+    """Error for a kernel that was not sent to a worker."""
 
 
 def pack(parts: tuple[Any, ...]) -> tuple[Parcel, list[Array]]:
-    """The parcel of a kernel's parts, as its constructor takes them, and its large constants."""
+    """Pack the constructor arguments of a kernel; return the parcel and its large constants."""
     large: dict[int, Array] = {}
     file = io.BytesIO()
     _Packer(file, large).dump(parts)
@@ -81,7 +81,7 @@ def _digest(*parts: Any) -> str:
 
 @final
 class _Packer(pickle.Pickler):
-    """Leaves large arrays out, and puts them into a dictionary by their identity."""
+    """Pickler that replaces large arrays by references, and collects them by id."""
 
     def __init__(self, file: io.BytesIO, large: dict[int, Array]) -> None:
         super().__init__(file, protocol=5)
@@ -111,7 +111,7 @@ _lock = make_lock()
 
 
 def keep(parcel: Parcel) -> None:
-    """Let this process have a kernel by name. Raises `LoadError` as `opened` does."""
+    """Register a kernel by name in this process. Raises `LoadError` like `opened`."""
     _require_version(parcel)
     _parcels[parcel.digest] = parcel
 
@@ -129,16 +129,16 @@ def _require_version(parcel: Parcel) -> None:
 
 
 def opened(named: Parcel | Named, large: Sequence[Array] = ()) -> Kernel:
-    """The kernel in a parcel; compiled once in this process while it is used now and then.
+    """Return the kernel of a parcel, compiled once per process and cached.
 
-    Raises `LoadError` if another version of primgraph packed it, and `MissingKernel` for a name
-    that is not known here.
+    Raises `LoadError` if another version of primgraph packed it, and `MissingKernel` for an unknown
+    name.
     """
     parcel = named if isinstance(named, Parcel) else _parcels.get(named.digest)
     if parcel is None:
         raise MissingKernel(f"the kernel {named.digest} has not come here")
     _require_version(parcel)
-    # Two threads that need the same kernel wait for one that compiles it.
+    # A thread that needs the same kernel waits for the one that compiles it.
     with _lock:
         kernel = _kernels.pop(parcel.digest, None)
         if kernel is None:

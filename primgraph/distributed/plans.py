@@ -1,4 +1,4 @@
-"""What a computation over chunks will cost, before it is made."""
+"""Cost estimates of computations over chunks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType
 from primgraph.tables import quantity
 
-# What a worker has loaded before it is given anything.
+# Memory of a worker process before it receives data.
 PROCESS_BYTES = 150 << 20
-# The part of its limit at which dask lets a worker begin no more tasks.
+# Fraction of the memory limit above which dask starts no more tasks on a worker.
 _FULL = 0.8
 
 
@@ -56,11 +56,11 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether all tasks fit into what dask lets workers use before they begin no more."""
+        """Return whether all tasks fit into the memory at which dask still starts tasks."""
         return not self.limit or self.worker_bytes <= _FULL * self.limit
 
     def warning(self) -> str:
-        """What is wrong with the size of chunks; nothing if all fit."""
+        """Warning about the chunk size; empty if all tasks fit."""
         if self.fits:
             return ""
         if not self.fitting_rows:
@@ -90,10 +90,9 @@ class Plan:
 
 
 def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> Plan:
-    """What it takes to give all chunks to `kernels`.
+    """Estimate the cost of evaluating `kernels` on all chunks.
 
-    Unless it is to be `exact`, memory is that of all values in the order of their equations, which
-    planned code may take less than.
+    Unless `exact`, memory is that of all values in equation order; planned code may need less.
     """
     chunks = kernels.chunks
     used = chunks.used()
@@ -147,7 +146,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
 
 
 def warn_early(kernels: Kernels, engine: Engine) -> None:
-    """Warn where chunks are too large for a worker's memory."""
+    """Warn if chunks are too large for a worker's memory."""
     if engine.client is None or plan_of("", kernels, engine, exact=False).fits:
         return
     plan = plan_of("", kernels, engine)
@@ -157,5 +156,5 @@ def warn_early(kernels: Kernels, engine: Engine) -> None:
 
 
 def _given(graph: Graph, data: int) -> tuple[TensorType, ...]:
-    """The types of what all chunks are given."""
+    """Return the types of the common arguments of all chunks."""
     return graph.input_types[: len(graph.inputs) - data]

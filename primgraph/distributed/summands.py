@@ -1,4 +1,4 @@
-"""What is computed of a chunk: functions and programs, taken apart into sums over samples."""
+"""Functions and programs split into sums over samples, for evaluation by chunk."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from primgraph.transforms.lower import lower
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# What the number of samples is called in functions.
+# Name of the symbolic size for the number of samples in functions.
 ROWS = "rows"
 
 
 @final
 @dataclass(frozen=True)
 class Drawn:
-    """A graph of samples, taken apart: its inputs are parameters, constants, numbers, then data.
+    """Graph over samples, split: its inputs are parameters, constants, numbers, then data.
 
-    The numbers are those of `extents`, expressions in how many samples there are in all; `data` of
-    the inputs have samples. `raw` is the graph as it was written.
+    The numbers are the values of the symbolic sizes `extents` in the total number of samples;
+    `data` is the number of inputs with samples. `raw` is the graph as traced.
     """
 
     raw: Graph
@@ -59,17 +59,17 @@ class Drawn:
     data: int
 
     def numbers(self, sizes: Mapping[str, int]) -> list[Array]:
-        """The numbers for all samples there are."""
+        """Return the numbers for the total number of samples."""
         return [np.asarray(extent_at(n, sizes), type.dtype) for n, type in self.extents]
 
 
 @final
 class Summand:
-    """A function of parameters and of samples, of which each chunk has some.
+    """Function of parameters and of samples, which are distributed over chunks.
 
-    `params` are the arrays that derivatives are taken by, with their names, `constants` others
-    that are the same for all chunks. `draw` gives the graph for so many samples, or for any
-    number of them where that is None, and `apart` takes it apart.
+    `params` are the arrays to differentiate by, with their names, `constants` other arrays that are
+    common to all chunks. `draw` returns the graph for a number of samples, or for any number if
+    None, and `apart` splits it.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Summand:
 
     @cached_property
     def is_sized(self) -> bool:
-        """Whether one graph is for any number of samples."""
+        """Return whether one graph can be used for any number of samples."""
         try:
             self._drawn[None] = self._made(None)
         except UnknownSizeError:
@@ -97,7 +97,7 @@ class Summand:
         return True
 
     def drawn(self, rows: int) -> Drawn:
-        """The graph for so many samples; the same for all where that is possible."""
+        """Return the graph for this many samples; a generic one if possible."""
         key = None if self.is_sized else rows
         found = self._drawn.get(key)
         if found is None:
@@ -122,7 +122,7 @@ class Summand:
 
 
 def mixed(fault: Mixing) -> MixedSamplesError:
-    """Why results of chunks cannot be put together."""
+    """Return the error for results of chunks that cannot be combined."""
     source = fault.equation.source
     origin = [] if source is None else [f"written here:  {source}   {source.text}"]
     return MixedSamplesError(
@@ -134,13 +134,13 @@ def mixed(fault: Mixing) -> MixedSamplesError:
 
 
 def _is_like(one: Drawn, other: Drawn) -> bool:
-    """Whether graphs for different numbers of samples compute with the same numbers."""
+    """Return whether graphs for different numbers of samples contain the same constants."""
     rests = str(one.parts.rest), str(other.parts.rest)
     return rests[0] == rests[1] and _numbers_in(one.raw) == _numbers_in(other.raw)
 
 
 def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
-    """The ops of a graph, with the numbers that are written there."""
+    """Return the ops of a graph with the numbers in their parameters."""
     found = []
     for eqn in lower(graph).body:
         value = eqn.kwargs["value"] if eqn.op in (full, constant) else None
@@ -149,7 +149,7 @@ def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
 
 
 def _counted(graph: Graph, count: int, size: str) -> tuple[Graph, list[tuple[int, TensorType]]]:
-    """`graph` with inputs, behind the first `count`, for numbers of samples in it."""
+    """Return `graph` with inputs, after the first `count`, for the numbers of samples in it."""
     builder = Builder(graph.name)
     for value in graph.inputs[:count]:
         builder.share_input(value)
@@ -190,7 +190,7 @@ def _has_extent(graph: Graph, size: str) -> bool:
     return False
 
 
-# Where summands come from.
+# Construction of summands.
 
 
 def of_function(
@@ -199,9 +199,9 @@ def of_function(
     structure: tree.Structure,
     columns: Sequence[TensorType],
 ) -> Summand:
-    """`function(params, data)`, or `function(params, *data)` where the data are a tuple.
+    """Return the summand of `function(params, data)`, or `function(params, *data)` for a tuple.
 
-    Without parameters, which is None, it is `function(data)`.
+    Without parameters (None) it is `function(data)`.
     """
     if not callable(function):
         raise ArgumentError(f"a function or a program is needed, not {function!r:.60}")
@@ -232,10 +232,10 @@ def of_program(
     data: Mapping[str, TensorType],
     feed: Mapping[str, Any],
 ) -> Summand:
-    """The loss of a program, of which the inputs in `data` have samples; `feed` has the others.
+    """Return the summand of a program's loss; inputs in `data` have samples, `feed` has the others.
 
-    `params` are arrays by the names of parameters, or parameters; by default all trainable ones
-    that the loss depends on, as they are now.
+    `params` are arrays by the names of parameters, or parameters. By default they are all trainable
+    parameters that the loss depends on, with their current values.
     """
     target = program.variable(loss) if isinstance(loss, str) else loss
     if not isinstance(target, Variable) or program_of(target) is not program:
@@ -274,10 +274,10 @@ def of_program(
 def step_of_program(
     program: Program, loss: Variable, data: Mapping[str, TensorType], feed: Mapping[str, Any]
 ) -> tuple[Summand, list[str]]:
-    """A run of a program with its updates, cut where sums over samples are ready.
+    """Split a run of a program with its updates at the sums over samples.
 
-    It gives the loss, and then new values of the states that are named; its parameters are all
-    states, with the values that they have now.
+    It computes the loss, and new values of the states whose names are returned. Its parameters are
+    all states, with their current values.
     """
     builder, updates = program.builder, program.updates
     outputs = [loss.value, *updates.values()]
@@ -309,7 +309,7 @@ def step_of_program(
 
 
 def sums_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The graph as it was cut."""
+    """Return the split graph."""
     return graph
 
 
@@ -328,7 +328,7 @@ def _parameters(program: Program, params: Any, used: set[Value]) -> list[Value]:
 
 
 def _size_of(program: Program, data: Mapping[str, TensorType]) -> str:
-    """The name of the extent that counts samples, which all inputs in `data` have first."""
+    """Return the size that counts samples, the first axis of all inputs in `data`."""
     sizes: set[str] = set()
     for name, column in data.items():
         variable = program.inputs.get(name)
@@ -354,24 +354,24 @@ def _size_of(program: Program, data: Mapping[str, TensorType]) -> str:
     return sizes.pop()
 
 
-# What is computed of a chunk. All graphs take parameters, constants, numbers, vectors, then data.
+# Graphs evaluated for a chunk. Their inputs are parameters, constants, numbers, vectors, then data.
 
 
 def value_alone(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The sum itself."""
+    """Return the graph of the sum."""
     with _Draft(drawn, graph) as draft:
         return draft.graph([], [draft.loss])
 
 
 def with_gradient(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The sum, and its gradients by the first `count` inputs."""
+    """Return the graph of the sum and its gradients by the first `count` inputs."""
     with _Draft(drawn, graph) as draft:
         params = draft.variables[:count]
         return draft.graph([], [draft.loss, *_gradients([draft.loss], params)])
 
 
 def hessian_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The products of the Hessian with a vector, given as one array for each of `count` inputs."""
+    """Return the graph of Hessian products with a vector, one array for each of `count` inputs."""
     with _Draft(drawn, graph) as draft:
         params = draft.variables[:count]
         vectors = draft.more([p.type for p in params])
@@ -380,7 +380,8 @@ def hessian_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
 
 
 def gauss_newton_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The products of `J.T @ J` with a vector, where J has the derivatives of all outputs."""
+    """Return the graph of products of `J.T @ J` with a vector, for the Jacobian J of all
+    outputs."""
     require_rows(drawn)
     with _Draft(drawn, graph) as draft:
         params = draft.variables[:count]
@@ -390,14 +391,14 @@ def gauss_newton_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
 
 
 def rows_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The outputs as they are."""
+    """Return the graph of the outputs."""
     require_rows(drawn)
     with _Draft(drawn, graph) as draft:
         return draft.graph([], draft.outputs)
 
 
 def jacobian_rows(drawn: Drawn, graph: Graph, count: int) -> Graph:
-    """The derivatives of each output by each of the first `count` inputs."""
+    """Return the graph of the derivatives of each output by the first `count` inputs."""
     require_rows(drawn)
     with _Draft(drawn, graph) as draft:
         found = jacobian(draft.outputs, draft.variables[:count])
@@ -405,7 +406,7 @@ def jacobian_rows(drawn: Drawn, graph: Graph, count: int) -> Graph:
 
 
 def require_rows(drawn: Drawn) -> None:
-    """Raise `ShapeError` unless all outputs have rows, one for each sample."""
+    """Raise `ShapeError` unless all outputs have one row per sample."""
     for i, type in enumerate(drawn.parts.each.output_types):
         if i not in drawn.parts.rows:
             raise ShapeError(
@@ -416,7 +417,7 @@ def require_rows(drawn: Drawn) -> None:
 
 @final
 class _Draft:
-    """A graph on which derivatives are recorded."""
+    """Builder of a graph on which derivatives are recorded."""
 
     def __init__(self, drawn: Drawn, graph: Graph) -> None:
         self.builder = Builder(graph.name)
@@ -442,7 +443,7 @@ class _Draft:
 
     @property
     def loss(self) -> Variable:
-        """The one output, added up over its rows where it has such."""
+        """Return the only output, summed over its rows if it has any."""
         (found,) = self.outputs
         if found.ndim:
             return sum_(found) if 0 in self.rows else reshape(found, ())

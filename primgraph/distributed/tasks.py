@@ -1,4 +1,4 @@
-"""What runs in the tasks: load a chunk, run its kernel, add results up. It needs no dask."""
+"""Task functions: load a chunk, run its kernel, add up results. They do not import dask."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 @final
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of an array in a file, which are read where they are needed."""
+    """Rows of an array in a file, read on the worker."""
 
     file: str
     dtype: Any
@@ -49,7 +49,7 @@ class Piece:
 @final
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are sent along with the task."""
+    """Rows that are sent with the task."""
 
     array: Array
 
@@ -60,7 +60,7 @@ class Rows:
 @final
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file and what makes arrays of it."""
+    """File with the function that loads arrays from it."""
 
     path: str
     loader: Callable[[str], Any]
@@ -72,9 +72,9 @@ class File:
 @final
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Which chunk it is, in words too, and what its arrays are; `first` is its first row.
+    """Description of a chunk: number, label, and types of its arrays; `first` is its first row.
 
-    `types` are None where that is not known, and `whole` says that one item has all arrays.
+    `types` is None if unknown, and `whole` says that one item contains all arrays.
     """
 
     number: int
@@ -88,7 +88,7 @@ class Chunk:
 @final
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is the same for all chunks: the first inputs of the kernel; and how to run it."""
+    """Common arguments of all chunks, the first inputs of the kernel, and whether to debug."""
 
     arrays: tuple[Array, ...]
     debug: bool = False
@@ -97,8 +97,8 @@ class Given:
 @final
 @dataclass
 class Spent:
-    """What this process has done: tasks, and seconds in which it loaded chunks and ran kernels;
-    and of the latter the seconds of processor time."""
+    """Statistics of this process: number of tasks, seconds for loading and for kernels, and
+    processor seconds of kernels."""
 
     tasks: int = 0
     loading: float = 0.0
@@ -111,7 +111,7 @@ spent = Spent()
 
 
 def spent_here() -> dict[str, float]:
-    """What this process has done so far, and all of its processor time; for those who measure."""
+    """Return the statistics of this process and its total processor time, for benchmarks."""
     found = {n: getattr(spent, n) for n in ("tasks", "loading", "kernels", "computing")}
     return {**found, "process": time.process_time()}
 
@@ -127,7 +127,7 @@ def run_chunk(
     chunk: Chunk,
     items: Sequence[Any],
 ) -> list[Array]:
-    """What the kernel gives for one chunk."""
+    """Run the kernel on one chunk."""
     start = ready = time.perf_counter()
     begun = time.thread_time()
     try:
@@ -136,7 +136,7 @@ def run_chunk(
         kernel = opened(parcel, large)
         if given.debug:
             return _checked(kernel.graph, given.arrays, arrays, chunk)
-        # Tasks run beside each other: threads of BLAS would only get into each other's way.
+        # Tasks run in parallel: BLAS threads would compete with them.
         found: list[Array] = blas.single_threaded(kernel)(*given.arrays, *arrays)
         return found
     except PrimgraphError as error:
@@ -152,8 +152,7 @@ def run_chunk(
 
 
 def elsewhere(error: PrimgraphError) -> PrimgraphError:
-    """`error` without the line that was being executed: it is dask's, and the client knows which
-    line of the user's asked for it."""
+    """Remove the executing line from `error`: it is dask's; the client knows the user's line."""
     error.place = None
     return error
 
@@ -161,7 +160,7 @@ def elsewhere(error: PrimgraphError) -> PrimgraphError:
 def run_rows(
     parcel: Parcel, large: Sequence[Array], given: Given, chunk: Chunk, items: Sequence[Any]
 ) -> tuple[Array, ...]:
-    """The same in a tuple, of which dask takes one array or another."""
+    """Return the results of `run_chunk` as a tuple, from which dask takes single arrays."""
     return tuple(run_chunk(parcel, large, given, chunk, items))
 
 
@@ -170,7 +169,7 @@ def item_of(found: Sequence[Any], number: int) -> Any:
 
 
 def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
-    """The arrays of a chunk, which have the types that were expected."""
+    """Load the arrays of a chunk, and check their types."""
     found = _fetched(chunk, items)
     if chunk.whole:
         found = opened_whole(found[0])
@@ -181,7 +180,7 @@ def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
 
 
 def _fetched(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
-    """What is in the items of a chunk. Raises `RunError` where a file cannot be read."""
+    """Load the items of a chunk. Raises `RunError` if a file cannot be read."""
     try:
         return [i.load() if isinstance(i, Piece | Rows | File) else i for i in items]
     except Exception as error:
@@ -193,7 +192,7 @@ def _fetched(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
 
 
 def opened_whole(item: Any) -> list[Any]:
-    """The arrays in what one chunk is; those of a partition of a bag are put together."""
+    """Return the arrays of one chunk; those of a bag partition are concatenated."""
     if isinstance(item, Parts):
         listed = [[array_of(a) for a in tree.leaves(part)] for part in item.parts]
         first, *others = [
@@ -217,7 +216,7 @@ def opened_whole(item: Any) -> list[Any]:
 @final
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a partition of a bag has."""
+    """Items of a bag partition."""
 
     parts: tuple[Any, ...]
 
@@ -227,7 +226,7 @@ def partition(items: Any) -> Parts:
 
 
 def require_types(chunk: Chunk, types: Sequence[TensorType]) -> None:
-    """Raise `ShapeError` unless the arrays of a chunk are of the types that were expected."""
+    """Raise `ShapeError` unless the arrays of a chunk have the expected types."""
     expected = chunk.types or ()
     for name, found, wanted in zip(chunk.names, types, expected, strict=False):
         if found != wanted:
@@ -241,9 +240,9 @@ def require_types(chunk: Chunk, types: Sequence[TensorType]) -> None:
 def look(
     chunk: Chunk, items: Sequence[Any]
 ) -> tuple[Any, list[tuple[tuple[int, ...], str]]] | None:
-    """The containers in which a chunk's arrays are, and their shapes and dtypes.
+    """Return the containers of a chunk's arrays, and their shapes and dtypes.
 
-    None for a partition of a bag that has nothing.
+    None for an empty bag partition.
     """
     try:
         (item,) = _fetched(chunk, items)
@@ -263,7 +262,7 @@ def look(
 
 
 def add_up(parts: Sequence[Sequence[Array]]) -> list[Array]:
-    """The sums of what chunks gave, in their order."""
+    """Return the sums of the chunks' results, in order."""
     first, *others = parts
     found = [np.array(a) for a in first]
     for other in others:
@@ -275,7 +274,7 @@ def add_up(parts: Sequence[Sequence[Array]]) -> list[Array]:
 def _checked(
     graph: Graph, given: Sequence[Array], arrays: Sequence[Array], chunk: Chunk
 ) -> list[Array]:
-    """What `graph` gives, where every equation is looked at; and the chunk itself."""
+    """Evaluate `graph` with a check of every equation, and of the chunk itself, for NaN."""
     inputs = graph.inputs[len(given) :]
     for name, value, array in zip(chunk.names, inputs, arrays, strict=True):
         bad = ~np.isfinite(array) if array.dtype.kind in "fc" else np.zeros(0, bool)
@@ -296,12 +295,12 @@ def _checked(
     return check_finite(graph, *given, *arrays)
 
 
-# What NumPy raises for files that are no archives of arrays, or parts of one.
+# Exceptions of NumPy for files that are damaged or no archives of arrays.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile)
 
 
 def write_atomically(path: Path, write: Callable[[Any], None]) -> None:
-    """Let `write` fill a file that is there whole, or not at all."""
+    """Write a file by `write` atomically: completely or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         with draft.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Synchronous training over chunks: gradients from all workers, one update, checkpoints."""
+"""Synchronous training over chunks: distributed gradients, one update, checkpoints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from primgraph.training.progress import progress as shown
 Array: TypeAlias = "np.ndarray[Any, Any]"
 T = TypeVar("T")
 
-# The members of a checkpoint: what is told of the training, and states by name.
+# Members of a checkpoint: metadata of the training, and states by name.
 _STATE = "state "
 _MEMBER = re.compile(rf"about\.npy|{_STATE}.+\.npy", re.DOTALL)
 
@@ -40,7 +40,7 @@ _MEMBER = re.compile(rf"about\.npy|{_STATE}.+\.npy", re.DOTALL)
 @final
 @dataclass
 class _Place:
-    """How far training has come: epochs that are over, steps of the next one, losses of both."""
+    """Progress of training: finished epochs, steps of the current one, and losses."""
 
     steps: int = 0
     losses: list[float] = field(default_factory=list)
@@ -61,7 +61,7 @@ def fit(
     chunks_per_step: int | None = None,
     shuffle: int | None = None,
 ) -> list[float]:
-    """What `pg.fit` does with a client; see there."""
+    """Train a program with a client; see `pg.fit`."""
     target = _loss_of(program, loss)
     for name, number in (("every", every), ("chunks_per_step", chunks_per_step)):
         if number is not None and (type(number) is not int or number < 1):
@@ -84,7 +84,7 @@ def fit(
 
 
 def _loss_of(program: Any, loss: Any) -> Variable:
-    """The variable of a program that trains itself which is its loss."""
+    """Return the loss variable of a program with an optimizer."""
     if not isinstance(program, Program):
         raise ArgumentError(f"a client trains programs, not {type(program).__name__}")
     if not program.updates:
@@ -102,7 +102,7 @@ def _loss_of(program: Any, loss: Any) -> Variable:
 
 @final
 class _Trainer:
-    """Takes steps of a program over chunks."""
+    """Trainer that takes optimizer steps of a program over chunks."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Trainer:
         warn_early(self.kernels, engine)
 
     def steps(self, epoch: int) -> list[list[int]]:
-        """The numbers of the chunks of each step of an epoch."""
+        """Return the chunk numbers for each step of an epoch."""
         order = self.used
         if self.shuffle is not None:
             drawn = np.random.default_rng([self.shuffle, epoch]).permutation(len(order))
@@ -139,7 +139,7 @@ class _Trainer:
         return [order[i : i + self.per_step] for i in range(0, len(order), self.per_step)]
 
     def finish_epoch(self, place: _Place, path: Path | None, every: int) -> None:
-        """Take the steps of an epoch that are missing, and write down how far it has come."""
+        """Take the remaining steps of an epoch, and write checkpoints."""
         steps = self.steps(len(place.history))
         while place.steps < len(steps):
             place.losses.append(self.step(steps[place.steps]))
@@ -152,7 +152,7 @@ class _Trainer:
             self.save(path, place)
 
     def step(self, numbers: list[int]) -> float:
-        """Let all parameters take a step by these chunks; the loss of before."""
+        """Take one optimizer step on these chunks; return the loss before it."""
         states = self.states()
         total = sum(self.data.rows[i] for i in numbers)
         given = self.kernels.given(states, total=total)
@@ -167,19 +167,19 @@ class _Trainer:
         return float(loss.item())
 
     def states(self) -> list[Array]:
-        """The values that all states have now."""
+        """Return the current values of all states."""
         known = self.program.state_dict()
         return [known[name] for name in self.kernels.summand.names]
 
     @property
     def digest(self) -> str:
-        """What tells this training from others: the program, the chunks, how they come."""
+        """Identity of this training: the program, the chunks, and their order."""
         graph = self.kernels.graph(None)
         about = (str(graph), self.data.rows, self.per_step, self.shuffle, self.changed)
         return hashlib.sha256(repr(about).encode()).hexdigest()
 
     def save(self, path: Path, place: _Place) -> None:
-        """Write what training goes on from, as a whole or not at all."""
+        """Write a checkpoint atomically."""
         about = {
             "digest": self.digest,
             "count": self.count,
@@ -193,7 +193,7 @@ class _Trainer:
         write_atomically(path, lambda file: file.write(content))
 
     def restored(self, path: Path) -> _Place:
-        """Where training stopped, if there is a checkpoint; the program's states are of then."""
+        """Return the progress from the checkpoint, if it exists, and restore the states."""
         if not path.exists():
             if not path.parent.is_dir():
                 raise OptionError(f"the folder of the checkpoint {path} does not exist")
@@ -216,7 +216,7 @@ class _Trainer:
         )
 
     def _place(self, about: dict[str, Any]) -> _Place:
-        """The place in training that a checkpoint tells, which has to be one that there is."""
+        """Return the validated progress from a checkpoint."""
         losses, history = (
             [float.fromhex(loss) for loss in _of(about, name, list)]
             for name in ("losses", "history")
@@ -231,7 +231,7 @@ class _Trainer:
         return _Place(steps, losses, history)
 
     def _restore(self, members: Members) -> None:
-        """Let the program's states be those of a checkpoint, which has all of them and no more."""
+        """Restore the states from a checkpoint, which must contain exactly all of them."""
         types = {f"{_STATE}{s.name}.npy": (s.name, s.type) for s in self.program.states.values()}
         if members.unread != types.keys():
             raise LoadError("it has not the states that the program has")
@@ -240,7 +240,7 @@ class _Trainer:
 
 
 def _of(about: dict[str, Any], name: str, kind: type[T]) -> T:
-    """The entry of that name, which is of that type."""
+    """Return the entry of that name, which must have that type."""
     found = about.get(name)
     if type(found) is not kind:
         raise LoadError(f"{name} is {found!r:.60}, and no {kind.__name__}")

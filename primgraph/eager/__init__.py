@@ -1,8 +1,8 @@
-"""Eager computation with tensors: when it happens, and what it costs.
+"""Lazy eager computation with tensors: synchronisation, debugging and the compilation log.
 
-`pg.tensor` makes tensors; here is what tells how they are computed: `sync` computes what has not
-been yet, within `debug` each equation is computed at once and searched for NaN, and `log` has what
-was compiled, and why.
+`pg.tensor` creates tensors. `sync` computes all pending tensors. Inside `debug`, each equation is
+computed at once and checked for NaN. `log` lists the compiled structures with the reason for each
+compilation.
 """
 
 from primgraph.eager.apply import apply

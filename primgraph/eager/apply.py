@@ -1,4 +1,4 @@
-"""How functions of variables are applied to tensors: each call is a step, traced once a type."""
+"""Apply functions of variables to tensors: each call is a step, traced once per signature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from primgraph.operators.lazy_loading import functions
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, handles
 
-# Functions whose Python numbers are data, and where: another number is no other structure.
+# Functions with the positions at which Python numbers are data: their values are no part of the
+# cache key.
 _OF_NUMBERS = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), (0, 1)),
     **dict.fromkeys(("remainder", "floor_divide", "equal", "not_equal"), (0, 1)),
@@ -36,7 +37,7 @@ _OF_NUMBERS = {
     "where": (1, 2),
     "clip": (0, 1, 2),
 }
-# Whole numbers up to here are floats of 64 bits exactly.
+# Integers up to this bound are exact in float64.
 _EXACT = 2**53
 # Numbers up to here are finite in all floats.
 _FINITE = 65_504
@@ -46,16 +47,16 @@ _known = (*_OF_NUMBERS, "getitem", "set_slice")
 _wrapped = {name: functions[name].__wrapped__ for name in _known}  # type: ignore[attr-defined]
 _of_numbers = {_wrapped[name]: places for name, places in _OF_NUMBERS.items()}
 _power = _wrapped["power"]
-# Masks tell the shape of what these give.
+# Functions with boolean-mask indices: the number of true elements decides the result's shape.
 _by_masks = {_wrapped["getitem"], _wrapped["set_slice"]}
-# Functions to which NumPy's integers were extents or axes, which are no data.
+# Functions that got NumPy integers as sizes or axes, which are part of the structure.
 _by_integers: set[Callable[..., Any]] = set()
 _MOST_AXES = 64
 _calls: dict[Any, Call] = {}
 
 
 def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What `function`, of variables, gives for tensors among its arguments."""
+    """Apply `function`, of variables, to arguments that contain tensors."""
     adoption = adopting.get()
     if adoption is not None:
         return in_trace_of(adoption, function, args, kwargs)
@@ -64,7 +65,8 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         if "index" in kwargs:
             kwargs = {**kwargs, "index": with_numbers(kwargs["index"])}
     inputs: list[Node] = []
-    # Python's floats, and what is made of nothing, have the dtype that is the default now.
+    # The key includes the default dtype: it decides the dtype of Python floats and of creation
+    # functions.
     key: list[Any] = [function, get_default_dtype()]
     family = Tensor
     for argument in args:
@@ -144,7 +146,7 @@ def _shared(
 def _by_known_integers(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Call, list[Node]] | None:
-    """The call where NumPy's integers are structure, as shapes are; None where that is no way."""
+    """Return the call that treats NumPy integers as structure, like shapes; None if impossible."""
     if function in _by_integers or not _holds_integers((*args, *kwargs.values())):
         return None
     inputs: list[Node] = []
@@ -169,14 +171,14 @@ def _holds_integers(arguments: Sequence[Any]) -> bool:
 
 
 def _may_be_structure(argument: Any) -> bool:
-    """Whether an argument may be an extent or an axis, or several, as NumPy's integers."""
+    """Return whether an argument may be a size or an axis, or several, given as NumPy integers."""
     if isinstance(argument, np.ndarray):
         return argument.dtype.kind in "iu" and argument.ndim < 2 and argument.size <= _MOST_AXES
     return isinstance(argument, np.integer)
 
 
 def _family(argument: Any, known: type[Tensor]) -> type[Tensor]:
-    """The family of the tensors in `argument`, where it is another than that of all."""
+    """Return the tensor family of `argument` if it is a subclass, else `known`."""
     if isinstance(argument, Tensor):
         return known if argument.family is Tensor else argument.family
     if type(argument) is list or type(argument) is tuple:
@@ -209,7 +211,7 @@ def _made(
 def _entered(
     function: Callable[..., Any], argument: Any, args: Sequence[Any], inputs: list[Node]
 ) -> Any:
-    """What stands for an argument in a key; what of it are arrays is added to `inputs`."""
+    """Return the cache-key entry of an argument, and append its arrays to `inputs`."""
     kind = type(argument)
     if isinstance(argument, Tensor):
         node = argument.node
@@ -234,13 +236,13 @@ def _entered(
 
 
 def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[Any]) -> Any:
-    """The dtype in which a Python number is data of `function`; None where it is part of it."""
+    """Return the dtype of a Python number that is data of `function`; None if it is structure."""
     places = _of_numbers.get(function)
     if places is None:
         return None
     exact = -_EXACT <= number <= _EXACT
     if function is _power and (not exact or 2 * number == round(2 * number)):
-        # Squares, roots and the like have formulas of their own.
+        # Powers with exponents such as 2 and 0.5 have formulas of their own.
         return None
     dtype = None
     for i in places:
@@ -258,7 +260,7 @@ def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[An
 
 
 def _array(number: float, dtype: Any) -> np.ndarray[Any, Any]:
-    """The array of a number; it may be infinite in that dtype, as it is in programs."""
+    """Convert a number to an array; values out of range become infinite, as in programs."""
     if -_FINITE <= number <= _FINITE or dtype.kind != "f":
         return np.array(number, dtype)
     with np.errstate(over="ignore"):
@@ -266,7 +268,7 @@ def _array(number: float, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_data(function: Callable[..., Any], argument: Any) -> bool:
-    """Whether an argument is an array whose elements are no part of the structure."""
+    """Return whether an argument is an array whose elements are not part of the structure."""
     if not isinstance(argument, np.ndarray | np.generic):
         return False
     if function in _by_integers and _may_be_structure(argument):
@@ -291,7 +293,7 @@ def _traced(
 
 
 def _origin(inputs: Sequence[Node]) -> list[str]:
-    """Lines for an error: the user's, and where the operands come from."""
+    """Return the lines for an error: the user's line, and the lines that computed the operands."""
     place = caller()
     lines = [f"{WRITTEN}  {place}   {place.text}".rstrip()]
     for node in dict.fromkeys(inputs):
@@ -305,7 +307,7 @@ def _origin(inputs: Sequence[Node]) -> list[str]:
 def _filled(
     function: Callable[..., Any], argument: Any, args: Sequence[Any], variables: Iterator[Variable]
 ) -> Any:
-    """`argument` with variables where `_entered` has found arrays."""
+    """Return `argument` with variables in place of the arrays that `_entered` collected."""
     kind = type(argument)
     if isinstance(argument, Tensor):
         return next(variables)

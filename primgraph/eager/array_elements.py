@@ -1,4 +1,4 @@
-"""What tensors are made of: the elements of arrays and numbers. Variables have none yet."""
+"""Convert arrays, numbers and nested lists to the elements of a tensor."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from primgraph.operators.variable import Variable
 
 
 def elements_of(data: Any, dtype: Any = None) -> npt.NDArray[Any]:
-    """The elements of an array, a number, or nested lists of them; in `dtype`, where one is given.
+    """Return the elements of an array, a number, or nested lists; in `dtype`, if given.
 
-    Raises `ArgumentError` for what is no array, `BuildError` for a variable, with both lines.
+    Raises `ArgumentError` for other objects, `BuildError` with both lines for a variable.
     """
     if isinstance(data, Variable):
         raise BuildError(
@@ -28,7 +28,7 @@ def elements_of(data: Any, dtype: Any = None) -> npt.NDArray[Any]:
 
 
 def made_at(variable: Variable) -> list[str]:
-    """Lines for an error: the user's, and where a variable comes from."""
+    """Return the lines for an error: the user's line, and the line that created a variable."""
     place = caller()
     known = dict(variable.recorder.described(variable.value))
     made = f"{variable.type} was made at {known['line']}" if known.get("line") else ""

@@ -1,7 +1,7 @@
-"""Arrays for results: those that nobody has any more are written to once more.
+"""Buffer pool: reuse result arrays that the caller has dropped.
 
-To make large arrays anew in each step of a training loop, and to copy results into them, takes
-longer than much of what is computed.
+In a training loop, allocating large arrays and copying results into them costs more than much of
+the computation.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from primgraph.ir.types import TensorType
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-# Smaller arrays are made as fast as they would be found here, in bytes.
+# In bytes: smaller arrays are allocated as fast as they are found here.
 LEAST = 32_768
-# So many bytes are on a shelf at most, and arrays of a type that were asked for at one of so many
-# times last.
+# The maximum number of bytes in the pool, and the number of requests after which an unused type is
+# evicted.
 _MOST = 1 << 28
 _TIMES = 64
 
 
 @final
 class Shelf:
-    """Arrays that were lent, and that are lent again when nobody else refers to them.
+    """Pool of arrays that are lent, and reused when nothing else refers to them.
 
-    A view of an array refers to it, as does all else that can read its elements. What is lent is
-    nobody else's until the caller lets go of it. Many threads may take from one shelf.
+    A view of an array holds a reference to it. A lent array belongs to the caller until it drops
+    it. The pool is thread-safe.
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        # By type, those that were lent longest ago first, and when one was asked for last.
+        # By type: arrays, least recently lent first, and the time of the last request.
         self._rows: dict[TensorType, deque[Array]] = {}
         self._asked: dict[TensorType, int] = {}
         self._most = most
-        # The bytes of all arrays that are known here.
+        # The bytes of all arrays in the pool.
         self.held = 0
         self._time = 0
 
     def take(self, types: Sequence[TensorType]) -> list[Array]:
-        """An array of each of these types, which holds anything."""
+        """Return an uninitialised array of each of these types."""
         with lock:
             self._time += 1
             if self._time % _TIMES == 0:
@@ -53,13 +53,13 @@ class Shelf:
             return [self._one(type, counts[type]) for type in types]
 
     def _one(self, type: TensorType, count: int) -> Array:
-        """An array of that type, of which `count` are taken at once."""
+        """Return an array of the type, of which `count` are requested at once."""
         row = self._rows.get(type)
         if row is None:
             row = self._rows[type] = deque()
         self._asked[type] = self._time
-        # A step holds its results of the step before, and those of the one before that are free:
-        # what is still held after so many are lent is held for long.
+        # A step holds its results of the previous step, and those of the one before are free. An
+        # array held after so many loans is held for long.
         most = 4 * count + 4
         for _ in range(min(len(row), 2 * count + 2)):
             if _are_alone(row, 0):
@@ -81,7 +81,7 @@ class Shelf:
         return made
 
     def _tidy(self) -> None:
-        """Let go of types that nobody asks for any more."""
+        """Evict types that were not requested recently."""
         for type, time in list(self._asked.items()):
             if time + _TIMES < self._time:
                 del self._asked[type]
@@ -89,14 +89,14 @@ class Shelf:
 
 
 def _counter() -> Callable[[Sequence[Array], int], bool]:
-    """What tells whether an element of a row is nowhere else; it never is where nobody counts."""
+    """Return a predicate: whether an element of a row has no other reference (False if unknown)."""
     if implementation.name != "cpython":
         return lambda row, place: False
 
     def references(row: Sequence[Array], place: int) -> int:
         return getrefcount(row[place])
 
-    # How many the row itself and looking there make, which differs from version to version.
+    # References by the row and by the call itself, which differ between Python versions.
     own = references(deque([np.empty(0)]), 0)
     return lambda row, place: references(row, place) == own
 

@@ -1,4 +1,4 @@
-"""What was compiled while computing with tensors, and why."""
+"""Log of the structures compiled for eager computation, with reasons."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COMPARED = 16
 @final
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """One structure that was compiled: `reason` says what of it was new, `line` where that is.
+    """One compiled structure, with the `reason` why it is new and the `line` that differs.
 
-    `equations` counts those of its graph before clean-up.
+    `equations` is the number of equations before clean-up.
     """
 
     equations: int
@@ -33,7 +33,7 @@ class Compilation:
 class Log(Sequence[Compilation]):
     """The compilations, latest last; the last 1,000 are kept, and `total` counts all.
 
-    `pg.eager.log` is the one that there is.
+    `pg.eager.log` is the only instance.
     """
 
     def __init__(self) -> None:
@@ -42,13 +42,13 @@ class Log(Sequence[Compilation]):
         self.total = 0
 
     def add(self, compilation: Compilation, parts: Sequence[Part]) -> None:
-        """Note what was compiled; `parts` are what tells it from others."""
+        """Add a compilation; `parts` is its key, by node."""
         self._entries.append(compilation)
         self._known.append(parts)
         self.total += 1
 
     def difference(self, parts: Sequence[Part]) -> tuple[int, Sequence[Part]] | None:
-        """The first part that the most similar structure does not have, and that structure.
+        """Return the most similar known structure and the index of the first differing part.
 
         None if nothing was compiled yet.
         """
@@ -63,7 +63,7 @@ class Log(Sequence[Compilation]):
         return best
 
     def clear(self) -> None:
-        """Forget all entries; what is compiled stays so."""
+        """Delete all entries; compiled kernels stay."""
         self._entries.clear()
         self.total = 0
 

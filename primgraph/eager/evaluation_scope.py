@@ -1,4 +1,4 @@
-"""When tensors are computed, where a user wants to say so."""
+"""Explicit evaluation of tensors: `sync` and `debug`."""
 
 from __future__ import annotations
 

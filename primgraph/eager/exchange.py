@@ -1,4 +1,4 @@
-"""Tensors of arrays of other libraries."""
+"""Import tensors from other libraries by DLPack."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from primgraph.ir.frontend.signature import checked
 def from_dlpack(x: Any, /) -> Tensor:
     """Return a tensor of the elements of an array of another library.
 
-    `x` is anything with the methods `__dlpack__` and `__dlpack_device__` of the DLPack protocol,
-    in the memory of the processor. The elements are copied, with their shape and dtype.
+    `x` is any object with the DLPack methods `__dlpack__` and `__dlpack_device__`, in CPU memory.
+    The elements are copied with shape and dtype.
 
     >>> pg.from_dlpack(np.arange(3.0)).sum()
     tensor(3.)
 
-    Raises `ArgumentError` for an array of another device, and for what has no `__dlpack__`.
+    Raises `ArgumentError` for an array on another device, and for objects without `__dlpack__`.
     """
     return tensor(from_protocol(x).copy())

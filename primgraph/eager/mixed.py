@@ -1,4 +1,4 @@
-"""Tensors in programs that are being built: what they stand for there."""
+"""Mix tensors with variables of a program being built."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from primgraph.program.program import (
 
 
 def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What `function` gives in the program of the variables among its arguments.
+    """Apply `function` in the program of the variables among its arguments.
 
-    A leaf that requires a gradient is a parameter there, and what was computed from such leaves is
-    computed from these parameters. Any other tensor is a constant, and so are all tensors in
-    functions that are traced, which have no parameters.
+    A leaf that requires a gradient becomes a parameter of the program. Tensors computed from such
+    leaves are recomputed from these parameters. All other tensors are constants, as are all tensors
+    in traced functions, which have no parameters.
     """
     variable = next(v for v in handles((*args, *kwargs.values())) if isinstance(v, Variable))
     arguments = [brought(variable, a) for a in args]
@@ -42,7 +42,7 @@ def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dic
 def in_trace_of(
     adoption: Adoption, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """What `function` gives where it is traced, for the variables that stand for tensors there."""
+    """Apply `function` while tracing, to the variables that stand for tensors."""
     arguments = [_in_trace(adoption, a) for a in args]
     options = {n: _in_trace(adoption, a) for n, a in kwargs.items()}
     with recording(adoption.builder):
@@ -57,12 +57,12 @@ def _in_trace(adoption: Adoption, argument: Any) -> Any:
 
 
 def _on_handles(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The public operator that `function` is, or what a function of the user's is on handles."""
+    """Return the public operator of `function`, or the user's function applied to handles."""
     return called.get(function) or on_handles(function, users=True)
 
 
 def brought(variable: Variable, argument: Any) -> Any:
-    """`argument` with what stands for tensors in the program of `variable`."""
+    """Replace tensors in `argument` by their variables in the program of `variable`."""
     kind = type(argument)
     if kind is list or kind is tuple:
         return kind([brought(variable, a) for a in argument])
@@ -81,7 +81,7 @@ def brought(variable: Variable, argument: Any) -> Any:
 
 
 def adopt_around(outer: Builder, adoption: Adoption) -> None:
-    """Let a body capture what stands, in the program around it, for tensors found elsewhere."""
+    """Let a body capture the values that stand for its tensors in the enclosing program."""
     around = adopting.get()
     for tensor, value in zip(adoption.tensors, adoption.values, strict=True):
         if around is not None and around.builder is outer:
@@ -92,7 +92,7 @@ def adopt_around(outer: Builder, adoption: Adoption) -> None:
 
 
 def parameter_of(program: Program, tensor: Tensor) -> Variable:
-    """The parameter that stands for a leaf, on the same array."""
+    """Return the parameter that stands for a leaf, on the same array."""
     known = state_of(tensor, program)
     if known is not None:
         return known
@@ -100,7 +100,7 @@ def parameter_of(program: Program, tensor: Tensor) -> Variable:
 
 
 def _recorded(program: Program, end: Node) -> Value:
-    """What was recorded for a node, in the program."""
+    """Record the tape of a node in the program, and return its value."""
     builder = program.builder
     values: dict[Node, Value] = {}
 

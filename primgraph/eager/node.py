@@ -1,4 +1,4 @@
-"""What a tensor stands for: an array, or the step that gives it."""
+"""Nodes of the eager graph: an array, or the step that computes it."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ if TYPE_CHECKING:
 
 numbers = count()
 
-# Nodes of one family have their inputs in common; where these are more, they are gone through once.
+# Nodes of one family share the tuple of inputs; longer tuples than this are traversed only once.
 MANY = 4
 
-# Held by whoever goes through nodes or drops how they were computed: threads may share them.
+# Held while traversing nodes or dropping their history: threads may share them.
 lock = make_lock()
 
 
 @final
 class Node:
-    """A value: `array`, where it is known, or else the result of `step` on `inputs`.
+    """Value of the eager graph: `array`, once computed, or the result of `step` on `inputs`.
 
-    A node never changes what it stands for; its array comes when it is asked for. `tracked` tells
-    that derivatives go through it. One without a step is given, or forgotten: `spent` tells that
-    derivatives went through it for the last time, or for a constant, that it stands on what is
-    older than the last look. Nodes are numbered as they are made, so that each stands behind what
-    it is computed from. `place` is the code and the instruction of the user's that made it, and
-    `holder` the tensor that shows it, as long as there is one. `base` is the holder of what this is
-    a view of in NumPy. `passed` is the call of a function with rules of its own that gave this,
-    through which gradients go back by these. `former` is there for leaves that a tensor showed
-    before it was changed, and gives that tensor.
+    A node's value never changes; its array is computed on demand. `tracked` says that derivatives
+    go through it. A node without a step is given, or its history was dropped. `spent` says that its
+    tape was released or, for a constant, that it depends on nodes older than the last evaluation.
+    Numbers increase with creation, so that a node follows its inputs. `place` is the code object
+    and instruction of the user that created it. `holder` is the tensor that shows it, while alive.
+    `base` is the holder of its base if it would be a view in NumPy. `passed` is the call of a
+    function with custom rules that returned it. `former` exists for leaves that a tensor showed
+    before an in-place change, and returns that tensor.
     """
 
-    # Set for few: others do not have it.
+    # Set for few nodes only.
     former: Callable[[], Tensor | None]
 
     __slots__ = (
@@ -84,24 +83,24 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether derivatives take it as given."""
+        """Return whether derivatives treat it as given."""
         if not self.tracked:
             return True
         return not self.spent if self.step is None else not self.step.reaching
 
     @property
     def is_held(self) -> bool:
-        """Whether a tensor shows it."""
+        """Return whether a tensor shows it."""
         return self.holder is not None and self.holder() is not None
 
 
 def given(array: np.ndarray[Any, Any], tracked: bool = False) -> Node:
-    """The node of an array that nobody else changes."""
+    """Return the node of an array that is not modified elsewhere."""
     return Node(TensorType(array.shape, array.dtype), None, (), tracked, None, array)
 
 
 def forget(node: Node) -> None:
-    """Drop how a node was computed, where it is known and no derivative can ask for it."""
+    """Drop the history of a node if its array is known and it is not tracked."""
     if node.array is None or node.step is None:
         return
     if not node.tracked or not node.step.reaching or (node.spent and node.holder is not None):
@@ -109,13 +108,13 @@ def forget(node: Node) -> None:
 
 
 def unknown(roots: Iterable[Node]) -> list[Node]:
-    """What has to be computed for `roots`, in order: nodes without arrays that they depend on.
+    """Return the nodes to compute for `roots`, in order: nodes without arrays that they depend on.
 
-    With a derivative comes all that it is taken through, also where the arrays are known.
+    A derivative step needs its whole tape, including nodes with known arrays.
     """
     waiting = [n for n in roots if n.array is None]
     found = set(waiting)
-    # What derivatives are taken through, from where these are found.
+    # Nodes on tapes, starting from the derivative steps.
     through: set[Node] = set()
     seen: set[int] = set()
     while waiting:
@@ -144,7 +143,7 @@ def unknown(roots: Iterable[Node]) -> list[Node]:
 
 
 def _are_seen(inputs: tuple[Node, ...], seen: set[int]) -> bool:
-    """Whether inputs are among those that have been gone through; they are from now on."""
+    """Return whether `inputs` were seen before, and mark them as seen."""
     known = id(inputs) in seen
     seen.add(id(inputs))
     return known

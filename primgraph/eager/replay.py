@@ -1,4 +1,4 @@
-"""A graph, done again with tensors: each of its equations is a step."""
+"""Replay a graph with tensors: each equation becomes a step."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
 
-# Constants of so many elements are made anew each time, of more they are a part of the structure.
+# Constants of up to this many elements are inputs; larger ones are part of the structure.
 _SMALL = 4096
 
 
 def replayed(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
-    """What `graph` gives for `inputs`, in nodes that are computed when somebody looks at them.
+    """Apply `graph` to `inputs`, and return lazy nodes of its results.
 
-    Small constants in the graph are given, so that a graph with others is no other structure.
+    Small constants become inputs, so that graphs that differ in them share a structure.
     """
     known: dict[Value, Node] = dict(zip(graph.inputs, inputs, strict=True))
     line = instruction()
@@ -44,7 +44,7 @@ _made: dict[Hashable, Sequence[Step]] = {}
 
 
 def _steps(eqn: Equation) -> Sequence[Step]:
-    """A step for each result of an equation; the same for equal equations on the same types."""
+    """Return one step per result of an equation; equal equations on equal types share steps."""
     key = (eqn.op, bits(eqn.params), tuple([v.type for v in eqn.inputs]))
     found = _made.get(key)
     if found is None:

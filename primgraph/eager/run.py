@@ -1,4 +1,4 @@
-"""What happens when a number is looked at: all that it needs becomes one structure, and is run."""
+"""Evaluate tensors: collect the pending nodes, look up their structure, and run its kernel."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ Array: TypeAlias = np.ndarray[Any, Any]
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Whether what is computed is computed at once, and searched for NaN.
+# Whether every operation is computed at once and checked for NaN.
 debugging: ContextVar[bool] = ContextVar("primgraph_eager_debug", default=False)
 
-# What is longer, without derivatives in it, is run in pieces: those of a loop are often alike.
+# Longer lists of nodes without derivatives run in pieces, as the pieces of a loop often repeat.
 _LONG = 4096
 _PIECE = 2048
-# What stands in keys; leaves are numbered downwards from there.
+# Markers in keys; leaves are numbered downwards from there.
 _WANTED = -1
 _CONSTANT = -2
 _SAME = -3
-# So many results are told that are looked at in one structure and not in another.
+# Maximum number of results that the log names as held in only one of two structures.
 _TOLD = 3
-# How many structures are remembered, and how many of them with their kernels.
+# Maximum numbers of remembered structures, and of those with kernels.
 _MOST_SEEN = 65_536
 _MOST_COMPILED = 512
 
 
 Begun: TypeAlias = tuple[Kernel, list[Any], list[Node]]
-# A kernel, and how to recognise what it is for, where there is a way.
+# A kernel, and the pattern of its structure if it can be matched.
 Known: TypeAlias = tuple[Kernel, Pattern | None]
 
-# A structure is steps and how they are wired, whatever the arrays. Those that came once are known
-# by a digest; from the second time on there is a kernel.
+# A structure is steps and their wiring, without arrays. One seen once is known by a digest; at the
+# second time it gets a kernel.
 _seen: dict[bytes, None] = {}
 _kernels: dict[tuple[int, ...], Known] = {}
 
-# What was run last for a step that is asked for first, as it most often is what comes next.
+# The kernel that ran last for the step of the first root: most often it is the next one, too.
 _latest: dict[Step | None, Known] = {}
 
 
 @final
 class _Along(local):
-    """Tensors of this thread that are computed along with whatever is looked at next, and those
-    that are so afterwards, if they are there still. `mark` is the number of the last look, and
-    `looks` counts those that had something to compute."""
+    """Tensors of this thread to be computed with the next evaluation (`tensors`) or the one after
+    it (`later`), held weakly. `mark` is the node number at the last evaluation, and `looks` counts
+    evaluations."""
 
     def __init__(self) -> None:
         self.tensors: dict[int, ref[Tensor]] = {}
@@ -81,20 +81,20 @@ _along = _Along()
 
 
 def along(tensor: Tensor) -> None:
-    """Let `tensor` be computed along with what this thread looks at next.
+    """Let `tensor` be computed with the next evaluation of this thread.
 
-    What is changed in place, or gathers gradients, lives on: computed later, it would need again
-    what is at hand now, and keep all that it was ever computed from.
+    Tensors changed in place, and gradient sums, live on. Computed later, they would need values
+    that are at hand now, and keep their whole history alive.
     """
     _along.tensors[id(tensor)] = ref(tensor)
 
 
 def postpone(tensor: Tensor) -> None:
-    """Let a constant that has not been computed wait for a look or two, and not for ever.
+    """Postpone a pending constant by one or two evaluations, but not forever.
 
-    Nobody may ever look at it, as at a mean of all losses, or not for long. What goes on from
-    things of before the last look is computed at the next one, with what that has to compute of
-    them anyway. What begins there may be part of a step, and is left alone until that is done.
+    It may never be evaluated explicitly, like a running mean of losses. If it depends on nodes
+    older than the last evaluation, the next evaluation computes it, with these. A new one may be
+    part of an unfinished step and waits until that is done.
     """
     node = tensor.node
     waits = False
@@ -110,12 +110,12 @@ def postpone(tensor: Tensor) -> None:
 
 
 def looks() -> int:
-    """How often this thread has computed something."""
+    """Return how many evaluations this thread has run."""
     return _along.looks
 
 
 def _taken_along(roots: Sequence[Node]) -> Sequence[Node]:
-    """`roots`, and the nodes of the tensors that are computed along with them."""
+    """Return `roots`, and the nodes of the tensors that are computed with them."""
     waiting, _along.tensors, _along.later = _along.tensors, _along.later, {}
     _along.mark = next(numbers)
     tensors = [t for t in (r() for r in waiting.values()) if t is not None]
@@ -123,9 +123,9 @@ def _taken_along(roots: Sequence[Node]) -> Sequence[Node]:
 
 
 def compute(roots: Sequence[Node]) -> None:
-    """Give `roots` their arrays, and all others on the way that a tensor shows.
+    """Compute the arrays of `roots`, and of all pending nodes on the way that a tensor shows.
 
-    What has been changed in place is computed with them.
+    Tensors changed in place are computed with them.
     """
     if _along.tensors or _along.later:
         roots = _taken_along(roots)
@@ -134,7 +134,7 @@ def compute(roots: Sequence[Node]) -> None:
     try:
         _compute(roots)
     except Exception:
-        # What has been told is not told again where somebody looks at something else.
+        # An error that was raised is not raised again by the next evaluation of something else.
         _along.tensors, _along.later = {}, {}
         raise
 
@@ -155,7 +155,7 @@ def _compute(roots: Sequence[Node]) -> None:
 
 
 def _recognised(roots: Sequence[Node]) -> Begun | None:
-    """What is to be run, where all is as it was when the first root's step was asked for last."""
+    """Return the kernel of the last run if the pending nodes match its pattern, else None."""
     known = _latest.get(roots[0].step)
     if known is None or debugging.get():
         return None
@@ -168,7 +168,7 @@ def _recognised(roots: Sequence[Node]) -> Begun | None:
 
 
 def _finish(begun: Begun | None) -> None:
-    """Run a kernel, without the lock: others may run theirs."""
+    """Run a kernel, without the lock, so that other threads can run theirs."""
     if begun is None:
         return
     kernel, arrays, wanted = begun
@@ -184,13 +184,13 @@ def _finish(begun: Begun | None) -> None:
 
 
 def _filled(kernel: Kernel, arrays: Sequence[Any]) -> list[Array]:
-    """The results of a kernel, large ones in arrays that nobody has any more."""
+    """Run a kernel; large results are written into arrays from the buffer pool."""
     types = kernel.graph.output_types
     return kernel.fill(taken(kernel, arrays), shelf.take([types[k] for k in kernel.handed]))
 
 
 def _pieces(nodes: list[Node], roots: Sequence[Node]) -> list[tuple[list[Node], list[Node]]]:
-    """`nodes` in pieces, each with those of it that a later piece needs."""
+    """Split `nodes` into pieces, each with those of its nodes that later pieces need."""
     last = {n: i for i, node in enumerate(nodes) for n in node.inputs}
     last.update((r, len(nodes)) for r in roots)
     found = []
@@ -202,9 +202,9 @@ def _pieces(nodes: list[Node], roots: Sequence[Node]) -> list[tuple[list[Node], 
 
 
 def _blame(wanted: Sequence[Node]) -> None:
-    """Raise what failed in a kernel, with the line of the node that fails, where one is found.
+    """Raise the error of a kernel again with the line of the failing node, if it can be found.
 
-    A kernel knows the lines of the structure that came first, which may have been others.
+    A kernel knows the lines of the structure that it was compiled for; these may differ.
     """
     with lock:
         nodes = unknown(wanted)
@@ -217,7 +217,7 @@ def _blame(wanted: Sequence[Node]) -> None:
 
 
 def _evaluated(node: Node, arrays: list[Any]) -> Array:
-    """What the step of a node gives. Raises `BoundsError` and `RunError`, with the line."""
+    """Evaluate the step of a node. Raises `BoundsError` and `RunError`, with the line."""
     try:
         return node.step.evaluate(arrays)  # type: ignore[union-attr]
     except IndexError as error:
@@ -229,7 +229,7 @@ def _evaluated(node: Node, arrays: list[Any]) -> Array:
 
 
 def _begun(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
-    """What is left to be run by a kernel; None where all has been computed here."""
+    """Return the kernel that is left to run; None if all results were computed here."""
     key, leaves, wanted = _key(nodes, roots)
     arrays = [leaf.array for leaf in leaves]
     if debugging.get():
@@ -263,7 +263,7 @@ def _begun(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
 
 
 def _add(table: dict[K, V], key: K, value: V, most: int) -> None:
-    """Add an entry; the oldest ones go where there are too many."""
+    """Add an entry, and evict the oldest ones over the limit."""
     table[key] = value
     while len(table) > most:
         del table[next(iter(table))]
@@ -276,17 +276,16 @@ def _assign(nodes: Sequence[Node], arrays: Sequence[Array]) -> None:
 
 
 def _are_whole(nodes: Sequence[Node]) -> bool:
-    """Whether the nodes have to be evaluated together."""
+    """Return whether the nodes have to be evaluated together."""
     return any(n.step is not None and n.step.whole for n in nodes)
 
 
 def _key(nodes: list[Node], roots: Sequence[Node]) -> tuple[list[int], list[Node], list[Node]]:
-    """What tells the structure of `nodes` from others; what it is computed from, and what of it
-    is wanted.
+    """Return the cache key of `nodes`, the leaves that they depend on, and the wanted nodes.
 
-    A node is the number of its step and where its inputs are. With `_WANTED` before it, it is
-    wanted, with `_CONSTANT`, no derivative goes through it, with `_SAME`, its inputs are those of
-    the node whose place follows: steps of a family have many in common.
+    A node is encoded by the number of its step and the positions of its inputs. `_WANTED` before it
+    marks a wanted node, `_CONSTANT` one that is not tracked. `_SAME` marks one whose inputs are
+    those of the node at the position that follows, as in a step family.
     """
     slots: dict[Node, int] = {}
     wired: dict[int, int] = {}
@@ -319,7 +318,7 @@ def _key(nodes: list[Node], roots: Sequence[Node]) -> tuple[list[int], list[Node
 
 
 def _one_by_one(nodes: list[Node], wanted: Sequence[Node]) -> None:
-    """Evaluate each node in order; what nobody wants goes when it is not needed any more."""
+    """Evaluate each node in order; drop arrays that are no longer needed."""
     known: dict[Node, Array] = {}
     last = {n: i for i, node in enumerate(nodes) for n in node.inputs}
     last.update((n, len(nodes)) for n in wanted)
@@ -335,11 +334,11 @@ def _one_by_one(nodes: list[Node], wanted: Sequence[Node]) -> None:
 
 
 def graph_of(nodes: list[Node], leaves: list[Node], wanted: list[Node]) -> Graph:
-    """The structure as a graph from the arrays of `leaves` to those that are `wanted`."""
+    """Return the structure as a graph from the arrays of `leaves` to those of `wanted`."""
     builder = Builder("eager", source=NOWHERE)
     builder.in_call = True
     values: dict[Node, Value] = {n: builder.input(n.type) for n in leaves}
-    # By families and operands, the results that no node has yet.
+    # By family and operands, the results that no node uses yet.
     made: dict[Hashable, dict[int, Value]] = {}
     for node in nodes:
         step = node.step
@@ -360,17 +359,17 @@ def graph_of(nodes: list[Node], leaves: list[Node], wanted: list[Node]) -> Graph
 
 
 def source_of(node: Node) -> Source | None:
-    """The user's line that made a node, where that is known."""
+    """Return the user's line that created a node, if known."""
     return None if node.place is None else source_at(*node.place)
 
 
 def origin_of(node: Node) -> list[str]:
-    """Lines for an error: where the node was made."""
+    """Return the line for an error: where the node was created."""
     source = source_of(node)
     return [] if source is None else [f"{WRITTEN}  {source}   {source.text}".rstrip()]
 
 
-# Compiling, and what the log says of it.
+# Compilation and its log entry.
 
 
 def _compiled(nodes: list[Node], leaves: list[Node], wanted: list[Node], key: list[int]) -> Kernel:
@@ -383,7 +382,7 @@ def _compiled(nodes: list[Node], leaves: list[Node], wanted: list[Node], key: li
 
 
 def _parts(nodes: list[Node], key: list[int]) -> list[Part]:
-    """The key, cut into what belongs to each node."""
+    """Split the key into one part per node."""
     parts: list[Part] = []
     start = 0
     for node in nodes:
@@ -397,7 +396,7 @@ def _parts(nodes: list[Node], key: list[int]) -> list[Part]:
 
 
 def _reason(nodes: list[Node], parts: list[Part]) -> tuple[str, Node | None]:
-    """What was new, and the node whose line is told beside it."""
+    """Return the reason why a structure is new, and the node whose line the log names."""
     found = log.difference(parts)
     if found is None:
         return "the first structure", nodes[0]
@@ -421,7 +420,7 @@ def _reason(nodes: list[Node], parts: list[Part]) -> tuple[str, Node | None]:
 def _told_of_looks(
     nodes: list[Node], parts: list[Part], known: Sequence[Part], place: int
 ) -> tuple[str, Node]:
-    """Which results are held or looked at, beside another structure that is the same so far."""
+    """Describe which results are held in only one of two structures."""
     added = _WANTED in parts[place]
     listed: list[Node] = []
     for i in range(place, min(len(parts), len(known))):
@@ -436,5 +435,5 @@ def _told_of_looks(
 
 
 def _wiring(part: Part) -> Part:
-    """What a part says of its step and of where its inputs are."""
+    """Return the step and the input positions of a part, without markers."""
     return tuple([n for n in part if n not in (_WANTED, _CONSTANT)])

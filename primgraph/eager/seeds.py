@@ -1,4 +1,4 @@
-"""Where eager code has its random numbers from: keys for operators, first values of parameters."""
+"""Random numbers of eager code: keys for operators, generators for initial parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from primgraph.ir.types import INT64, TensorType
 
 @final
 class _Seeded:
-    """What is drawn from one seed: keys one after the other, and a generator for each parameter."""
+    """Streams from one seed: a sequence of keys, and a generator for each parameter."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed % 2**64
@@ -31,14 +31,14 @@ class _Seeded:
         return np.random.Generator(np.random.Philox(key=np.array((self._seed, stream), np.uint64)))
 
     def next_key(self) -> int:
-        # Made when first asked for: NumPy loads its generators late.
+        # Created on first use: loading NumPy's generators is slow.
         if self._keys is None:
             with _LOCK:
                 self._keys = self._keys or self._of_first_run()
         return next(self._keys)
 
     def _of_first_run(self) -> Iterator[int]:
-        """The keys of the first run of a program that has this seed."""
+        """Yield the keys of the first run of a program with this seed."""
         first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
         return count(int(first) + 1)
 
@@ -66,9 +66,9 @@ def seed(seed: int) -> None:
 
 
 def next_key() -> Tensor:
-    """An integer for random operators, another one each time; no part of any structure.
+    """Return a fresh integer key for random operators; it is data and not in the cache key.
 
-    In a function that is compiled it is another one each time that this is run.
+    In a compiled function the key is fresh at each call.
     """
     if adopting.get() is not None:
         return _Keys()
@@ -77,7 +77,7 @@ def next_key() -> Tensor:
 
 @final
 class _Keys(Tensor):
-    """A key that is another one whenever somebody looks."""
+    """Key tensor that yields a fresh key each time it is read."""
 
     __slots__ = ()
 
@@ -96,9 +96,9 @@ class _Keys(Tensor):
 
     @node.setter
     def node(self, node: Node) -> None:
-        """What it is given is the first key, which nobody sees."""
+        """Ignore the first key, which is never read."""
 
 
 def reserved() -> Callable[[], np.random.Generator]:
-    """What gives the generator for the first value of a parameter, whenever that is asked for."""
+    """Return a function that returns the generator of the next parameter's initial value."""
     return _seeded[0].reserved()

@@ -1,4 +1,4 @@
-"""Steps: what a call of an operator does to tensors of some types, traced once."""
+"""Steps: what an operator call does to tensors of given types, traced once."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
 _numbers = count()
 
-# The line of what no line of the user's is known for.
+# Source of equations without a line of the user.
 NOWHERE = Source("<tensors>", 0)
 
 
 class Step(ABC):
-    """What gives a node from others: steps are made once, and told apart by their identity.
+    """Operation that computes a node from others. Steps are unique and compared by identity.
 
-    `number` is that of the step in keys. `reaching` are the inputs along which a derivative of
-    the result may go. Steps of one `family` on the same inputs are recorded together, and `place`
-    says which of the results is this one's. One that `is_view` makes no elements. A step that
-    `derives` asks for all that its inputs were computed from. One that is `whole` is not evaluated
-    on its own, but within a graph.
+    `number` is the step in cache keys. `reaching` lists the inputs that a derivative of the result
+    reaches. Steps of one `family` on the same inputs are recorded together, and `place` is the
+    index of the result. With `is_view`, it copies no elements. With `derives`, it needs the tape of
+    its inputs. With `whole`, it is evaluated within a graph only.
     """
 
     __slots__ = ("family", "is_view", "number", "place", "reaching", "type")
@@ -62,20 +61,20 @@ class Step(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """What a message calls it."""
+        """Name for messages."""
 
     @abstractmethod
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """The results of the family, in `builder`."""
+        """Record the results of the family in `builder`."""
 
     @abstractmethod
     def evaluate(self, arrays: Arrays) -> np.ndarray[Any, Any]:
-        """The result, from the arrays of the inputs."""
+        """Compute the result from the arrays of the inputs."""
 
 
 @final
 class Traced(Step):
-    """A graph of one output."""
+    """Graph with one output."""
 
     __slots__ = ("_meanings", "_operations", "_result", "graph")
 
@@ -105,7 +104,7 @@ class Traced(Step):
         return [moved[v] for v in self.graph.outputs]
 
     def evaluate(self, arrays: Arrays) -> np.ndarray[Any, Any]:
-        """Equation by equation."""
+        """Evaluate equation by equation."""
         known = list(arrays)
         if not self._meanings:
             self._meanings = [_meaning(eqn) for eqn, *_ in self._operations]
@@ -121,7 +120,7 @@ class Traced(Step):
 
 @final
 class Part(Step):
-    """One of many results of a graph, all of which are recorded together; for constants."""
+    """One of many results of a graph that are recorded together; for constants."""
 
     __slots__ = ("graph",)
 
@@ -141,17 +140,17 @@ class Part(Step):
         raise InternalError("one of many results is computed with the others")
 
 
-# What some equations are computed by, by op, parameters and types.
+# Implementations of equations, by op, parameters and types.
 _KEPT = 4096
 _meanings: dict[Hashable, Callable[..., Any]] = {}
 
 
 def _meaning(eqn: Equation) -> Callable[..., Any]:
-    """What gives the results of an equation from its operands, to the bit as kernels do.
+    """Return the function that computes an equation, bit for bit like kernels.
 
-    That is the plain NumPy function where kernels call it, too. Others, such as sums and functions
-    that NumPy does not have, are kernels of one equation. Loops whose stacks grow are interpreted,
-    as kernels neither take nor give these.
+    It is the plain NumPy function if kernels call it, too. Others, such as sums and functions that
+    NumPy lacks, are kernels of one equation. Loops with growing stacks are interpreted, as such
+    stacks cannot be passed to kernels.
     """
     op = eqn.op
     if op.has_bodies and any(is_open(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
@@ -180,7 +179,7 @@ def _kernel(eqn: Equation) -> Callable[..., Any]:
 
 
 def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
-    """The results of a graph, equation by equation; with stacks that grow, by a kernel of all."""
+    """Evaluate a graph equation by equation; with growing stacks, by one kernel."""
     if any(fills(eqn) for eqn in graph.body):
         return [np.array(found) for found in compiled(graph)(*arrays)]
     known = dict(zip(graph.inputs, arrays, strict=True))
@@ -195,8 +194,7 @@ def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
 
 
 def reaching(graph: Graph) -> list[tuple[int, ...]]:
-    """For each output the positions of inputs on which it depends by floats, other than as a
-    constant."""
+    """Return, for each output, the inputs that it depends on differentiably."""
     known: dict[Value, int] = {v: 1 << i for i, v in enumerate(graph.inputs) if v.type.is_inexact}
     for eqn in graph.body:
         reached = 0
@@ -211,9 +209,9 @@ def reaching(graph: Graph) -> list[tuple[int, ...]]:
 
 @final
 class Call:
-    """The steps of one call, one for each array in what it returns, and the containers of these.
+    """Steps of one call, one per array in its result, and the containers of the result.
 
-    `plain` is the step where there is one alone, and no view.
+    `plain` is the step if there is only one, and it is not a view.
     """
 
     __slots__ = ("plain", "steps", "tree")
@@ -226,27 +224,27 @@ class Call:
 
 @lru_cache(maxsize=4096)
 def same(type: TensorType) -> Step:
-    """The step that gives what it is given."""
+    """Return the identity step."""
     builder = Builder("same")
     return Traced(builder.graph([builder.input(type)]))
 
 
 @lru_cache(maxsize=4096)
 def as_argument(type: TensorType) -> Step:
-    """The step that gives what it is given, to a function that derivatives are taken of."""
+    """Return the identity step for arguments of a function that is being differentiated."""
     builder = Builder("argument")
     return Traced(builder.graph([builder.input(type)]))
 
 
 @lru_cache(maxsize=4096)
 def constant(type: TensorType) -> Step:
-    """The step that gives what it is given, as a constant for derivatives."""
+    """Return the identity step that stops derivatives."""
     return traced(functions["stop_gradient"], [type], lambda one: (tuple(one), {})).steps[0]
 
 
 @lru_cache(maxsize=4096)
 def sum_of_two(type: TensorType) -> Step:
-    """The step that adds two arrays of that type."""
+    """Return the step that adds two arrays of a type."""
     return traced(functions["add"], [type, type], lambda both: (tuple(both), {})).steps[0]
 
 
@@ -255,7 +253,7 @@ def traced(
     types: Sequence[TensorType],
     call: Callable[[Iterator[Variable]], tuple[tuple[Any, ...], dict[str, Any]]],
 ) -> Call:
-    """What `function` does to arrays of these types, given to it as `call` arranges them."""
+    """Trace `function` on these types; `call` builds its arguments from variables."""
     builder = Builder(getattr(function, "__name__", "f"))
     inputs = [builder.input(t) for t in types]
     with builder:
@@ -268,12 +266,12 @@ def traced(
 
 
 def together(call: Call, results: list[Any]) -> Any:
-    """What the call returns, with these results."""
+    """Return the result of the call with these leaves."""
     return results[0] if call.tree is None else put_together(call.tree, iter(results))
 
 
 def key_of(value: Any) -> Hashable:
-    """What tells a plain argument from others: equal only for the same bits of the same type."""
+    """Return the cache key of a plain argument: equal only for equal bits and types."""
     kind = type(value)
     if kind is slice:
         return (slice, key_of(value.start), key_of(value.stop), key_of(value.step))
@@ -284,5 +282,5 @@ def key_of(value: Any) -> Hashable:
     try:
         return (kind, bits(freeze(value)))
     except ArgumentError:
-        # Held by the key: the identity of what is gone may be that of another object.
+        # The key holds the object: the id of a deleted object may be reused.
         return (kind, value if callable(value) and isinstance(value, Hashable) else repr(value))

@@ -1,7 +1,7 @@
-"""Steps of a loop are alike: whether what is computed now has the structure of what was before.
+"""Structure cache: match the pending nodes against the structure of a previous evaluation.
 
-To go along a known structure and to compare takes a part of the time in which it is gathered
-anew, put in order and looked up.
+Loop steps repeat a structure. Matching along a known structure costs a fraction of collecting,
+sorting and hashing the nodes again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from primgraph.eager.steps import Step
 
 
 class _Entry(NamedTuple):
-    """What is known of a node, and of where its inputs are.
+    """Expected properties of a node and the positions of its inputs.
 
-    `held` tells whether a tensor shows it, where that is part of the structure. `wiring` has for
-    each input the place of the node that it has to be, or -1 for one that was not met before;
-    where the inputs are those of the node at place `same`, it is empty. A node that is given has
-    no wiring.
+    `held` says whether a tensor shows it, or is None if irrelevant. `wiring` has, for each input,
+    the position of its node, or -1 for a new node. It is empty if the inputs are the tuple of the
+    node at position `same`, and None for a leaf.
     """
 
     step: Step | None
@@ -32,7 +31,7 @@ class _Entry(NamedTuple):
 
 @final
 class Pattern:
-    """A structure of nodes, as one comes by them from those that are asked for."""
+    """Structure of nodes, in the order of a traversal from the roots."""
 
     __slots__ = ("_count", "_entries", "_leaves", "_wanted")
 
@@ -43,7 +42,7 @@ class Pattern:
         leaves: Sequence[Node],
         wanted: Sequence[Node],
     ) -> None:
-        """That of `nodes`, which are computed from `leaves` for `roots`, all of them unknown."""
+        """Store the structure of `nodes`, which compute the pending `roots` from `leaves`."""
         computed, held = set(nodes), set(wanted)
         self._count = len(roots)
         self._entries: list[_Entry] = []
@@ -71,21 +70,22 @@ class Pattern:
         self._wanted = [places[n] for n in wanted]
 
     def found(self, roots: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
-        """The nodes that stand for leaves and for what is wanted, if `roots` have this structure.
+        """Return the nodes for leaves and wanted results if `roots` match this structure, else
+        None.
 
-        It is the same only where all nodes that were different ones are so again.
+        Nodes that were distinct must be distinct again.
         """
         if len(roots) != self._count:
             return None
         known = list(roots)
-        # What is met on the way is gone through in its turn.
+        # The list grows while it is traversed.
         for (step, unknown, tracked, held, same, wiring), node in zip(
             self._entries, known, strict=True
         ):
             if node.tracked is not tracked or (node.array is None) is not unknown:
                 return None
             if wiring is None:
-                # What derivatives go through is told by whether there is a step.
+                # Only whether there is a step matters for a node that derivatives reach.
                 if (node.step is None) is not (step is None):
                     return None
                 continue

@@ -1,4 +1,4 @@
-"""The tensor: an array that remembers how it was computed, and is computed when looked at."""
+"""Tensor: a lazily computed array that records its history."""
 
 from __future__ import annotations
 
@@ -51,11 +51,10 @@ class Tensor(Differentiable):
     __slots__ = ("_label", "_shares")
     writes_through: ClassVar[bool] = True
     _called = "a tensor"
-    # What it is called in programs and by optimizers, and what it has in common with programs;
-    # only tensors that are parameters have these.
+    # Only parameters have these: the name in programs and optimizers, and the shared storages.
     _label: str
     _shares: list[Share]
-    # The class of copies: what is in common with programs is not copied.
+    # The class of copies, which share nothing with programs.
     plain: ClassVar[type[Tensor]]
 
     def __init_subclass__(cls) -> None:
@@ -79,7 +78,7 @@ class Tensor(Differentiable):
         """
         backward(self, [gradient], retain_graph, create_graph, inputs)
 
-    # Operations in place.
+    # In-place operations.
 
     def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
         return change(self, self + other, augmented=True)
@@ -132,7 +131,7 @@ class Tensor(Differentiable):
         set_elements(self, index, value)
 
     def conj(self) -> Any:
-        """Return the conjugates of complex numbers; a tensor of real ones is returned itself."""
+        """Return the complex conjugate; a real tensor is returned itself."""
         if self.type.is_complex or self.shares_detached:
             return named_function("conj")(self)
         return self
@@ -140,11 +139,11 @@ class Tensor(Differentiable):
     conjugate = conj
 
     def change_to(self, found: Any) -> None:
-        """Show the elements of `found` from now on, which is of the same shape."""
+        """Show the elements of `found`, of the same shape, from now on."""
         change(self, functions["asarray"](found))
 
     def _laid_out(self, order: str) -> Tensor:
-        """Return this tensor if NumPy's array would lie in memory in that order, else a copy."""
+        """Return this tensor if NumPy's array would have that memory order, else a copy."""
         alias = self._alias
         layout = alias.layout() if isinstance(alias, View) else np.empty(self.shape, np.int8)
         if layout is None or order not in ("C", "F"):
@@ -154,39 +153,39 @@ class Tensor(Differentiable):
         return self if is_so else self.clone()
 
     def add_(self, other: Any) -> Self:
-        """`x += other`."""
+        """Compute `x += other`."""
         return change(self, self + other)
 
     def sub_(self, other: Any) -> Self:
-        """`x -= other`."""
+        """Compute `x -= other`."""
         return change(self, self - other)
 
     def mul_(self, other: Any) -> Self:
-        """`x *= other`."""
+        """Compute `x *= other`."""
         return change(self, self * other)
 
     def div_(self, other: Any) -> Self:
-        """`x /= other`."""
+        """Compute `x /= other`."""
         return change(self, self / other)
 
     def copy_(self, other: Any) -> Self:
-        """The elements of `other`, broadcast and converted, from now on."""
+        """Copy `other` into this tensor, broadcast and converted."""
         found = functions["broadcast_to"](functions["astype"](other, self.dtype), self.shape)
         return change(self, found)
 
     def fill_(self, number: float) -> Self:
-        """`number` at every place from now on."""
+        """Set all elements to `number`."""
         return change(self, Tensor(given(np.full(self.shape, number, self.dtype))))
 
     def fill(self, value: Any) -> None:
-        """`value` at every place from now on, as NumPy's arrays have it."""
+        """Set all elements to `value`, like `numpy.ndarray.fill`."""
         self[...] = value
 
     def zero_(self) -> Self:
-        """Zeros from now on."""
+        """Set all elements to zero."""
         return self.fill_(0)
 
-    # Looking.
+    # Reading elements.
 
     def numpy(self) -> npt.NDArray[Any]:
         """Return a copy of the elements as an array."""
@@ -200,7 +199,8 @@ class Tensor(Differentiable):
         return node.array
 
     def item(self) -> Any:
-        """The number in a tensor of one element, as Python's; `ArgumentError` for more or none."""
+        """Return the element of a tensor of size 1 as a Python number; otherwise
+        `ArgumentError`."""
         if self.size != 1:
             raise ArgumentError(
                 f"item() is for tensors of one element, and this is {self.type}",
@@ -209,7 +209,7 @@ class Tensor(Differentiable):
         return self._array().item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
+        """Return the elements as nested lists of Python numbers."""
         return self._array().tolist()
 
     def __bool__(self) -> bool:
@@ -221,7 +221,8 @@ class Tensor(Differentiable):
         return bool(self._array().item())
 
     def __float__(self) -> float:
-        """The number; an error in a function that derivatives are taken of: they would be lost."""
+        """Return the number; an error in a function being differentiated, as its derivative is
+        lost."""
         self._require_no_loss()
         if self.size != 1:
             raise ArgumentError(
@@ -249,10 +250,10 @@ class Tensor(Differentiable):
         return format(self.item(), spec) if spec else str(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """The elements; an array that cannot be written to unless `copy`.
+        """Return the elements, in a read-only array unless `copy`.
 
-        Raises `BuildError` in a function that derivatives are taken of, by which they would be
-        lost: integers have none.
+        Raises `BuildError` in a function that is being differentiated, as the derivative would be
+        lost; integers have none.
         """
         if dtype is None or np.dtype(dtype).kind not in "biu":
             self._require_no_loss()
@@ -267,25 +268,25 @@ class Tensor(Differentiable):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """The elements for another library, which are copied.
+        """Export a copy of the elements by DLPack.
 
-        Raises `ArgumentError` in a function that derivatives are taken of, and `BufferError` with
+        Raises `ArgumentError` in a function that is being differentiated, and `BufferError` with
         `copy=False`.
         """
         self._require_no_loss()
         if copy is False:
             raise BufferError("the elements of a tensor do not change, and are copied")
-        # NumPy 2.0 has `stream` alone, and is asked by others without options.
+        # NumPy 2.0 accepts `stream` only, so options that are not set are not passed.
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
         asked = {name: value for name, value in given.items() if value is not None}
         return self._array().copy().__dlpack__(**asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The device of the elements, as DLPack numbers it: that of NumPy's arrays."""
+        """Return the DLPack device of the elements: that of NumPy's arrays."""
         return self._array().__dlpack_device__()
 
     def _require_no_loss(self) -> None:
-        """Refuse to be an array of numbers where derivatives would end there unseen."""
+        """Raise if a conversion to numbers would lose derivatives."""
         if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
             raise BuildError(
                 "numbers alone would lose the derivatives that are taken of this function",
@@ -294,7 +295,8 @@ class Tensor(Differentiable):
             )
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """What `pg` has of that name; NumPy itself where a result has no derivative anyway."""
+        """Dispatch a NumPy function to primgraph's; to NumPy itself if no result is
+        differentiable."""
         if func in _OF_ELEMENTS:
             named = {name: _elements(value) for name, value in kwargs.items()}
             return func(*map(_elements, args), **named)
@@ -325,7 +327,7 @@ class Tensor(Differentiable):
         return _restored(self.plain, self._array(), self.node.tracked)
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        """A leaf of the same elements and gradient. Raises `BuildError` for one that is no leaf."""
+        """Copy a leaf with its gradient. Raises `BuildError` for a tensor that is not a leaf."""
         if not self.is_leaf:
             raise BuildError(
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
@@ -366,14 +368,14 @@ Tensor.family = Tensor.plain = Tensor
 
 
 def family_of(arguments: Iterable[Any]) -> type[Tensor]:
-    """The family of the first of the tensors in `arguments` that has another than that of all."""
+    """Return the family of the first tensor in `arguments` that is of a subclass."""
     for argument in arguments:
         if isinstance(argument, Tensor) and argument.family is not Tensor:
             return argument.family
     return Tensor
 
 
-# What is taken as it is.
+# Dtypes that are used without conversion.
 _PLAIN = frozenset(NAME_OF_DTYPE)
 
 

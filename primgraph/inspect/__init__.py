@@ -1,1 +1,1 @@
-"""What is asked of programs: costs, profiles, differences, explanations, checks."""
+"""Inspection of programs: costs, profiles, differences, explanations, checks."""

@@ -1,4 +1,4 @@
-"""Derivatives checked against independent ones: complex steps, differences, and each other."""
+"""Gradient check: compare derivatives with complex steps, finite differences, and each other."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from primgraph.transforms.transpose import transpose
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-# The step of central differences, for an element of size one, and what they and the others may
-# be wrong by: a part of the largest derivative, and of the largest value.
+# Step of central differences for an element of size one, and tolerances of these and of the other
+# methods: relative to the largest derivative, and to the largest value.
 _DIFFERENCE = 2e-3
 _SEED = 0x5DEECE66D
 _BY_DIFFERENCES, _BY_COMPLEX_STEP, _BY_ROUNDING = (1e-6, 1e-10), (1e-9, 1e-14), 1e-10
@@ -55,27 +55,26 @@ def check_grads(
 ) -> None:
     """Compare all derivatives up to `order`, in every mixture of `modes`, with independent ones.
 
-    `function` is a function on variables or a graph, with one array in `inputs` for each
-    argument, or a container of arrays; a function on tensors, where there are tensors in `inputs`,
-    of which what it does with these is checked, and with those that it finds elsewhere; or a
-    program, with arrays by name, whose last results are differentiated. The
-    derivatives are those by all float inputs, at these arrays, in float64 whatever the dtype;
-    what is not of a float dtype is held constant. Complex inputs and outputs count as two real ones
-    each, their parts. A derivative of higher order is taken along
-    random directions, and differentiated once more by each element of the inputs.
+    `function` is a function of variables or a graph, with one array, or container of arrays, in
+    `inputs` for each argument. With tensors in `inputs` it is a function of tensors; its operations
+    on these, and on tensors that it closes over, are checked. It may also be a program, with arrays
+    by name, whose last results are differentiated. Derivatives are by all float inputs, at these
+    arrays, in float64 for any dtype; other inputs are constant. Complex inputs and outputs count as
+    two real ones, their parts. A derivative of higher order is taken along random directions, and
+    differentiated again by each element of the inputs.
 
-    The independent derivatives are by a complex step (W. Squire and G. Trapp, Using complex
-    variables to estimate derivatives of real functions, 1998) where all primitives are known and
-    none has a kink near; elsewhere by central differences with one step of Richardson's
-    extrapolation. At a kink differences need not agree with the derivative that was chosen.
-    With both modes, `<u, J v>` and `<J' u, v>` are compared too, to rounding.
+    The independent derivatives are complex-step derivatives (W. Squire and G. Trapp, Using complex
+    variables to estimate derivatives of real functions, 1998) if all primitives are known and none
+    has a kink nearby. Otherwise they are central differences with one step of Richardson's
+    extrapolation. At a kink, differences may disagree with the chosen derivative. With both modes,
+    `<u, J v>` and `<J' u, v>` are compared too, to rounding.
 
-    The work is one evaluation of function and derivative for each element of the inputs, times
-    two for each further order.
+    The cost is one evaluation of function and derivative for each element of the inputs, doubled
+    for each further order.
 
-    Raises `CheckError`, an AssertionError, with the first input, element and order that differ
-    and both numbers; `MissingRuleError` where a rule is missing; `OptionError` for an unknown
-    mode or an order below one; `ArgumentError` for inputs or outputs without floats.
+    Raises `CheckError`, an AssertionError, with the first input, element and order that differ and
+    both numbers; `MissingRuleError` for a missing rule; `OptionError` for an unknown mode or an
+    order below one; `ArgumentError` for inputs or outputs without floats.
 
     >>> pg.check_grads(pg.tanh, [np.array([0.5, 1.0])])
     """
@@ -86,7 +85,7 @@ def check_grads(
     if order < 1:
         raise OptionError(f"the order of a derivative is at least 1, not {order}")
     graph, arrays = _graph_of(function, inputs)
-    # Not a seed that inputs may have been drawn from: directions equal to them show less.
+    # A seed unlikely to be used for the inputs: directions equal to them detect less.
     rng = np.random.default_rng(_SEED)
     levels = [Level.of(graph, arrays)]
     for number in range(1, order + 1):
@@ -99,7 +98,7 @@ def check_grads(
 def _graph_of(
     function: Callable[..., Any] | Graph | Program, inputs: Any
 ) -> tuple[Graph, list[Array]]:
-    """The graph of `function`, and an array for each of its inputs."""
+    """Return the graph of `function`, and an array for each of its inputs."""
     if isinstance(function, Program):
         if not isinstance(inputs, Mapping):
             raise ArgumentError(f"inputs of a program are arrays by name, not {inputs!r:.60}")
@@ -125,9 +124,9 @@ def _graph_of(
 
 
 def _recorded(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Graph, list[Array]]:
-    """What a function has done with tensors, as a graph, and the arrays that it did it with.
+    """Return a function's operations on tensors as a graph, and the arrays of its inputs.
 
-    Tensors that it has found elsewhere are inputs of that, too.
+    Tensors that it closes over are inputs, too.
     """
     leaves, structure = tree.flatten([*inputs])
     given = [as_tensor(leaf) for leaf in leaves]
@@ -148,7 +147,7 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Grap
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A derivative that is to be differentiated once more: a graph of inputs and directions.
+    """Derivative to be differentiated again: a graph of inputs and directions.
 
     `wrt` are the positions of the inputs to differentiate by, `modes` how it was derived.
     """
@@ -165,7 +164,7 @@ class Level:
         if len(arrays) != len(kept.inputs):
             raise FeedError(f"{graph.name} takes {len(kept.inputs)} arrays, {len(arrays)} given")
         wide = in_parts(widened(kept))
-        # A real array that is fed as a complex one has no imaginary part.
+        # A real array fed for a complex input has no imaginary part.
         types = [v.type for v in kept.inputs]
         given = [np.asarray(a, t.dtype if t.is_complex else None)
                  for a, t in zip(arrays, types, strict=True)]  # fmt: skip
@@ -177,7 +176,7 @@ class Level:
         return Level(wide, parts_of(given), wrt)
 
     def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[Level]:
-        """Check the derivatives of this; return them as what to differentiate next."""
+        """Check the derivatives of this level; return the next levels to differentiate."""
         jvp = self._linear("tangent") if "forward" in modes else None
         linear = jvp
         if linear is None or any(_has_rules(eqn) for eqn in self.graph.body):
@@ -201,18 +200,18 @@ class Level:
         ]
 
     def _linear(self, role: str) -> Graph:
-        """The tangents of the outputs; in the role of cotangents, as they are transposed."""
+        """Return the graph of tangents of the outputs, for the role "tangent" or "cotangent"."""
         jvp = linearize(self.graph, self.wrt, role=role)
         return dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
 
     def expected(self) -> tuple[float, list[Array], str, list[Array]]:
-        """The largest value; for each input a matrix, of a column for each of its elements, with
-        the derivatives of all outputs; how they were found; and how wrong they may be."""
+        """Return the largest value, the Jacobian by each input, the method that found these, and
+        their tolerances."""
         values, known, source, slack = self._independent()
         return values, known, source, [_limit(columns, values, slack) for columns in known]
 
     def _independent(self) -> tuple[float, list[Array], str, tuple[float, float]]:
-        """As `expected`, with what they may be wrong by as parts of the largest numbers."""
+        """Like `expected`, with tolerances relative to the largest numbers."""
         values = interpret(self.graph, *self.arrays)
         largest = max((float(np.max(np.abs(a), initial=0.0)) for a in values), default=0.0)
         if knows(self.graph):
@@ -236,7 +235,7 @@ class Level:
         return matrix
 
     def _complex_step(self, place: int, element: int) -> list[Array] | None:
-        """The derivatives by one element; None where a kink or a jump is near."""
+        """Return the derivatives by one element; None near a kink or a jump."""
         tangents = [np.zeros(np.shape(a)) for a in self.arrays]
         tangents[place].reshape(-1)[element] = 1.0
         known, smooth = evaluate(self.graph, self.arrays, tangents)
@@ -254,9 +253,10 @@ class Level:
         return richardson(at, float(array.reshape(-1)[element]))
 
     def _without_stops(self) -> tuple[Graph, list[Array]]:
-        """The graph with what stops gradients as further inputs, and arrays for all of them."""
+        """Return the graph with results of `stop_gradient` as inputs, and arrays for all inputs."""
         plain = without_formal(self.graph)
-        # The sum of squares beside what it is made of is no constant, but a root's own shortcut.
+        # The sum of squares that `root_of_squares` holds is part of its formula, and not a user's
+        # constant.
         squares = {e.inputs[1] for e in plain.body if e.op is root_of_squares}
         stops = [e for e in plain.body if e.op is stop_gradient and e.output not in squares]
         held = [e.output for e in stops]
@@ -310,7 +310,7 @@ class Level:
         v: list[Array],
         values: float,
     ) -> None:
-        """`<u, J v>` is `<J' u, v>` to rounding, as reverse mode is the transpose of forward."""
+        """Check that `<u, J v>` equals `<J' u, v>` to rounding: reverse mode is the transpose."""
         with np.errstate(all="ignore"):
             left, right = (
                 np.concatenate([(a * b).reshape(-1) for a, b in zip(seeds, found, strict=True)])
@@ -319,7 +319,8 @@ class Level:
                     (v, interpret(vjp, *self.arrays, *u)),
                 )
             )
-            # Where J itself cancels, as along the argument of a norm, rounding is that of values.
+            # If J itself cancels, as along the argument of a norm, rounding is relative to the
+            # values.
             sizes = values * math.prod(sum(float(np.sum(np.abs(a))) for a in s) for s in (u, v))
             limit = _BY_ROUNDING * (np.sum(np.abs(left)) + np.sum(np.abs(right)))
             limit += _BY_COMPLEX_STEP[1] * sizes
@@ -349,7 +350,7 @@ class Level:
         )
 
     def _output(self, element: int) -> str:
-        """The name of an element, counted through all outputs."""
+        """Return the name of an element, numbered through all outputs."""
         for number, value in enumerate(self.graph.outputs):
             if element < value.type.size:
                 return f"output {number} at {_index(element, value.shape)}"
@@ -362,7 +363,7 @@ class Level:
 
 
 def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
-    """Central differences of `at`, which takes shifts of a number, extrapolated once."""
+    """Return central differences of `at`, a function of a shift, extrapolated once."""
     step = _DIFFERENCE * (1 + abs(place))
     ends = [at(s) for s in (step, -step, step / 2, -step / 2)]
     with np.errstate(all="ignore"):
@@ -373,10 +374,10 @@ def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
 
 
 def in_parts(graph: Graph, seeds: int | None = None) -> Graph:
-    """`graph` as a function of real and imaginary parts that gives such.
+    """Return `graph` as a function between real and imaginary parts.
 
-    From the input number `seeds` on there are cotangents, and so are the outputs: as `Re(ct * dz)`
-    pairs them with tangents, those of imaginary parts have the other sign.
+    Inputs from number `seeds` on are cotangents, and so are the outputs: paired with tangents by
+    `Re(ct * dz)`, their imaginary parts change sign.
     """
     if not any(v.type.is_complex for v in (*graph.inputs, *graph.outputs)):
         return graph
@@ -401,7 +402,7 @@ def in_parts(graph: Graph, seeds: int | None = None) -> Graph:
 
 
 def parts_of(arrays: Sequence[Array]) -> list[Array]:
-    """The real and the imaginary part of each complex array, all others as they are."""
+    """Split each complex array into real and imaginary part."""
     found: list[Array] = []
     for array in map(np.asarray, arrays):
         found += [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
@@ -409,24 +410,24 @@ def parts_of(arrays: Sequence[Array]) -> list[Array]:
 
 
 def _has_rules(eqn: Equation) -> bool:
-    """Whether `eqn` has rules for both modes."""
+    """Return whether `eqn` has rules for both modes."""
     return isinstance(eqn.op, Primitive) and eqn.op.pushforward_rule is not None
 
 
 def _index(element: int, shape: Shape) -> tuple[int, ...]:
-    """The index of an element, counted in row-major order."""
+    """Return the index of an element, numbered in row-major order."""
     return tuple(int(i) for i in np.unravel_index(element, shape))
 
 
 def _limit(columns: Array, values: float, slack: tuple[float, float]) -> Array:
-    """How far each derivative may be off."""
+    """Return the tolerance of each derivative."""
     finite = np.abs(columns[np.isfinite(columns)])
     largest = float(np.max(finite, initial=0.0))
     return np.full(columns.shape, slack[0] * largest + slack[1] * values)
 
 
 def differing(found: Array, expected: Array, limit: Array) -> int | None:
-    """The first place where the numbers differ by more than `limit`; NaN equals NaN."""
+    """Return the first index where the numbers differ by more than `limit`; NaN equals NaN."""
     with np.errstate(all="ignore"):
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))
         places = np.flatnonzero(~(same | (np.abs(found - expected) <= limit)))

@@ -1,4 +1,4 @@
-"""Checks of rules that users give: against differences, and against each other."""
+"""Check user-defined rules against finite differences, and against each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 _SEED = 0x5EED
 _BY_DIFFERENCES = 1e-6
-# Rules for cotangents are asked with seeds of these sizes: one that is linear scales with them.
+# Scales of seeds for cotangent rules: a linear rule scales with them.
 _SIZES = (1.0, 64.0)
 
 
@@ -84,9 +84,9 @@ def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[An
 
 
 def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exception) -> None:
-    """Compare what goes back through a function on tensors with differences of what it gives.
+    """Compare gradients of a function of tensors with finite differences.
 
-    `error` says why it could not be traced, which is raised where it does not run either.
+    `error` says why it cannot be traced, and is raised if it does not run on tensors either.
     """
     rng = np.random.default_rng(_SEED)
     wide = [np.asarray(a, _widest(a)) if _is_float(a) else a for a in args]
@@ -119,9 +119,9 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
 
 
 def _slopes(call: Callable[..., Any], args: Sequence[Any], u: Sequence[Array], place: int) -> Array:
-    """The derivatives of what a function gives, times `u`, by each element of an argument.
+    """Return the derivatives of a function's results, times `u`, by each element of an argument.
 
-    By complex ones they are those by real parts, less i times those by imaginary parts.
+    For complex elements: the derivative by the real part, minus i times that by the imaginary part.
     """
 
     def at(element: int, shift: float, along: complex = 1.0) -> list[Array]:
@@ -148,13 +148,13 @@ def _widest(argument: Any) -> Any:
 
 
 def _drawn(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any]) -> Array:
-    """Random numbers, complex ones for these."""
+    """Draw random numbers, complex for complex dtypes."""
     found = np.asarray(rng.standard_normal(shape))
     return found + 1j * rng.standard_normal(shape) if dtype.kind == "c" else found
 
 
 def _floats(found: Any) -> list[Tensor]:
-    """The tensors of floats in what a function returns."""
+    """Return the float tensors in the result of a function."""
     _, leaves = taken_apart(found, lambda item: isinstance(item, Tensor))
     return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind in "fc"]
 
@@ -210,7 +210,7 @@ def _on_closure(graph: Graph, first: int, arrays: Sequence[Array]) -> Graph:
 
 
 def _with_results(plain: Graph, rule: Graph) -> Graph:
-    """A rule of operands, results, and seeds, as one of operands and seeds."""
+    """Convert a rule of operands, results and seeds to one of operands and seeds."""
     builder = Builder(plain.name)
     operands = [builder.input(v.type, v.hint) for v in plain.inputs]
     results = builder.inline(plain, operands)
@@ -233,7 +233,7 @@ def _check_value(body: Graph, claimed: Graph, arrays: Sequence[Array]) -> None:
 
 
 class _Naming:
-    """Lets errors within say of which function they are, and where the rule is defined."""
+    """Context manager that adds the function, and the line of its rule, to errors."""
 
     def __init__(self, call: TracedCall, rule: Callable[..., Any] | None) -> None:
         self._name = call.definition.name

@@ -1,9 +1,9 @@
-"""Derivatives by a complex step: an evaluator that knows nothing of the rules it is to judge.
+"""Complex-step derivatives: an evaluator that is independent of the rules to be checked.
 
-A graph is evaluated on `x + ih v`; the imaginary parts of the results are `h` times the
-derivative along `v`, without a difference that could cancel. Every float, whatever its width,
-is a complex number of 128 bits here. Primitives that NumPy does not have for complex numbers, or
-that are not analytic, are written out on their cards for numbers of the form `a + ih b`.
+A graph is evaluated on `x + ih v`; the imaginary parts of the results are `h` times the derivative
+along `v`, without cancellation. Every float, of any width, is complex128 here. Primitives that
+NumPy lacks for complex numbers, or that are not analytic, have formulas on their cards for numbers
+`a + ih b`.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from primgraph.primitives.special_functions.special import as_gamma_of
 
 STEP = 1e-30
 
-# How steep a function may be at most.
+# Largest derivative for which a function counts as smooth.
 STEEPEST = 1e4
 
-# What code is never written for, but has a slope of its own that no value was computed with.
+# A primitive without generated code whose own derivative belongs to no computed value.
 _IMPLICIT: dict[Op, ComplexStep] = {as_gamma_of: stepped(as_gamma_of)}
 
 
 def is_known(op: Op) -> bool:
-    """Whether this evaluator knows a primitive, so that it can tell whether that is analytic."""
+    """Return whether this evaluator knows a primitive, and so whether it is analytic."""
     card = CARDS.get(op)
     return op in _IMPLICIT or (card is not None and card.complex_step is not None)
 
 
 def knows(graph: Graph) -> bool:
-    """Whether this evaluator knows all primitives of `graph`, those in branches and loops too."""
+    """Return whether this evaluator knows all primitives of `graph`, including those in bodies."""
     return all(all(map(knows, e.bodies)) if is_walked(e) else is_known(e.op) for e in graph.body)
 
 
 def wide_type(type: TensorType) -> TensorType:
-    """The same type with floats of 64 bits, and complex numbers of two such."""
+    """Return the type with float64, or complex128, elements."""
     if type.is_complex:
         return type.with_dtype(COMPLEX128)
     return type.with_dtype(FLOAT64) if type.is_float else type
 
 
 def wide_params(eqn: Equation) -> dict[str, Any]:
-    """The parameters of `eqn`, every float dtype in them made float64, in bodies too."""
+    """Return the parameters of `eqn` with all float dtypes as float64, in bodies too."""
     params = dict(with_bodies(eqn.params, widened)) if eqn.op.has_bodies else eqn.kwargs
     if "dtype" in params and params["dtype"].kind == "f":
         params["dtype"] = FLOAT64
@@ -69,7 +69,7 @@ def wide_params(eqn: Equation) -> dict[str, Any]:
 
 
 def widened(graph: Graph) -> Graph:
-    """The same program with every float of 64 bits."""
+    """Return the graph with all floats as float64."""
     builder = Builder(graph.name)
     moved = {v: builder.input(wide_type(v.type), v.hint) for v in graph.inputs}
     for eqn in graph.body:
@@ -81,9 +81,9 @@ def widened(graph: Graph) -> Graph:
 def evaluate(
     graph: Graph, arrays: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[dict[Value, np.ndarray[Any, Any]], bool]:
-    """All values of `graph`, and whether they are differentiable there.
+    """Evaluate all values of `graph`, and return whether they are differentiable there.
 
-    `tangents` has an array for each input; those of inputs that are not floats do not count.
+    `tangents` has an array for each input; those of inputs that are not floats are ignored.
     """
     known: dict[Value, np.ndarray[Any, Any]] = {}
     for value, array, tangent in zip(graph.inputs, arrays, tangents, strict=True):
@@ -91,7 +91,7 @@ def evaluate(
         if value.type.is_float:
             known[value] = np.asarray(array, np.float64) + 1j * STEP * np.asarray(tangent)
     smooth = True
-    # What is held constant, as it was before: what has a slope of its own was computed from it.
+    # Values before `stop_gradient`: an op with its own derivative was computed from these.
     held: dict[Value, np.ndarray[Any, Any]] = {}
     for eqn in graph.body:
         if eqn.op.own_slope and eqn.op not in _IMPLICIT:
@@ -109,7 +109,7 @@ def evaluate(
 def apply(
     eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]
 ) -> tuple[list[np.ndarray[Any, Any]], bool]:
-    """The results of one equation, and whether it is differentiable at `inputs`."""
+    """Evaluate one equation, and return whether it is differentiable at `inputs`."""
     with np.errstate(all="ignore"):
         if isinstance(eqn.op, Operator):
             builder, result = eqn.op.traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
@@ -134,7 +134,7 @@ def apply(
 def _through_bodies(
     eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]
 ) -> tuple[list[Any], bool]:
-    """The results of a branch or a loop, and whether all of its trips are differentiable."""
+    """Evaluate a branch or loop, and return whether all of its steps are differentiable."""
     all_smooth = True
 
     def run(body: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -162,7 +162,8 @@ def _results(
 
 
 def _form_of(op: Primitive[Any]) -> ComplexStep:
-    """What the card of a primitive says of complex numbers; its own meaning without one."""
+    """Return the complex-step formula on a primitive's card; by default its NumPy
+    implementation."""
     card = CARDS.get(op)
     form = _IMPLICIT.get(op) if card is None else card.complex_step
     return ANALYTIC if form is None else form
@@ -171,7 +172,7 @@ def _form_of(op: Primitive[Any]) -> ComplexStep:
 def _is_smooth(
     op: Primitive[Any], inputs: Sequence[np.ndarray[Any, Any]], params: dict[str, Any]
 ) -> bool:
-    """Whether a primitive has neither kink nor jump near `inputs`, and is not steep there."""
+    """Return whether a primitive has no kink or jump near `inputs`, and no steep slope there."""
     if not any(np.iscomplexobj(x) for x in inputs):
         return True
     smooth = _form_of(op).smooth
@@ -183,6 +184,6 @@ def _is_smooth(
 
 
 def _is_gentle(op: Primitive[Any], x: np.ndarray[Any, Any], params: dict[str, Any]) -> bool:
-    """Whether the slope is small and finite in every element where there is a value at all."""
+    """Return whether the derivative is small and finite wherever the value is defined."""
     slope = np.imag(_results(op, [x + 1j * STEP], params)[0]) / STEP
     return not np.any(np.abs(slope) > STEEPEST)

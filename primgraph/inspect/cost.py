@@ -1,4 +1,4 @@
-"""What a graph costs before it runs: operations, bytes moved, and the most memory at once."""
+"""Cost of a graph without running it: operations, bytes moved, and peak memory."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from primgraph.tables import place_of, quantity, table
 from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.lower import lower
 
-# Lines that a table shows; what is left is added up.
+# Maximum number of lines in a table; the others are added up.
 _SHOWN = 12
 
-# What sizes count as where lines are put in order.
+# Assumed value of symbolic sizes for sorting lines.
 _TYPICAL = 64
 
 _HEAD = ("flops", "read", "written", "line")
@@ -42,7 +42,7 @@ _HEAD = ("flops", "read", "written", "line")
 @final
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Operations, and bytes that are read and written."""
+    """Numbers of operations, and of bytes read and written."""
 
     flops: int = 0
     bytes_read: int = 0
@@ -66,7 +66,7 @@ class Work:
         return self.bytes_read + self.bytes_written
 
     def data(self) -> dict[str, int]:
-        """The figures by name."""
+        """Return the figures by name."""
         return {
             "flops": self.flops,
             "bytes_read": self.bytes_read,
@@ -131,25 +131,25 @@ class Cost(Tabled):
         there may be. Inputs do not count. Values that checkpoints recompute count once, for the
         largest one. The number is computed when it is read.
 
-        Raises `MissingRuleError` where a primitive has no derivative.
+        Raises `MissingRuleError` for a primitive without derivative.
         """
         return residual_bytes(self.graph)
 
     def by_line(self) -> dict[Source | None, Work]:
-        """The work of each line of the user's, derivatives of what it says included."""
+        """Return the work of each line of the user's code, with derivatives of that line."""
         lines = (line_of(eqn) for eqn in self.graph.body)
         return _added(zip(lines, self.parts, strict=True))
 
     def by_op(self) -> dict[str, Work]:
-        """The work of each primitive, by name."""
+        """Return the work of each primitive, by name."""
         return _added(
             (eqn.op.name, part) for eqn, part in zip(self.graph.body, self.parts, strict=True)
         )
 
     def data(self) -> dict[str, Any]:
-        """All figures as dictionaries, lists, strings and numbers, which JSON can hold.
+        """Return all figures as dictionaries, lists, strings and numbers, for JSON.
 
-        Formulas in sizes are as they are; `to_json` writes them as text.
+        Formulas in sizes are objects; `to_json` writes them as text.
         """
         lines = [
             {"file": s.file if s else None, "line": s.line if s else None, **work.data()}
@@ -170,7 +170,7 @@ class Cost(Tabled):
         }
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Return the data as JSON text."""
         return json.dumps(self.data(), indent=2, default=str)
 
     def _title(self) -> str:
@@ -185,7 +185,7 @@ class Cost(Tabled):
         return Sheet(title, "nnnc", _HEAD, rows, len(rows), tuple(notes))
 
     def _head(self) -> list[str]:
-        """The figures of the whole."""
+        """Return the lines with the totals."""
         peak = f"peak {quantity(self.peak_bytes, 'B')}"
         if self.kept_bytes:
             peak += (
@@ -200,7 +200,7 @@ class Cost(Tabled):
         ]
 
     def _rows(self, most: int) -> list[Row]:
-        """The lines that weigh most; the others are added up."""
+        """Return the most expensive lines; the others are added up."""
         lines = ((s, work) for s, work in self.by_line().items() if _weight(work))
         order = sorted(lines, key=lambda pair: -_weight(pair[1]))
         named = [(place_of(source), work) for source, work in order[:most]]
@@ -250,7 +250,7 @@ def cost(
 def _general_kernel(
     target: Program | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
 ) -> Kernel | None:
-    """The kernel for all sizes of what has sizes; None of what has none."""
+    """Return the size-generic kernel of a target with symbolic sizes; None for others."""
     if isinstance(target, SizedKernel):
         refuse_fetches(target, fetch_list)
         return target.generic
@@ -264,7 +264,8 @@ def kernel_of(
     fetch_list: Sequence[Fetch] | None,
     sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
-    """The kernel that is meant. Raises `ArgumentError` for anything but a program or a kernel."""
+    """Return the kernel of `target`. Raises `ArgumentError` for anything but a program or a
+    kernel."""
     if isinstance(target, Kernel):
         refuse_fetches(target, fetch_list)
         return target
@@ -283,7 +284,7 @@ _K = TypeVar("_K", Kernel, Kernel | None)
 
 
 def _with_results(kernel: _K) -> _K:
-    """`kernel`, which is refused if it has nothing to give."""
+    """Return `kernel`, and raise if it has no outputs."""
     if kernel is not None and not kernel.graph.outputs:
         raise ArgumentError(
             "nothing is fetched, and the program updates nothing",
@@ -295,7 +296,7 @@ def _with_results(kernel: _K) -> _K:
 def refuse_fetches(
     target: Graph | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
 ) -> None:
-    """Raise `ArgumentError` for fetches of what has all its outputs chosen already."""
+    """Raise `ArgumentError` for fetches of a target whose outputs are fixed."""
     if fetch_list is not None:
         raise ArgumentError(
             f"fetch_list chooses the results of a program, not of {target!r:.80}",
@@ -304,7 +305,7 @@ def refuse_fetches(
 
 
 def line_of(eqn: Equation) -> Source | None:
-    """The line of the user's that an equation comes from, whatever was derived from it."""
+    """Return the user's line of an equation, also for derived equations."""
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
@@ -312,7 +313,7 @@ def line_of(eqn: Equation) -> Source | None:
 
 
 def works(graph: Graph) -> tuple[Work, ...]:
-    """The work of each equation of a graph of primitives; nothing for what no output needs."""
+    """Return the work of each equation of a graph of primitives; zero for dead ones."""
     return _works(graph, schedule(graph))
 
 
@@ -336,7 +337,7 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
 
 
 def _different_elements(plan: Schedule) -> list[int]:
-    """How many elements of each value lie at different places in memory."""
+    """Return the number of distinct elements of each value in memory."""
     count = [of_one_trip(t.size) for t in plan.types]
     for step in plan.steps:
         if step.op is full:
@@ -379,7 +380,7 @@ def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> C
 
 
 def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
-    """`parts`, of which those at `places` are not done again."""
+    """Return `parts` with zero work at `places`, which are not run again."""
     left_out = set(places)
     return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
 
@@ -392,7 +393,7 @@ def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
 
 
 def _weight(work: Work) -> int:
-    """What lines are sorted by: an operation takes about as long as moving a byte."""
+    """Sort key of lines: an operation takes about as long as moving a byte."""
     total = work.flops + work.bytes_moved
     return extent_at(total, dict.fromkeys(names_in(total), _TYPICAL))
 

@@ -1,4 +1,4 @@
-"""What a pass changed: the difference of two graphs, as text."""
+"""Difference of two graphs as text, for example before and after a pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from primgraph.operators.variable import Variable
 _LONGEST = 200
 
 Pair: TypeAlias = tuple[Equation, Equation]
-# A sign, what it stands before, and the place of that.
+# A sign, the text after it, and its source line.
 Line: TypeAlias = tuple[str, str, str]
 
 
@@ -34,9 +34,9 @@ Line: TypeAlias = tuple[str, str, str]
 class Difference(Tabled):
     """Differences of `after` from `before`; it prints as text, with `-` and `+` for lines.
 
-    `kept` counts equations that are there in both, whatever their values are called. `changed`
-    are pairs of the same op that have other parameters or other operands; what only reads the
-    result of something that changed is kept. `removed` and `added` are without a partner.
+    `kept` counts equations in both graphs, ignoring names of values. `changed` are pairs of the
+    same op with other parameters or operands; an equation that only uses a changed result is kept.
+    `removed` and `added` have no partner.
     """
 
     before: Graph
@@ -49,16 +49,16 @@ class Difference(Tabled):
     partners: tuple[Pair, ...]
 
     def __bool__(self) -> bool:
-        """Whether anything differs."""
+        """Return whether anything differs."""
         return bool(self.changed or self.removed or self.added or self.returns or self.header)
 
     @property
     def header(self) -> bool:
-        """Whether the types of the inputs differ."""
+        """Return whether the types of the inputs differ."""
         return self.before.input_types != self.after.input_types
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """How many equations of each op there are before and after, where that differs."""
+        """Return the numbers of equations of each op before and after, if they differ."""
         one, other = (Counter(e.op.name for e in g.body) for g in (self.before, self.after))
         return {n: (one[n], other[n]) for n in sorted(one | other) if one[n] != other[n]}
 
@@ -81,7 +81,7 @@ class Difference(Tabled):
 
     @property
     def _count(self) -> int:
-        """How many lines tell what differs."""
+        """Return the number of lines that differ."""
         return (
             2 * (len(self.changed) + self.header + self.returns)
             + len(self.removed)
@@ -89,7 +89,7 @@ class Difference(Tabled):
         )
 
     def _head(self) -> list[str]:
-        """What differs in all, and how many equations of which op."""
+        """Return the summary: numbers of differences, and of equations by op."""
         if not self:
             return [f"the graphs are equal: {_counted(self.kept, 'equation')}"]
         parts = [
@@ -106,7 +106,7 @@ class Difference(Tabled):
         return lines + [f"  {name} {a} -> {b}" for name, (a, b) in self.counts().items()]
 
     def _lines(self) -> Iterator[Line]:
-        """The equations that differ, in the order of the graphs, with lines of the user's."""
+        """Yield the equations that differ, in graph order, with the user's lines."""
         if not self:
             return
         old, new = names(self.before), names(self.after)
@@ -130,7 +130,7 @@ class Difference(Tabled):
             yield "+", f"return {', '.join(new[v] for v in self.after.outputs)}", ""
 
     def _ends(self, place: dict[Equation, int], partner: dict[Equation, Equation]) -> list[int]:
-        """For each equation after, the place before of the next one that has a partner."""
+        """Return, for each equation after, the index before of the next one with a partner."""
         end, found = len(place), []
         for eqn in reversed(self.after.body):
             end = place[partner[eqn]] if eqn in partner else end
@@ -185,10 +185,10 @@ def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Differe
 
 @final
 class _Matching:
-    """Finds the partner in `before` of each equation of `after`, one after the other.
+    """Matching of the equations of `after` to partners in `before`, one after the other.
 
-    `moved` has the value before of a value after. `open` are equations before without a partner,
-    by what they can be found by.
+    `moved` maps values after to values before. `open` has the unmatched equations before, by search
+    key.
     """
 
     def __init__(self, before: Graph, after: Graph) -> None:
@@ -225,7 +225,7 @@ class _Matching:
         )
 
     def _match_equal(self) -> None:
-        """Partners of equations that are the same down to the inputs."""
+        """Match equations that are equal down to the inputs."""
         number: dict[Hashable, int] = {}
         there: dict[int, deque[Equation]] = defaultdict(deque)
         for eqn, key in _numbered(self.before, number):
@@ -235,7 +235,7 @@ class _Matching:
                 self._pair(there[key].popleft(), eqn)
 
     def _match_like(self, eqn: Equation) -> None:
-        """The partner of an equation whose operands, or parameters, are not the same."""
+        """Match an equation whose operands, or parameters, differ."""
         operands = tuple(self.moved.get(v) for v in eqn.inputs)
         for key in self._keys(eqn, operands):
             waiting = self.open.get(key)
@@ -250,7 +250,7 @@ class _Matching:
                 return
 
     def _keys(self, eqn: Equation, operands: Sequence[Value | None]) -> Iterator[Hashable]:
-        """What an equation can be found by, the most telling first."""
+        """Yield the search keys of an equation, most specific first."""
         types = tuple(v.type for v in eqn.outputs)
         label = (eqn.op.name, bits(eqn.params), types)
         known = [(k, v) for k, v in enumerate(operands) if v is not None]
@@ -271,7 +271,7 @@ class _Matching:
 
 
 def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equation, int]]:
-    """Each equation with a number that only equal ones have, in any graph numbered so."""
+    """Number the equations; equal ones, in all graphs numbered so, have equal numbers."""
     known: dict[Value, int] = {
         v: number.setdefault(("input", i, v.type), len(number)) for i, v in enumerate(graph.inputs)
     }
@@ -288,7 +288,7 @@ def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equat
 
 
 def _arranged(eqn: Equation, operands: Sequence[Value | None]) -> tuple[Value | None, ...]:
-    """The operands, in an order of their own where theirs does not matter."""
+    """Return the operands, in a canonical order for a commutative op."""
     return tuple(sorted(operands, key=id) if eqn.op.commutative else operands)
 
 

@@ -1,4 +1,4 @@
-"""Why a derivative is what it is: the ways from input to output, where they end, what is zero."""
+"""Explain a derivative: paths from input to output, where they end, and what is zero."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _HEAD = ("ends at", "because it", "line")
 
-# So many ends of ways are listed.
+# Maximum number of listed ends of paths.
 _MANY = 8
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """An equation at which ways from input to output end for derivatives, and why."""
+    """Equation at which paths from input to output end for derivatives, with the reason."""
 
     op: str
     why: str
@@ -57,10 +57,10 @@ class Cut:
 class Explanation(Tabled):
     """Explanation of the derivative of one variable by another; it prints as text.
 
-    `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
-    there ends at `cuts`, "zero" where the derivative is zero whatever the feeds, and else
-    "present". There are `paths` differentiable ways, through `equations` equations. `at_feed`
-    says what the derivative is at the arrays that were given.
+    `kind` is "independent" if no path leads from input to output, "cut" if all paths end at `cuts`,
+    "zero" if the derivative is zero for all feeds, and else "present". There are `paths`
+    differentiable paths, through `equations` equations. `at_feed` describes the derivative at the
+    given arrays.
     """
 
     title: str
@@ -100,8 +100,8 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
     gradient of the sum of `y`, or where a gradient of zeros becomes zero. The program and its
     states do not change.
 
-    Raises `ArgumentError` for what is no variable, `NotDifferentiable` for other dtypes than
-    floats, `FeedError` for a feed that does not fit.
+    Raises `ArgumentError` for objects other than variables, `NotDifferentiable` for dtypes other
+    than floats, `FeedError` for a feed that does not fit.
 
     >>> with pg.Program():
     ...     x = pg.data("x", (3,))
@@ -128,7 +128,7 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
 
 @final
 class _Search:
-    """What lies between `x` and `y` in `builder`, lowered to primitives."""
+    """Search of the paths between `x` and `y` in `builder`, lowered to primitives."""
 
     def __init__(self, builder: Builder, x: Value, y: Value) -> None:
         self.builder, self.x, self.y = builder, x, y
@@ -148,7 +148,7 @@ class _Search:
         self.needed = self._backward()
 
     def _forward(self, *, differentiable: bool) -> set[Value]:
-        """What depends on the input, in any way or so that derivatives pass."""
+        """Return the values that depend on the input, in any way or differentiably."""
         reached = {self.start}
         if differentiable and self.start in self.constants:
             return set()
@@ -161,12 +161,12 @@ class _Search:
         return reached
 
     def _backward(self) -> set[Value]:
-        """What the output depends on, in any way."""
+        """Return the values that the output depends on."""
         body = backward_slice(self.graph.body, [self.end])
         return {self.end}.union(*(eqn.inputs for eqn in body))
 
     def verdict(self) -> tuple[str, str, list[str]]:
-        """The kind of the derivative, the title of the explanation, and its first lines."""
+        """Return the kind of the derivative, the title of the explanation, and its first lines."""
         pair = f"of {_called(self.builder, self.y)} by {_called(self.builder, self.x)}"
         if self.end not in self.touched:
             return "independent", f"the derivative {pair} is None: nothing leads there", [
@@ -197,7 +197,7 @@ class _Search:
         return Variable(self.builder, value)
 
     def _uses(self) -> list[str]:
-        """Where the input is used, if it is."""
+        """Describe where the input is used."""
         users = [e for e in self.builder.body if self.x in e.inputs]
         if not users:
             return ["the input is used nowhere"]
@@ -205,7 +205,7 @@ class _Search:
         return [f"the input is used in {', '.join(list(places)[:_MANY])}"]
 
     def _depends(self) -> list[str]:
-        """What the output depends on instead."""
+        """Describe what the output depends on instead."""
         used = [v for v in self.inputs if v is not self.x and v in self.builder.declared_at]
         if not used:
             return ["the output is a constant"]
@@ -213,7 +213,7 @@ class _Search:
         return [f"the output depends on {', '.join(listed)}"]
 
     def cuts(self) -> list[Cut]:
-        """The equations on the way to the output behind which derivatives are zero or nothing."""
+        """Return the equations between input and output whose derivatives are zero or undefined."""
         found: dict[Cut, None] = {}
         for eqn in self.graph.body:
             if self.active.isdisjoint(eqn.inputs) or self.needed.isdisjoint(eqn.outputs):
@@ -225,7 +225,7 @@ class _Search:
         return list(found)
 
     def ways(self) -> tuple[int, int]:
-        """How many differentiable ways lead to the output, and through how many equations."""
+        """Return the numbers of differentiable paths to the output, and of equations on them."""
         count, through = {self.start: 1}, 0
         for eqn in self.graph.body:
             arriving = sum(count.get(v, 0) for v in _differentiable(eqn))
@@ -235,7 +235,7 @@ class _Search:
         return count.get(self.end, 0), through
 
     def at(self, feed: Mapping[str, Any]) -> list[str]:
-        """What the gradient is at `feed`, and which equation made it so."""
+        """Describe the gradient at `feed`, and the equation that made it NaN or zero."""
         path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
         if not path.wrt:
             return []
@@ -253,7 +253,7 @@ class _Search:
         return ["at the feed: all of it is zero", *_vanishing(walk, vjp.inputs[-1])]
 
     def _values(self, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
-        """What `values` of the program are at `feed`."""
+        """Evaluate `values` of the program at `feed`."""
         program = _program(self.builder)
         body = self.builder.slice(values)
         used = {v for e in body for v in e.inputs}.union(values)
@@ -269,7 +269,7 @@ class _Search:
 
 
 def _vanishing(walk: Walk, seed: Value) -> list[str]:
-    """The equation that turns cotangents into zeros, with its operands."""
+    """Describe the equation that turns cotangents into zeros, with its operands."""
     carrying = {seed}
     for eqn in walk.graph.body:
         if carrying.isdisjoint(eqn.inputs):
@@ -282,14 +282,14 @@ def _vanishing(walk: Walk, seed: Value) -> list[str]:
 
 
 def _differentiable(eqn: Equation) -> tuple[Value, ...]:
-    """The operands of `eqn`, without what it only looks at."""
+    """Return the operands of `eqn` that derivatives pass through."""
     if eqn.op.own_slope:
         return eqn.inputs[1:]
     return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
 
 
 def _ends(eqn: Equation, value: Value) -> str:
-    """Why no derivative passes from the operands of `eqn` to `value`; empty if one does."""
+    """Return why no derivative passes from the operands of `eqn` to `value`; empty if one does."""
     if eqn.op.stops:
         return "counts as a constant"
     if value.dtype.kind == "b":
@@ -304,7 +304,7 @@ def _ends(eqn: Equation, value: Value) -> str:
 
 
 def _is_zero(gradient: Graph) -> bool:
-    """Whether the only output is known to be zero."""
+    """Return whether the only output is known to be zero."""
     builder = Builder()
     inputs = [builder.input(v.type) for v in gradient.inputs]
     (found,) = builder.inline(gradient, inputs)
@@ -316,7 +316,7 @@ def _counted(equations: int) -> str:
 
 
 def _called(builder: Builder, value: Value) -> str:
-    """A value for a title: its name, or the line where it was computed."""
+    """Return the title of a value: its name, or the line where it was computed."""
     eqn = builder.definition(value)
     if value.hint:
         return f"{value.hint!r} {value.type}"

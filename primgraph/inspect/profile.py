@@ -1,4 +1,4 @@
-"""Profiles: where the time of a kernel goes, by equation and by line of the user's."""
+"""Profiles: time of a kernel by equation and by line of the user's code."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from primgraph.view.steps import as_built
 _SHOWN = 15
 _HEAD = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s")
 _SHARE = _HEAD.index("share")
-# Repeats go on for about so many seconds, if nobody says how many there are to be.
+# Total seconds of the repeats if their number is not given.
 _ENOUGH = 1.0
 _FEWEST, _MOST = 5, 1000
 
 
 class Spent(NamedTuple):
-    """What something takes in one call of the kernel: runs, seconds, and its work.
+    """Cost of a step in one kernel call: runs, seconds, and work.
 
-    Steps of a loop over blocks run once for each block.
+    Steps of a loop over blocks run once per block.
     """
 
     calls: int
@@ -55,7 +55,7 @@ class Spent(NamedTuple):
         return Spent(self.calls + other.calls, self.seconds + other.seconds, self.work + other.work)
 
     def data(self, total: float) -> dict[str, Any]:
-        """The figures by name; `share` is the part of `total` seconds."""
+        """Return the figures by name; `share` is the fraction of `total` seconds."""
         return {
             "calls": self.calls,
             "seconds": self.seconds,
@@ -70,9 +70,9 @@ _NOTHING = Spent(0, 0.0, Work())
 
 
 class Range(NamedTuple):
-    """The least and the greatest element of an array, and how many of them are NaNs.
+    """Minimum and maximum of an array, and the number of NaNs.
 
-    NaNs count for neither; both are NaN where there is no other element.
+    NaNs are ignored; both are NaN if there is no other element.
     """
 
     least: float
@@ -86,17 +86,17 @@ class Range(NamedTuple):
 class Profile(Tabled):
     """Times of one call; it prints as a table, by lines of the user's code.
 
-    `seconds` is what a call of `kernel` takes, with nothing in it that measures: the mean of the
-    faster half of `repeats` calls. `style` is the code that ran: "planned", "readable" or
-    "scalar". `parts` has what each equation of `graph`, in order, takes: nothing for those that
-    generated code does not have, such as views, and those whose expression is a part of a longer
-    line, which is counted where that line ends. `around` are the seconds of lines that belong to
-    no equation: feeds are unpacked, loops go on, results are handed out. `explained` is the share
-    of `seconds` that all these add up to; the rest is the call itself and its checks of the feeds.
-    `call_bytes` is the most memory that a call was seen to allocate at once, beside what the kernel
-    keeps between calls: results that are not handed to it, and what NumPy takes for itself.
+    `seconds` is the time of a call of `kernel` without instrumentation: the mean of the faster half
+    of `repeats` calls. `style` is the code that ran: "planned", "readable" or "scalar". `parts` has
+    the cost of each equation of `graph`, in order. It is zero for equations without code, such as
+    views, and for those inlined into a longer expression, which counts for the equation that ends
+    it. `around` is the time of lines that belong to no equation, such as unpacking feeds, loop
+    headers and returning results. `explained` is the fraction of `seconds` that all these add up
+    to; the rest is call overhead and checks of the feeds. `call_bytes` is the measured peak
+    allocation of a call, besides memory that the kernel keeps: results that it allocates, and
+    NumPy's temporaries.
 
-    `ranges`, where they were asked for, belong to the first results of the equations.
+    `ranges`, if requested, are those of the first results of the equations.
     """
 
     kernel: Kernel
@@ -110,7 +110,7 @@ class Profile(Tabled):
 
     @property
     def graph(self) -> Graph:
-        """What the kernel was compiled from, which is what times and ranges belong to."""
+        """Graph that the kernel was compiled from, to which times and ranges belong."""
         return self.kernel.graph
 
     @property
@@ -120,28 +120,28 @@ class Profile(Tabled):
 
     @property
     def shares(self) -> dict[Equation, float]:
-        """The share of the measured time of each equation, from 0 to 1."""
+        """Fraction of the measured time of each equation, from 0 to 1."""
         pairs = zip(self.graph.body, self.parts, strict=True)
         return {eqn: _ratio(part.seconds, self.seconds) for eqn, part in pairs}
 
     @property
     def explained(self) -> float:
-        """The share of the time of a call that the times of its lines add up to."""
+        """Fraction of a call's time that its lines add up to."""
         return _ratio(sum(self.times) + self.around, self.seconds)
 
     def by_line(self) -> dict[Source | None, Spent]:
-        """What each line of the user's takes, derivatives of what it says included."""
+        """Return the cost of each line of the user's code, with derivatives of that line."""
         return _added(zip(map(line_of, self.graph.body), self.parts, strict=True))
 
     def by_op(self) -> dict[str, Spent]:
-        """What each primitive takes, by name."""
+        """Return the cost of each primitive, by name."""
         names = (eqn.op.name for eqn in self.graph.body)
         return _added(zip(names, self.parts, strict=True))
 
     def table(self, by: str = "line", top: int = _SHOWN) -> str:
-        """The `top` entries that take longest, `by` "line", "equation" or "op"; the rest added up.
+        """Return a table of the `top` most expensive entries, `by` "line", "equation" or "op".
 
-        Raises `ArgumentError` for other words.
+        The others are added up. Raises `ArgumentError` for another `by`.
         """
         return "\n".join(table((*_HEAD, by), [row.cells for row in self._rows(by, top)]))
 
@@ -184,7 +184,7 @@ class Profile(Tabled):
         return Row(cells, share=_ratio(spent.seconds, self.seconds))
 
     def data(self) -> dict[str, Any]:
-        """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
+        """Return all figures as dictionaries, lists, strings and numbers, for JSON."""
         lines = [
             {
                 "file": s.file if s else None,
@@ -214,28 +214,28 @@ class Profile(Tabled):
         }
 
     def to_json(self) -> str:
-        """The same as text; infinities of ranges, which JSON lacks, are null."""
+        """Return the data as JSON text; infinities in ranges, which JSON lacks, are null."""
         return json.dumps(self.data(), indent=2)
 
     def to_html(self) -> str:
-        """The page of the graph, in which the darker a box the longer its equation takes.
+        """Return an HTML page of the graph, with darker boxes for slower equations.
 
-        Cards tell the time of each, and its range if that was asked for.
+        Its cards show the time of each equation, and its range if requested.
         """
         return page([as_built(self.graph, self.times, self.ranges)])
 
     def to_svg(self, *, limit: int = 60) -> str:
-        """The picture of the graph with the share of the time in each box, as SVG.
+        """Return an SVG picture of the graph with the fraction of the time in each box.
 
-        It is folded where it has more boxes than `limit`.
+        It is folded if it has more boxes than `limit`.
         """
         picture = picture_of(self.graph, times=self.times, ranges=self.ranges)
         return to_svg(picture, limit=limit)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write page, picture or figures to a file whose name ends in .html, .svg or .json.
+        """Write page, picture or figures to a file with the extension .html, .svg or .json.
 
-        Raises `ArgumentError` for others.
+        Raises `ArgumentError` for other extensions.
         """
         match Path(path).suffix.lower():
             case ".html":
@@ -250,7 +250,7 @@ class Profile(Tabled):
 
     @property
     def headline(self) -> str:
-        """How long a call takes, of which code, how much the table explains, and its memory."""
+        """Summary: time of a call, style, explained fraction, and memory."""
         return (
             f"{self.graph.name}: {quantity(self.seconds, 's')} a call of the {self.style} code, "
             f"{percent(self.explained)} of it in the lines below; it allocates "
@@ -337,9 +337,9 @@ def profile(
 
 
 def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
-    """The mean of each entry over the half of the runs with the least sums.
+    """Return the mean of each entry over the half of the runs with the smallest sums.
 
-    The others were interrupted. Sums of these means are means of the sums, unlike medians.
+    The others were interrupted. Unlike medians, these means add up to the mean of the sums.
     """
     chosen = sorted(runs, key=sum)[: (len(runs) + 1) // 2]
     means: list[float] = np.mean(chosen, axis=0).tolist()
@@ -359,22 +359,22 @@ def _named(feed: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _executor(program: Program) -> Executor:
-    """One that runs a program on copies of its states."""
+    """Return an executor that runs a program on copies of its states."""
     scope = Scope()
     scope.put(program.scope.snapshot())
     return Executor(scope)
 
 
 def _arrays(graph: Graph, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Copies of what is fed, by name or in order, for the inputs of `graph`."""
+    """Return copies of the feeds, by name or in order, for the inputs of `graph`."""
     given = graph.in_order((), feed) if isinstance(feed, Mapping) else graph.in_order(feed, {})
     return [np.array(as_feed(a, v.type, v.hint)) for a, v in zip(given, graph.inputs, strict=True)]
 
 
 def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[[Kernel], float]:
-    """A function that calls a kernel and gives the seconds; donated inputs begin as they were.
+    """Return a function that calls a kernel and measures the seconds; it resets donated inputs.
 
-    New values of states are written into arrays that stay, as in the runs of a program.
+    New values of states are written into fixed arrays, as in runs of a program.
     """
     feeds = list(arrays)
     outputs = [kernel.graph.outputs[k].type for k in kernel.handed]
@@ -393,7 +393,7 @@ def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[
 
 
 def _allocated(run: Callable[[Kernel], float], kernel: Kernel) -> int:
-    """The most bytes that a run allocates at once."""
+    """Return the peak number of bytes that a run allocates."""
     watched = tracemalloc.is_tracing()
     if not watched:
         tracemalloc.start()
@@ -408,7 +408,7 @@ def _allocated(run: Callable[[Kernel], float], kernel: Kernel) -> int:
 
 
 def _ranges(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Range, ...]:
-    """The range of the first result of each equation; no result is kept longer than needed."""
+    """Return the range of the first result of each equation, freeing results early."""
     known: dict[Value, Any] = dict(zip(graph.inputs, arrays, strict=True))
     last = {v: i for i, eqn in enumerate(graph.body) for v in (*eqn.outputs, *eqn.inputs)}
     found = []
@@ -428,7 +428,7 @@ _EMPTY = Range(float("nan"), float("nan"), 0)
 
 
 def range_of(array: np.ndarray[Any, Any]) -> Range:
-    """The least and the greatest element of `array` but for NaNs, which are counted."""
+    """Return minimum and maximum of `array` without NaNs, and the number of NaNs."""
     missing = np.isnan(array) if array.dtype.kind in "fc" else np.zeros(array.shape, np.bool_)
     numbers = array[~missing]
     if not numbers.size:

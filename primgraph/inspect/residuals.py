@@ -1,4 +1,4 @@
-"""How many bytes reverse mode keeps of a graph until it comes back to what they were made from."""
+"""Residual memory of reverse mode."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from primgraph.transforms.unzip import unzip
 
 
 def residual_bytes(graph: Graph) -> int:
-    """The residuals of `graph`, of primitives, for its derivatives by all inputs of floats.
+    """Return the bytes of residuals of `graph`, of primitives, for derivatives by all float inputs.
 
-    These are the values that the linear part takes from the other part, in loops those of each
-    trip. Inputs and what is seen in them count nothing. Of checkpoints, which compute theirs again
-    one after another, those of the largest one are added.
+    Residuals are values that the linear part reads from the primal part; in loops those of each
+    step. Inputs and their views do not count. Checkpoints recompute their residuals one after the
+    other, so that only the largest one counts.
     """
     count = len(graph.inputs)
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_inexact]
@@ -34,7 +34,7 @@ def residual_bytes(graph: Graph) -> int:
 
 
 def _kept(graph: Graph, wrt: Sequence[int]) -> int:
-    """What goes from one part of a graph to that which is linear in the inputs `wrt`."""
+    """Return the bytes that the part linear in the inputs `wrt` reads from the primal part."""
     primal, linear = unzip(graph, wrt)
     linear = clean_up(linear)
     count = len(linear.inputs) - len(wrt)
@@ -51,21 +51,21 @@ def _kept(graph: Graph, wrt: Sequence[int]) -> int:
 
 
 def _filled(graph: Graph, seeds: Sequence[Value]) -> int:
-    """The stacks that grow with trips of loops, which a linear graph fills for itself."""
+    """Return the bytes of growing stacks that a linear graph fills itself."""
     linear = forward_slice(graph.body, seeds)
     made = (v for e in graph.body if fills(e) for v in e.outputs if is_open(v.shape))
     return sum(v.type.nbytes for v in made if v not in linear)
 
 
 def _again(graph: Graph, seeds: Sequence[Value]) -> int:
-    """The most that a checkpoint in a linear graph keeps of what it computes again."""
+    """Return the largest residual of a checkpoint in a linear graph."""
     linear, most = set(seeds), 0
     for eqn in graph.body:
         flags = [v in linear for v in eqn.inputs]
         if any(flags):
             linear.update(eqn.outputs)
             for body in eqn.bodies:
-                # What comes before the operands of bodies says which of them, or how often.
+                # Operands before those of bodies are an index or a count.
                 given = flags[len(flags) - len(body.inputs) :]
                 places = [i for i, is_one in enumerate(given) if is_one]
                 inside = (
@@ -78,7 +78,7 @@ def _again(graph: Graph, seeds: Sequence[Value]) -> int:
 
 
 def _root(value: Value, defined: dict[Value, Equation]) -> Value:
-    """What a value lies in."""
+    """Return the base of a view."""
     while value in defined and defined[value].op.is_view:
         value = defined[value].inputs[0]
     return value

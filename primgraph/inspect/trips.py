@@ -1,4 +1,4 @@
-"""What branches and loops give, trip by trip, whoever computes their bodies."""
+"""Run branches and loops step by step, with any evaluator for their bodies."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from primgraph.ir.dims import TRIPS, is_open
 from primgraph.ir.graph import Equation, Graph
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-# A body, and the arrays for its inputs, of whatever dtype they are: the arrays of its outputs.
+# Evaluator: a body, and arrays for its inputs of any dtype, to arrays of its outputs.
 Run: TypeAlias = Callable[[Graph, Sequence[Array]], list[Array]]
 
 
 def is_walked(eqn: Equation) -> bool:
-    """Whether `eqn` has bodies, and `walked` knows how they are gone through."""
+    """Return whether `eqn` has bodies that `walked` can run."""
     return eqn.op.name in _WALKS
 
 
 def walked(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
-    """The results of an equation with bodies, each of which `run` computes once for each trip.
+    """Run an equation with bodies, each of which `run` evaluates once per step.
 
-    Dtypes are those that `run` gives. Raises `MissingRuleError` for what is not known here.
+    Dtypes are those of the results of `run`. Raises `MissingRuleError` for an unknown op.
     """
     walk = _WALKS.get(eqn.op.name)
     if walk is None:
@@ -73,7 +73,7 @@ def _while(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
 
 
 def _stacked(eqn: Equation, rows: dict[int, list[Array]], first: int) -> list[Array]:
-    """The stacks that `eqn` gives, from output `first` on: zeros in rows of no trip."""
+    """Return the stacked outputs of `eqn` from output `first` on, with zeros for missing steps."""
     made = []
     for k, value in enumerate(eqn.outputs[first:]):
         dtype = np.result_type(*(row[k].dtype for row in rows.values())) if rows else value.dtype

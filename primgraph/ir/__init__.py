@@ -1,6 +1,6 @@
-"""The intermediate representation: types, ops, immutable graphs, and their text."""
+"""Intermediate representation: types, ops, immutable graphs, and their text format."""
 
 import time
 
-# Files that have changed since then are not those that run.
+# Import time: files modified later differ from the code that runs.
 LOADED = time.time()

@@ -1,9 +1,9 @@
-"""What cannot be decided about sizes while a graph is built, and is assumed until arrays are fed.
+"""Assumptions about symbolic sizes that cannot be decided while a graph is built.
 
-Rules ask here whether an extent is what it has to be. The answer is computed for known extents,
-decided for those of which it holds for all sizes or for none, and else assumed to be yes. Nothing
-is kept: the assumptions of a graph are what its type rules ask again. For the sizes of arrays that
-are fed they are all checked, before anything runs.
+Type rules ask here whether a size fulfils a condition. The answer is computed for known sizes, and
+decided if it is the same for all values of symbolic sizes. Otherwise it is assumed to be yes.
+Assumptions are not stored: running the type rules again collects them. They are all checked for the
+sizes of the fed arrays, before anything runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from primgraph.ir.dims import Dim, bounds, remainder
 @final
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """That `difference` is zero, or, where it is a `lower` bound, not negative."""
+    """Condition that `difference` is zero or, with `lower`, not negative."""
 
     difference: Dim
     lower: bool
@@ -31,12 +31,13 @@ class Condition:
         return self.difference.names
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it is so for these sizes, which have all names."""
+        """Return whether the condition holds for these sizes, which cover all names."""
         found = self.difference.at(sizes)
         return found >= 0 if self.lower else found == 0
 
     def sides(self) -> tuple[int, int]:
-        """What is added, and what is taken away: the first is as large as the second, or larger."""
+        """Split the difference into its positive and negative terms: the first is (at least) the
+        second."""
         above = sum(Dim(((m, c),)) if m else c for m, c in self.difference.terms if c > 0)
         below = sum(Dim(((m, -c),)) if m else -c for m, c in self.difference.terms if c < 0)
         return above, below
@@ -57,7 +58,7 @@ _noted: ContextVar[dict[Condition, None] | None] = ContextVar("assumptions", def
 
 @contextmanager
 def noting() -> Iterator[dict[Condition, None]]:
-    """A context that gives what is assumed within it, in order, once each."""
+    """Yield the conditions assumed inside the context, in order, without duplicates."""
     found: dict[Condition, None] = {}
     before = _noted.get()
     try:
@@ -68,7 +69,7 @@ def noting() -> Iterator[dict[Condition, None]]:
 
 
 def note(conditions: Mapping[Condition, None]) -> None:
-    """Assume again what was assumed when something was worked out that is known by now."""
+    """Repeat the assumptions of a cached result."""
     noted = _noted.get()
     if noted is not None:
         noted.update(conditions)
@@ -82,7 +83,7 @@ def _assumed(difference: Dim, lower: bool) -> bool:
 
 
 def _reduced(difference: Dim, lower: bool) -> Dim:
-    """The same condition without a common factor, so that equal ones are written alike."""
+    """Normalise a condition: divide by common factors, so that equal ones compare equal."""
     terms = [(m, c) for m, c in difference.terms if m]
     factor = gcd(*(c for _, c in terms))
     number = dict(difference.terms).get((), 0)
@@ -96,12 +97,12 @@ def _reduced(difference: Dim, lower: bool) -> Dim:
 
 
 def _number(number: int) -> tuple[tuple[tuple[()], int], ...]:
-    """The term without sizes, if there is one."""
+    """Return the constant term, if it is not zero."""
     return (((), number),) if number else ()
 
 
 def equal(x: int, y: int) -> bool:
-    """Whether two extents are equal; assumed where that depends on sizes."""
+    """Return whether two sizes are equal; assume so if it depends on symbolic sizes."""
     if x is y or (type(x) is int and type(y) is int):
         return x == y
     difference = x - y
@@ -112,7 +113,7 @@ def equal(x: int, y: int) -> bool:
 
 
 def at_least(x: int, y: int) -> bool:
-    """Whether `x >= y`; assumed where that depends on sizes."""
+    """Return whether `x >= y`; assume so if it depends on symbolic sizes."""
     if type(x) is int and type(y) is int:
         return x >= y
     difference = x - y
@@ -123,7 +124,7 @@ def at_least(x: int, y: int) -> bool:
 
 
 def is_at_least(x: int, y: int) -> bool:
-    """Whether `x >= y` for all sizes; nothing is assumed."""
+    """Return whether `x >= y` for all values of symbolic sizes, without assumptions."""
     if type(x) is int and type(y) is int:
         return x >= y
     return bounds(x - y)[0] >= 0

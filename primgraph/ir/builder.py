@@ -1,4 +1,4 @@
-"""The builder: records equations; users get values of their own, passes share equal ones."""
+"""Graph builder: records equations; users get values of their own, passes share equal ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import TensorType
 
-# The name of a value that nobody has named: its op, the place of its equation, its output.
+# The automatic name of a value: its op, the index of its equation, its output.
 _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 
@@ -38,9 +38,9 @@ _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 class Builder:
     """Recorder of equations in order, which interns those that no handle refers to.
 
-    The same op on the same inputs with the same parameters is one equation, except where a user
-    holds the result: `hand_out` makes it a value of its own, which no other equation is merged
-    with. Entered as a context, it takes what primitives record.
+    Equal ops on equal inputs with equal parameters are one equation, unless a user holds the
+    result: `hand_out` makes it a distinct value, with which no other equation is merged. As a
+    context manager, it receives what primitives record.
 
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
@@ -92,20 +92,20 @@ class Builder:
         self.ended = False
         self.outer: Builder | None = None
         self.captured: dict[Value, Value] = {}
-        # All values, with the equations that compute them.
+        # All values, with their defining equations.
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
-        # By the identity of parameters, these and the equal ones that equations here have.
+        # Interned parameters, by the id of equal ones.
         self._shared: dict[int, tuple[Params, Params]] = {}
         self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
         self.in_call = False
-        # Values that users hold, and how many equations there were before the last call.
+        # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
         self._seen = 0
-        # The equation that computes a value; None for an input.
+        # Maps a value to its defining equation; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
@@ -120,7 +120,7 @@ class Builder:
         self._leave_to(len(self._entered) - 1)
 
     def undoing(self) -> Callable[[], None]:
-        """Return a function that leaves all contexts of this that are entered from now on."""
+        """Return a function that leaves all contexts of this builder entered from now on."""
         return partial(self._leave_to, len(self._entered))
 
     def _leave_to(self, depth: int) -> None:
@@ -135,21 +135,21 @@ class Builder:
 
     @property
     def is_entered(self) -> bool:
-        """Whether it is being recorded into, as a context."""
+        """Return whether this builder is entered as a context."""
         return bool(self._entered)
 
     @property
     def title(self) -> str:
-        """The name of what is recorded, for messages: "program 'main'", "the function f"."""
+        """Name for messages: "program 'main'", "the function f"."""
         titles = {"program": f"program {self.name!r}", "body": f"the loop or branch {self.name!r}"}
         return titles.get(self.owner, f"the function {self.name}")
 
     def __len__(self) -> int:
-        """How many equations have been recorded."""
+        """Number of recorded equations."""
         return len(self.body)
 
     def input(self, type: TensorType, name: str = "") -> Value:
-        """A new input of the graph."""
+        """Add an input to the graph."""
         value = Value(type)
         self.share_input(value)
         self.declared_at[value] = self.source or caller()
@@ -158,14 +158,14 @@ class Builder:
         return value
 
     def share_input(self, value: Value) -> None:
-        """Let the input of another graph be an input of this one."""
+        """Add an input of another graph to this one."""
         self._defined_by[value] = None
         self.inputs.append(value)
 
     def own(self, value: Value) -> Value:
-        """`value`, or the input that stands for it here, where it is one of a builder around.
+        """Return `value`, or the input that stands for it if it belongs to an enclosing builder.
 
-        Raises `BuildError` for a value of none of them.
+        Raises `BuildError` for a value of neither.
         """
         if value in self._defined_by:
             return value
@@ -188,7 +188,7 @@ class Builder:
         return self.captured[value]
 
     def rename(self, value: Value, name: str) -> None:
-        """Give `value` a name, which no other value of this builder has."""
+        """Name `value`; the name must be unused in this builder."""
         taken = self.named(name)
         if taken is not None and taken is not value:
             raise BuildError(f"the name {name!r} is taken by another value")
@@ -198,14 +198,14 @@ class Builder:
         self.names[name] = value
 
     def name_of(self, value: Value) -> str:
-        """The name of `value`: the one that it was given, or else one of its op and place."""
+        """Return the name of `value`: the given one, or the automatic one."""
         eqn = self._defined_by.get(value)
         if value.hint or eqn is None:
             return value.hint
         return f"{eqn.op.name}_{self._slices.place(eqn)}.tmp_{eqn.outputs.index(value)}"
 
     def named(self, name: str) -> Value | None:
-        """The value of that name, given or not, if there is one."""
+        """Return the value with a given or automatic name, or None."""
         found = self.names.get(name)
         automatic = None if found is not None else _AUTOMATIC.fullmatch(name)
         if automatic is None or int(automatic[2]) >= len(self.body):
@@ -216,9 +216,9 @@ class Builder:
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
-        """A context whose equations are forgotten when it is left; inputs declared in it stay.
+        """Context manager whose equations are removed at the end; inputs declared in it stay.
 
-        The list that it gives holds them from then on. Their values can be used no more.
+        Yield the list that receives them then. Their values can no longer be used.
         """
         recorded: list[Equation] = []
         count, declared, named = len(self.body), len(self.inputs), len(self.names)
@@ -239,27 +239,28 @@ class Builder:
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
-        """A value of the type of `like` that is nothing but itself, for use in a scratch."""
+        """Return a new value of the type of `like`, distinct from all others, for use in a
+        scratch."""
         value = Value(like.type)
         self._defined_by[value] = None
         return value
 
     def hold(self, value: Value, stop: bool) -> None:
-        """Let derivatives treat `value` as a constant, or not any more."""
+        """Set whether derivatives treat `value` as a constant."""
         self.claim(value)
         (self.stopped.add if stop else self.stopped.discard)(value)
 
     def begin_call(self) -> None:
-        """Note that what is recorded from now on is what the next values handed out come from."""
+        """Mark the start of a call: the next values handed out come from equations after it."""
         self._seen = len(self.body)
 
     def hand_out(self, values: Sequence[Value]) -> list[Value]:
-        """Return `values` as users get them: each is a value that nobody else has.
+        """Return `values` as distinct values for the user.
 
-        An equation recorded since `begin_call` is the user's own from now on: it leaves the table,
-        so that no other one is merged with it. An older one is recorded once more. An input, a
-        value that was handed out before, and one that `values` has several times get a reshape
-        that changes nothing: of those that are listed twice none depends on another one.
+        An equation recorded since `begin_call` becomes the user's: no other equation is merged with
+        it. An older one is recorded again. An input, a value handed out before, and one that occurs
+        several times in `values` get an identity reshape. Duplicates then do not depend on each
+        other.
         """
         again: dict[Equation, tuple[Value, ...]] = {}
         repeated = {v for v, n in Counter(values).items() if n > 1}
@@ -283,35 +284,35 @@ class Builder:
         return other
 
     def _is_new(self, eqn: Equation) -> bool:
-        """Whether `eqn` has been recorded since `begin_call`."""
+        """Return whether `eqn` was recorded since `begin_call`."""
         if len(self.body) == self._seen:
             return False
         return eqn is self.body[-1] or self._slices.place(eqn) >= self._seen
 
     def claim(self, value: Value) -> None:
-        """Note that a user holds `value`: later equations are not merged with its own."""
+        """Mark `value` as held by a user: later equations are not merged with its own."""
         eqn = self._defined_by[value]
         self._held.add(value)
         if eqn is not None:
             self._leave_table(eqn)
 
     def _leave_table(self, eqn: Equation) -> None:
-        """Let no later equation be merged with `eqn`."""
+        """Exclude `eqn` from merging with later equations."""
         key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
         if self._known.get(key) is eqn.outputs:
             del self._known[key]
 
     def is_held(self, value: Value) -> bool:
-        """Whether a user holds `value`."""
+        """Return whether a user holds `value`."""
         return value in self._held
 
     def _identity(self, value: Value) -> Value:
-        """Record another value with the elements of `value`, which depends on it."""
+        """Record an identity of `value`."""
         shape = {"shape": value.type.shape}
         return self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
 
     def _note_equal(self, value: Value, other: Value) -> None:
-        """Note of `other` what is known of `value`, which equals it."""
+        """Copy the notes about derivatives from `value` to `other`, which equals it."""
         tables: tuple[dict[Value, Any], ...] = (self.gradients, self.targets, self.lines)
         for table in tables:
             if value in table:
@@ -322,18 +323,18 @@ class Builder:
             self.joints[other] = joint._replace(gradients=gradients)
 
     def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
-        """Note for the copy of `value` what it is the gradient by, and of, where these moved to."""
+        """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
         for table in (self.gradients, self.targets):
             if value in table:
                 table.setdefault(moved[value], moved.get(table[value], table[value]))
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
-        """The equations that `outputs` depend on other than through values in `cut`, in order."""
+        """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
         return self._slices.before(outputs, cut)
 
     def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
-        """What computes `outputs`, in order, and what these are there: the slice before them
-        without formal equations, which compute nothing."""
+        """Return the equations that compute `outputs`, in order and without formal ones, and the
+        values of `outputs` there."""
         return self._slices.computing(outputs)
 
     def part(
@@ -343,7 +344,7 @@ class Builder:
         name: str | None = None,
         form: Form | None = None,
     ) -> Graph:
-        """What computes `outputs`, from `inputs`, as a graph."""
+        """Return the graph that computes `outputs` from `inputs`."""
         body, ends = self.computing(outputs)
         return Graph(inputs, body, ends, name or self.name, form, titles_of(self, outputs))
 
@@ -355,17 +356,17 @@ class Builder:
         *,
         apart: bool = False,
     ) -> list[Equation]:
-        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+        """Return the equations on paths from `inputs` to `outputs` that avoid `cut`, in order.
 
-        With them come the constants, conditions and indices that they use. See `Slices.between`.
+        They include the constants, conditions and indices that these use. See `Slices.between`.
         """
         return self._slices.between(inputs, outputs, cut, apart=apart)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
-        """Record the body of `graph` on `inputs`; what is there already is not recorded again.
+        """Record the body of `graph` on `inputs`, reusing equal equations.
 
-        With `shared` equations are taken as they are, where that is possible.
+        With `shared`, equations are used as they are where possible.
         """
         self._require_own(graph.name, inputs)
         pairs = zip(graph.inputs, inputs, strict=True)
@@ -381,10 +382,10 @@ class Builder:
         *,
         distinct: bool = False,
     ) -> tuple[Value, ...]:
-        """The outputs of `op` on `inputs`, recorded unless that equation exists already.
+        """Record `op` on `inputs`, unless an equal equation exists, and return its outputs.
 
-        With `distinct` it is always recorded, and nothing is merged with it. Raises the type rule's
-        `ShapeError` or `DTypeError`, and `BuildError` for a value of another builder.
+        With `distinct`, it is always recorded and never merged. Raises the type rule's `ShapeError`
+        or `DTypeError`, and `BuildError` for a value of another builder.
         """
         if self.ended:
             raise leaked(self, inputs[0] if inputs else None)
@@ -407,7 +408,7 @@ class Builder:
     def find(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
     ) -> tuple[Value, ...] | None:
-        """The outputs of that equation if it has been recorded."""
+        """Return the outputs of an equal equation, or None."""
         self._require_own(op.name, inputs)
         frozen = self._frozen(params) if params else ()
         return self._known.get(_interning_key(op, tuple(inputs), frozen))
@@ -415,9 +416,9 @@ class Builder:
     def copy(
         self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
     ) -> tuple[Value, ...]:
-        """Record an equation of another graph on `inputs`; its types are taken as checked.
+        """Record an equation of another graph on `inputs`, without checking its types again.
 
-        It keeps its line unless `source` is another one.
+        It keeps its source line unless `source` is given.
         """
         params = self._own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
@@ -431,7 +432,7 @@ class Builder:
     def copy_distinct(
         self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
     ) -> tuple[Value, ...]:
-        """`copy`, but always recorded, and nothing is merged with it."""
+        """Like `copy`, but always record the equation, and never merge it."""
         params = self._own(eqn.params) if eqn.params else ()
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(None, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
@@ -440,10 +441,10 @@ class Builder:
     def share(
         self, eqn: Equation, inputs: tuple[Value, ...], *, distinct: bool = False
     ) -> tuple[Value, ...]:
-        """`copy`, but the equation itself is taken in where `inputs` are its own.
+        """Like `copy`, but reuse the equation itself if `inputs` are its own.
 
-        For passes, whose graphs have most equations in common with those they come from. What has
-        a name is copied, as a name belongs to one program. With `distinct` nothing is merged.
+        For passes, whose result shares most equations with the input graph. Equations with named
+        results are copied, as a name belongs to one program. With `distinct`, nothing is merged.
         """
         copied = self.copy_distinct if distinct else self.copy
         if inputs != eqn.inputs:
@@ -468,7 +469,7 @@ class Builder:
     ) -> None:
         """Record equations by `copy` or `share`.
 
-        `moved` says what their values are here; those that it does not have are the same.
+        `moved` maps their values to those of this builder; other values stay the same.
         """
         gone = moved.keys()
         for eqn in equations:
@@ -480,7 +481,7 @@ class Builder:
                 moved.update(zip(eqn.outputs, results, strict=True))
 
     def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
-        """The types of the results, worked out once for equal arguments.
+        """Return the types of the results, cached by arguments.
 
         `params` are those of an equation of this builder.
         """
@@ -491,14 +492,15 @@ class Builder:
         return found
 
     def graph(self, outputs: Sequence[Value], name: str | None = None) -> Graph:
-        """All that was recorded, as a graph with these outputs."""
+        """Return all recorded equations as a graph with these outputs."""
         for value in outputs:
             if value not in self._defined_by:
                 raise BuildError(f"output {value!r} belongs to another builder")
         return Graph(self.inputs, self.body, outputs, name or self.name)
 
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
-        """Lines for an error message: where it was written, where the operands come from."""
+        """Return the lines for an error: the source line, and the lines that computed the
+        operands."""
         lines = []
         if source is not None:
             lines.append(f"written here:  {source}   {source.text}")
@@ -537,12 +539,12 @@ class Builder:
             self._defined_by[value] = eqn
 
     def _frozen(self, params: dict[str, Any]) -> Params:
-        """`params` as equations here have them: equal ones are one tuple."""
+        """Freeze and intern `params`: equal ones are one tuple in this builder."""
         frozen = freeze_all(params.items())
         return self._params.setdefault(bits(frozen), frozen)
 
     def _own(self, params: Params) -> Params:
-        """Parameters of an equation of another graph as equations here have them."""
+        """Intern the parameters of an equation of another graph."""
         found = self._shared.get(id(params))
         if found is None:
             own = self._params.setdefault(bits(params), params)
@@ -560,18 +562,18 @@ class Builder:
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
-    """What two equations of one builder have in common only if they compute the same."""
+    """Return the key for common subexpression elimination: equal only for equal computations."""
     if op.commutative and len(inputs) == 2 and id(inputs[1]) < id(inputs[0]):
         inputs = inputs[::-1]
     return (op.name, inputs, id(params))
 
 
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
-    """Remove the newest entries of `table` until `length` are left; return them."""
+    """Remove and return the newest entries of `table` until `length` are left."""
     return [table.popitem() for _ in range(len(table) - length)]
 
 
-# Errors for a variable that is used outside of the program or function that it belongs to.
+# Errors for a variable used outside of the program or function that it belongs to.
 
 _LEFT = {
     "function": "return it from the function: it has a value only when the compiled function runs",
@@ -581,7 +583,7 @@ _LEFT = {
 
 
 def has_ended(builder: object) -> bool:
-    """Return whether `builder` has recorded a function or a body, and takes nothing more."""
+    """Return whether `builder` recorded a function or body that has ended."""
     if not isinstance(builder, Builder):
         return False
     return builder.ended or (builder.owner in _LEFT and not builder.is_entered)

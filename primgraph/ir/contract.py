@@ -1,4 +1,4 @@
-"""What a transform requires of its graph and ensures of its result, checked in debug mode."""
+"""Pre- and postconditions of transforms, checked in debug mode."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ R = TypeVar("R", bound="Graph | tuple[Graph, ...]")
 Condition: TypeAlias = Callable[[Graph], str]
 """A property of graphs: says what is wrong with one, or nothing."""
 
-# All transforms by module and name, so that what holds for each of them can be asked of all.
+# All transforms by module and name, for tests of common properties.
 declared: dict[str, Callable[..., Any]] = {}
 
-# Called with every graph that a transform returns in debug mode; tests add theirs.
+# Called with every graph that a transform returns in debug mode; tests append to it.
 observers: list[Callable[[Graph], None]] = []
 
 
@@ -67,7 +67,7 @@ def transform(
 
 
 def _without_form(result: R) -> R:
-    """The result with plain lists of inputs and outputs, also where it is the graph given."""
+    """Return the result with plain lists of inputs and outputs, even if it is the given graph."""
     if isinstance(result, Graph) and (result.form is not None or result.titles):
         plain: Any = result.in_form(None).titled(())
         found: R = plain

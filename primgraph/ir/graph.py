@@ -1,4 +1,4 @@
-"""The graph: a closed function in static single assignment form, immutable."""
+"""Graph: an immutable closed function in static single assignment form."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 @dataclass_transform(eq_default=False)
 def _record(cls: type[T]) -> type[T]:
-    """Give a class slots and a constructor for its fields, as a dataclass has them.
+    """Add slots and a constructor for the fields to a class, like a dataclass.
 
-    It is none, and so no container of the user's that would be taken apart.
+    It is not a dataclass, and so not a container that would be flattened.
     """
     made = dataclass(slots=True, eq=False, repr=False)(cls)
     delattr(made, "__dataclass_fields__")
@@ -38,7 +38,7 @@ def _record(cls: type[T]) -> type[T]:
 @final
 @_record
 class Value:
-    """One value of a graph: a type, and a hint for the eye. The object is its identity.
+    """Value of a graph: a type, and a name hint. Compared by identity.
 
     The arithmetic operators record strict primitives (equal types, no promotion) into the
     active builder; a Python scalar becomes a constant of the other operand's type. Derivative
@@ -99,7 +99,7 @@ def _strict(name: str, *operands: Value) -> Value:
 
 
 def _like(other: Value | complex, value: Value) -> Value:
-    """A Python scalar as a constant of the type of `value`."""
+    """Convert a Python scalar to a constant of the type of `value`."""
     if isinstance(other, Value):
         return other
     if isinstance(other, Dim):
@@ -132,12 +132,12 @@ class Equation:
 
     @property
     def output(self) -> Value:
-        """The only output, of an op that has one."""
+        """Single output, for an op with one."""
         return self.outputs[0]
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
-        """The graphs among its parameters, in order: those of a loop or a branch."""
+        """Graphs among its parameters, in order: bodies of a loop or branch."""
         return tuple(_graphs_in(self.params)) if self.op.has_bodies else ()
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ def _graphs_in(value: Any) -> Iterator[Graph]:
 
 
 def with_bodies(params: Params, change: Callable[[Graph], Graph]) -> Params:
-    """These parameters with each graph in them changed; themselves where none changes."""
+    """Apply `change` to each graph in these parameters; return them unchanged if none changes."""
     found: Params = _changed(params, change)
     return found
 
@@ -171,11 +171,10 @@ def _changed(value: Any, change: Callable[[Graph], Graph]) -> Any:
 
 @final
 class Graph(Fixed, Drawn, Nested):
-    """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
+    """Immutable closed function: `inputs`, an ordered `body` of equations, `outputs`.
 
-    `form` says in which containers a traced function takes and returns the arrays; None stands
-    for lists. `titles` say what the outputs are, one each, or there are none. Transforms leave
-    both behind.
+    `form` has the containers around the arguments and results of a traced function; None stands for
+    lists. `titles` describe the outputs, one each, or are empty. Transforms drop both.
 
     Two graphs are equal if they compute the same thing in the same way: names, hints, titles,
     source lines and form do not count, ops, parameters (bit by bit), types and wiring do.
@@ -196,9 +195,9 @@ class Graph(Fixed, Drawn, Nested):
     name: str
     form: Form | None
     titles: tuple[Title, ...]
-    # Whether the verifier has been through it, of which `verify_once` takes note.
+    # Whether `verify_once` has checked it.
     _verified: bool
-    # What passes have found out about it, by their keys.
+    # Cached results of analyses, by key.
     _notes: dict[Hashable, Any] | None
     _hash: int | None
     _nesting: int | None
@@ -227,20 +226,20 @@ class Graph(Fixed, Drawn, Nested):
     def noted(self, key: Hashable) -> Any:
         """Return the note of a pass under `key`, or None.
 
-        A pass over nested bodies that notes what it finds does not go through them again at each
-        level around them.
+        A pass over nested bodies that caches its results does not repeat them at each enclosing
+        level.
         """
         return None if self._notes is None else self._notes.get(key)
 
     def note(self, key: Hashable, found: Any) -> None:
-        """Note what a pass has found out about it."""
+        """Cache the result of an analysis."""
         if self._notes is None:
             object.__setattr__(self, "_notes", {})
         assert self._notes is not None
         self._notes[key] = found
 
     def __len__(self) -> int:
-        """How many equations the body has."""
+        """Number of equations in the body."""
         return len(self.body)
 
     def __bool__(self) -> bool:
@@ -256,12 +255,12 @@ class Graph(Fixed, Drawn, Nested):
 
     @property
     def has_bodies(self) -> bool:
-        """Whether there are equations with graphs in them: branches or loops."""
+        """Return whether an equation has bodies: a branch or loop."""
         return any(eqn.op.has_bodies for eqn in self.body)
 
     @property
     def ops(self) -> frozenset[Op]:
-        """The ops of its equations, and of those in their bodies."""
+        """Ops of its equations, bodies included."""
         found: frozenset[Op] | None = self.noted("ops")
         if found is None:
             own = {eqn.op for eqn in self.body}
@@ -271,7 +270,7 @@ class Graph(Fixed, Drawn, Nested):
 
     @property
     def nesting(self) -> int:
-        """Number of loops and branches that stand in each other within it."""
+        """Nesting depth of loops and branches."""
         if self._nesting is None:
             bodies = [body for eqn in self.body for body in eqn.bodies]
             found = max([body.nesting + 1 for body in bodies], default=0)
@@ -281,7 +280,7 @@ class Graph(Fixed, Drawn, Nested):
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The sizes that types and parameters are made of, in order of first appearance."""
+        """Symbolic sizes in types and parameters, in order of first appearance."""
         found: dict[str, None] = {}
         seen: set[TensorType] = set()
         for value in (*self.inputs, *(v for e in self.body for v in e.outputs)):
@@ -289,14 +288,14 @@ class Graph(Fixed, Drawn, Nested):
                 seen.add(value.type)
                 found.update(dict.fromkeys(sorted(value.type.names)))
         for eqn in self.body:
-            # Of what has operands, types have all sizes.
+            # For equations with operands, the types contain all sizes.
             if not eqn.inputs:
                 found.update(dict.fromkeys(sorted(names_in(tuple(v for _, v in eqn.params)))))
         return tuple(found)
 
     @checked
     def with_outputs(self, outputs: Iterable[Value]) -> Graph:
-        """The same body with other outputs; `outputs` are values of this graph."""
+        """Return the graph with other outputs, which must be values of this graph."""
         kept = tuple(outputs)
         known = set(self.inputs).union(*(e.outputs for e in self.body))
         if not known.issuperset(kept):
@@ -304,13 +303,13 @@ class Graph(Fixed, Drawn, Nested):
         return Graph(self.inputs, self.body, kept, self.name)
 
     def in_form(self, form: Form | None) -> Graph:
-        """The same graph, whose arrays are taken and returned in the containers of `form`."""
+        """Return the graph with its inputs and outputs in the containers of `form`."""
         if form is self.form:
             return self
         return Graph(self.inputs, self.body, self.outputs, self.name, form, self.titles)
 
     def titled(self, titles: tuple[Title, ...]) -> Graph:
-        """The same graph, with these titles of its outputs."""
+        """Return the graph with these titles of its outputs."""
         if titles == self.titles:
             return self
         return Graph(self.inputs, self.body, self.outputs, self.name, self.form, titles)
@@ -325,8 +324,8 @@ class Graph(Fixed, Drawn, Nested):
     def in_order(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Return the arguments of the inputs, from positional and keyword arguments.
 
-        Raises `FeedError` for a parameter that is missing, unknown or given twice, and for
-        containers other than those of the form.
+        Raises `FeedError` for a missing, unknown or repeated parameter, and for containers that
+        differ from those of the form.
         """
         found = bound(self.name, self.parameters, given, named)
         if self.form is None:
@@ -335,7 +334,7 @@ class Graph(Fixed, Drawn, Nested):
         return [leaf for (name, tree), item in pairs for leaf in leaves_of(tree, item, name)]
 
     def numbering(self) -> dict[Value, int]:
-        """All values in order of definition: inputs first, then outputs of the equations."""
+        """Number all values in order of definition: inputs first, then outputs of equations."""
         number: dict[Value, int] = {}
         for value in self.inputs:
             number[value] = len(number)
@@ -363,7 +362,8 @@ class Graph(Fixed, Drawn, Nested):
         return all(mine == theirs for mine, theirs in pairs)
 
     def __hash__(self) -> int:
-        """Of what is computed, but for the wiring: that takes longest, and seldom differs alone."""
+        """Hash of ops, parameters and types without the wiring, which is slow to hash and rarely
+        differs alone."""
         if self._hash is None:
             steps = [
                 (e.op.name, bits(e.params) if e.params else (), e.outputs[0].type)
@@ -389,9 +389,9 @@ class Graph(Fixed, Drawn, Nested):
 
     @property
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The long constants that the text of the graph has only hashes of, by these hashes.
+        """Long constants, by the hashes that stand for them in the text of the graph.
 
-        `primgraph.parse(str(graph), graph.constants)` gives an equal graph.
+        `primgraph.parse(str(graph), graph.constants)` returns an equal graph.
         """
         return beside[0](self)
 
@@ -405,14 +405,15 @@ class Graph(Fixed, Drawn, Nested):
 
 
 def _in_a_row(items: Iterable[Any]) -> tuple[Any, ...]:
-    """`items` in their order. Raises `ArgumentError` for mappings, sets and text."""
+    """Return `items` as a tuple. Raises `ArgumentError` for mappings, sets and text, without
+    order."""
     if items.__class__ not in (tuple, list) and isinstance(items, Mapping | Set | str):
         raise ArgumentError(f"a graph is made of lists of values, not of {items!r:.60}")
     return tuple(items)
 
 
-# How a graph prints, and what stands beside that; the module of the text puts its functions here,
-# as it needs graphs itself.
+# The printer of graphs and its constants: the text module registers its functions here, as it
+# imports this one.
 printer: list[Callable[[Graph], str]] = [repr]
 beside: list[Callable[[Graph], dict[str, np.ndarray[Any, Any]]]] = [lambda graph: {}]
 
@@ -427,7 +428,7 @@ def _restore(
     form: Form | None = None,
     titles: tuple[Title, ...] = (),
 ) -> Graph:
-    """Rebuild a graph from the flat form that `Graph.__reduce__` gives."""
+    """Rebuild a graph from the flat form of `Graph.__reduce__`."""
     made = [Value(types[t], hint) for t, hint in values]
     equations = []
     defined = count
@@ -436,7 +437,7 @@ def _restore(
         operands = tuple(made[i] for i in inputs)
         equations.append(Equation(lookup(op), operands, params, results, source))
         if equations[-1].bodies:
-            # Python's stack has room for passes over it only now.
+            # Only now is the recursion limit high enough for passes over it.
             require_nesting(1 + max(body.nesting for body in equations[-1].bodies))
         defined += width
     return Graph(made[:count], equations, (made[i] for i in outputs), name, form, titles)

@@ -1,4 +1,4 @@
-"""The reference interpreter: slow, obvious, and sharing nothing with the code generator."""
+"""Reference interpreter: slow, simple, and independent of the code generator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from primgraph.ir.types import Shape
 
 @checked
 def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
-    """Evaluate `graph` equation by equation with the plain NumPy meaning of each op.
+    """Evaluate `graph` equation by equation with the plain NumPy implementation of each op.
 
-    `arrays` are given in the order of the inputs and must have their shapes; the results have
-    the types that the graph declares. Raises `FeedError` on a wrong number or shape, and for sizes
-    that contradict each other or are not as the graph assumes.
+    `arrays` are in the order of the inputs and must have their shapes; the results have the types
+    that the graph declares. Raises `FeedError` for a wrong number or shape of arrays, and for sizes
+    that contradict each other or the assumptions of the graph.
 
     >>> pg.interpret(pg.trace(lambda x: 2.0 * x, pg.spec(2)), np.array([1.0, 2.0]))
     [array([2., 4.])]
@@ -54,5 +54,5 @@ def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def _fits(found: Shape, wanted: Shape) -> bool:
-    """Whether a shape is as wanted, where a stack that grows may have any number of rows."""
+    """Return whether a shape is as wanted; a growing stack may have any number of rows."""
     return found == wanted or (is_open(wanted) and found[1:] == wanted[1:])

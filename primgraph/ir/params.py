@@ -1,4 +1,4 @@
-"""Parameters of equations: plain hashable data, told apart bit by bit."""
+"""Parameters of equations: hashable data, compared bit by bit."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Params: TypeAlias = tuple[tuple[str, Any], ...]
 
 _INTEGERS = frozenset({int})
 
-# Arrays up to this size are copied to be hashed, which is quicker for them.
+# Arrays up to this size are copied for hashing, which is faster for them.
 _COPIED = 2**14
 
 
 @final
 class Array:
-    """A frozen array: a private read-only copy, equal to another only bit by bit.
+    """Frozen array: a private read-only copy, compared bit by bit.
 
     `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count.
     """
@@ -53,7 +53,7 @@ class Array:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 hash of type and elements, the same on every machine."""
+        """SHA-256 hash of type and elements, equal on all machines."""
         if not self._digest:
             found = hashlib.sha256(str(self.type).encode())
             found.update(_bytes_of(self.little_endian()))
@@ -61,7 +61,7 @@ class Array:
         return self._digest
 
     def little_endian(self) -> np.ndarray[Any, Any]:
-        """The elements in the order of bytes that text and files have."""
+        """Elements in little-endian byte order, as in text and files."""
         return self.data.astype(self.data.dtype.newbyteorder("<"), copy=False)
 
     def __eq__(self, other: object) -> bool:
@@ -88,21 +88,21 @@ _PLAIN = frozenset({int, str, NoneType, Dim, Array})
 
 
 class Nested:
-    """A graph: made of equations and a parameter of one, hashable and equal bit by bit."""
+    """Graph as a parameter of an equation, hashable and equal bit by bit."""
 
     __slots__ = ()
 
     @property
     def nesting(self) -> int:
-        """Number of graphs that stand in each other within it."""
+        """Nesting depth of the graphs within it."""
         raise NotImplementedError
 
 
 class Named:
-    """An object as a parameter, equal only to itself, which text and files have by its name.
+    """Object as a parameter, equal only to itself, and printed as its name.
 
-    No two of them have one name at one time: where it is taken, a number comes behind it. Where a
-    name is read that nobody has, a bare object stands for it, until somebody has.
+    Names are unique: a number is appended to a name in use. Reading an unknown name creates a
+    placeholder, until an object of that name is created.
     """
 
     __slots__ = ("__weakref__", "name")
@@ -131,25 +131,26 @@ _named: WeakValueDictionary[str, Named] = WeakValueDictionary()
 
 
 def named(name: str) -> Named:
-    """The object of that name, or a bare one in its place."""
+    """Return the object of that name, or a placeholder."""
     found = _named.get(name)
     return Named(name) if found is None else found
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
-    """The bytes of a contiguous array, which are not copied."""
+    """Return the bytes of a contiguous array without copying."""
     flat = array.reshape(-1).view(np.uint8)
     flat.setflags(write=False)
     return flat.data
 
 
 def freeze(value: Any) -> Any:
-    """`value` as parameter data: NumPy scalars become Python's, lists become tuples."""
+    """Freeze `value` as parameter data: NumPy scalars become Python scalars, lists become
+    tuples."""
     kind = type(value)
     if kind in (int, bool, str, Array, Dim) or value is None:
         return value
     if kind is float:
-        # All NaNs are one NaN here, so that text and source can write each parameter exactly.
+        # All NaNs become one NaN, so that text and source can print each parameter exactly.
         return value if value == value else float("nan")
     if kind is complex:
         return complex(freeze(value.real), freeze(value.imag))
@@ -174,17 +175,17 @@ def freeze(value: Any) -> Any:
 
 
 def freeze_all(params: Iterable[tuple[str, Any]]) -> Params:
-    """Named parameters, frozen and sorted by name."""
+    """Freeze named parameters and sort them by name."""
     return tuple(sorted([(name, freeze(value)) for name, value in params]))
 
 
 def bits(value: Any) -> Hashable:
-    """Return a key that equals another one only for the same classes and bits.
+    """Return a key that is equal only for equal classes and bits.
 
     `1`, `1.0` and `True` differ, `0.0` and `-0.0` too, at every depth of tuples, frozen sets,
-    slices, ranges, and dataclasses that are equal field by field; a NaN equals a NaN. Objects of
-    other classes are compared by their own equality. A tuple in a key whose first item is a class
-    never stands for a tuple, so that no two values share a key.
+    slices, ranges, and dataclasses compared by field. A NaN equals a NaN. Objects of other classes
+    are compared by their own equality. A tuple in a key whose first item is a class never stands
+    for a tuple, so that keys are unique.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -196,7 +197,7 @@ def bits(value: Any) -> Hashable:
     if kind is bool:
         return (bool, value)
     if isinstance(value, np.dtype):
-        # NumPy has two classes for one dtype where `long` and `long long` have the same width.
+        # NumPy has two classes for one dtype if `long` and `long long` have the same width.
         return (np.dtype, NAME_OF_DTYPE.get(value, value))
     return (kind, _content(kind, value))
 
@@ -229,7 +230,7 @@ def _compares_fields(kind: type[Any]) -> bool:
     """Return whether objects of a class are equal by the `__eq__` that `dataclass` generates."""
     if not dataclasses.is_dataclass(kind):
         return False
-    # The decorator leaves a method of the user's alone, and compiles its own from a string.
+    # The decorator keeps a user's method, and compiles its own from a string.
     code = getattr(kind.__eq__, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 

@@ -1,4 +1,4 @@
-"""Ops: what an equation applies. Primitives carry their rules; the registry knows all names."""
+"""Ops that equations apply: primitives with their rules, and the registry of names."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
-# What a call of a primitive gives: a value, or a tuple of them.
+# The result of calling a primitive: a value, or a tuple of values.
 R = TypeVar("R")
 
 _registry: dict[str, Op] = {}
 
 
 class Recorder(Protocol):
-    """Whatever equations are recorded into: a builder, or a probe that only looks them up."""
+    """Interface that receives equations: a builder, or a probe that only looks them up."""
 
     source: Source | None
     expands: Callable[[Op], bool]
@@ -71,13 +71,13 @@ class Recorder(Protocol):
     def hand_out(self, values: Sequence[Value]) -> list[Value]: ...
 
 
-# The context that was entered last, and not left yet.
+# The context that was entered last and not left yet.
 innermost: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
 _fallback: list[Callable[[], Recorder]] = []
 
 
 def active_recorder() -> Recorder:
-    """The innermost recorder that is entered, else the default program's."""
+    """Return the innermost entered recorder, else the default program's."""
     entered = innermost.get()
     if entered is not None:
         return entered.recorder if not entered.mixed else entered.meant().recorder
@@ -87,12 +87,12 @@ def active_recorder() -> Recorder:
 
 
 class recording:
-    """Context in which ops are recorded into `recorder`.
+    """Context manager that records ops into `recorder`.
 
-    Contexts are left in any order, and two generators that are in one each may take turns: with
-    the `frame` that has entered it, a context is that of what this frame runs. `outer` is the
-    context around, `within` the innermost one whose frame was running when this one was entered.
-    `mixed` tells that these may not be the same.
+    Contexts may be left in any order, and two generators, each in one, may alternate. With the
+    `frame` that entered it, a context applies to code that this frame runs. `outer` is the
+    enclosing context, `within` the innermost one whose frame was running when this one was entered.
+    `mixed` says that these may differ.
     """
 
     __slots__ = ("frame", "left", "mixed", "outer", "recorder", "within")
@@ -118,7 +118,7 @@ class recording:
         innermost.set(self)
 
     def leave(self) -> None:
-        """Leave the context, if it has not been left."""
+        """Leave the context unless it was left before."""
         self.left, self.frame = True, None
         outer = innermost.get()
         if outer is self:
@@ -132,7 +132,7 @@ class recording:
     __exit__ = Exit(leave, _undoing)
 
     def meant(self) -> recording:
-        """The context of the frame that is running, among this and those around it."""
+        """Return the context of the running frame, among this and the enclosing ones."""
         running = None if self.frame is None else self._running(sys._getframe(1))
         if running is None:
             return self
@@ -142,14 +142,14 @@ class recording:
         return running if entered is None else entered
 
     def _framed(self) -> recording | None:
-        """The innermost context around that has a frame, which may be this one."""
+        """Return the innermost context with a frame, starting with this one."""
         entered: recording | None = self
         while entered is not None and entered.frame is None:
             entered = entered.outer
         return entered
 
     def _running(self, frame: FrameType | None) -> recording | None:
-        """The innermost context whose frame is `frame`, or waits for it to return."""
+        """Return the innermost context entered by `frame` or by one of its callers."""
         frames: dict[FrameType, recording] = {}
         entered: recording | None = self
         while entered is not None:
@@ -161,7 +161,7 @@ class recording:
         return None if frame is None else frames[frame]
 
     def _belongs(self, frame: FrameType | None) -> bool:
-        """Whether this was entered by `frame`, or by what it has called."""
+        """Return whether this was entered by `frame` or its callees."""
         entered: recording | None = self
         while entered is not None and entered.frame is not frame:
             entered = entered.within
@@ -169,7 +169,7 @@ class recording:
 
 
 def record_by_default_into(provider: Callable[[], Recorder]) -> None:
-    """Name the recorder that serves when none is entered."""
+    """Set the recorder that is used when none is entered."""
     _fallback.append(provider)
 
 
@@ -190,15 +190,14 @@ class Linear:
 
 
 class Op(ABC):
-    """Anything that an equation can apply: a name, a type rule and a meaning.
+    """Op that equations apply: a name, a type rule and a NumPy implementation.
 
-    `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
-    change places without changing a bit of the result. `formal` ones give their first operand as
-    it is: what the others are matters to derivatives only. With `own_slope` these have the
-    derivative along the others, and none along the first: that of what they compute, or, if it is
-    "given", any that somebody wants. `stops` tells those whose result
-    counts as a constant, whatever it was computed from. `is_view` tells those of which each result
-    is the operand, seen in another way. `has_bodies` tells those with graphs in their parameters.
+    `multiple` ops return a tuple. The two operands of `commutative` ops may be swapped without
+    changing a bit. `formal` ops return their first operand; the others matter to derivatives only.
+    A formal op with `own_slope` has a derivative along these others and none along the first: that
+    of their computation or, if "given", any that is requested. The result of an op with `stops` is
+    a constant for derivatives. The results of an op with `is_view` are views of the operand. An op
+    with `has_bodies` has graphs in its parameters.
     """
 
     __slots__ = (
@@ -239,11 +238,12 @@ class Op(ABC):
 
     @abstractmethod
     def infer(self, types: Types, params: dict[str, Any]) -> Types:
-        """Types of the outputs; raises `ShapeError` or `DTypeError` if there are none."""
+        """Return the types of the outputs; raises `ShapeError` or `DTypeError` for invalid
+        operands."""
 
     @abstractmethod
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        """The plain NumPy meaning, one array an output."""
+        """Evaluate with NumPy, and return one array per output."""
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -256,27 +256,25 @@ class Op(ABC):
 
 
 def _no_tangent(*operands: Value, **params: Any) -> None:
-    """The rule of operands along which derivatives are zero."""
+    """JVP rule of operands along which derivatives are zero."""
     return None
 
 
 @final
 class Primitive(Op, Generic[R]):
-    """An op of the small closed set, with every rule that the transforms need.
+    """Operation of the small closed set, with every rule that the transforms need.
 
-    Called on values it gives an `R`: a `Value`, or a tuple of them if it is `multiple`.
-    `linear` tells in what a primitive is linear: True for all operands together, a tuple for
-    some of them together, a function that gives these from the parameters, `"each"` for every
-    operand by itself (a product), None for nothing.
-    `elementwise` primitives map the elements of equally shaped operands one by one.
-    `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
-    `constant` ones have derivative zero wherever they have one.
-    `moves` tells those that put elements of their operands elsewhere, and make none but zeros;
-    what is declared as a view moves elements, too. `literal` ones have no operands: the result is
-    in the parameters, and to have it again costs nothing. `random` ones are made by chance: the
-    result says nothing of the operand.
-    `flops` says what they cost: the operations that an element of the result takes, or a rule
-    `rule(*types, **params)` that gives those of the whole result.
+    Called on values it returns an `R`: a `Value`, or a tuple of them if it is `multiple`. `linear`
+    says in which operands it is linear: True for all jointly, a tuple for some of them jointly, a
+    function that returns these from the parameters, `"each"` for each operand alone (a product),
+    None for none. `elementwise` primitives map operands of equal shape element by element.
+    `singular` ones may return an infinity or NaN, in value or derivative, for finite operands.
+    `constant` ones have derivative zero wherever it exists. `moves` marks those that only rearrange
+    elements of their operands and add zeros; primitives declared as views do so, too. `literal`
+    ones have no operands: their parameters hold the result, so that recomputing it is free.
+    `random` ones draw random numbers, so the result says nothing about the operand. `flops` is the
+    cost: operations per element of the result, or a rule `rule(*types, **params)` for the whole
+    result.
     """
 
     __slots__ = (
@@ -387,9 +385,9 @@ class Primitive(Op, Generic[R]):
         return tuple(result) if self.multiple else (result,)
 
     def linear_operands(self, count: int, params: dict[str, Any] | None = None) -> tuple[int, ...]:
-        """Positions, among `count` operands, in which this primitive is linear.
+        """Return the positions, among `count` operands, in which this primitive is linear.
 
-        Where that is told by the parameters, there are none without these.
+        None of them if that depends on the parameters and these are missing.
         """
         if self.linear is True or self.linear == "each":
             return tuple(range(count))
@@ -400,8 +398,9 @@ class Primitive(Op, Generic[R]):
     def jvp(self, position: int = 0) -> Callable[[Rule], Rule]:
         """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`.
 
-        `z` is the result, and where there are several, a tuple of them; the rule then gives a
-        tangent, or None, for each."""
+        `z` is the result, or the tuple of results; the rule then returns a tangent, or None, for
+        each.
+        """
 
         def declare(rule: Rule) -> Rule:
             if position in self._jvp:
@@ -412,15 +411,15 @@ class Primitive(Op, Generic[R]):
         return declare
 
     def flat(self, *positions: int) -> None:
-        """Declare that no tangent comes from the operands at `positions`.
+        """Declare that tangents of the operands at `positions` are zero.
 
-        These only tell where something is so, or are held constant in the place of others.
+        Such operands only select positions, or are held constant.
         """
         for position in positions:
             self.jvp(position)(_no_tangent)
 
     def moving(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Return those of `inputs` from which a tangent may come."""
+        """Return those `inputs` along which the derivative may be nonzero."""
         if _no_tangent not in self._jvp.values():
             return inputs
         return [v for i, v in enumerate(inputs) if self._jvp.get(i) is not _no_tangent]
@@ -428,9 +427,9 @@ class Primitive(Op, Generic[R]):
     def pushforward(self, rule: Rule) -> Rule:
         """Declare `rule(inputs, tangents, turned, **params)`, for all operands at once.
 
-        It serves in the place of rules for each, and gives a tangent, or None, for each result.
-        `tangents` has those that there are by position; `turned` tells that what the rule records
-        is to be transposed, and not computed.
+        It replaces the rules for single operands, and returns a tangent, or None, for each result.
+        `tangents` has the given tangents by position. `turned` says that the recorded equations
+        will be transposed instead of evaluated.
         """
         if self._pushforward is not None:
             raise BuildError(f"{self.name} has a rule for all tangents already")
@@ -438,11 +437,11 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def slopes(self, rule: Rule) -> Rule:
-        """Declare `rule(inputs, positions, **params)`, where parameters have the derivative.
+        """Declare `rule(inputs, positions, **params)` for a derivative that is in the parameters.
 
-        It gives graphs of that along the operands at these positions, each with its inputs that
-        stand for them, and with those that stand for results and seeds. They tell which elements
-        of operands and results belong together.
+        It returns graphs of the derivative along the operands at these positions, with their inputs
+        for these operands, results and seeds. They determine which elements of operands and results
+        are related.
         """
         if self._slopes is not None:
             raise BuildError(f"{self.name} has graphs of its derivative already")
@@ -450,12 +449,12 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def taylor(self, rule: Rule) -> Rule:
-        """Declare `rule(jets, k, z, *inputs, **params)`: Taylor coefficient `k`, from 1 on, of the
-        result `z`, a tuple for several.
+        """Declare `rule(jets, k, z, *inputs, **params)`: Taylor coefficient `k` >= 1 of the result
+        `z`, or of a tuple of results.
 
-        `z` and inputs are series, of which `x[i]` is coefficient i, or None where that is zero;
-        those of `z` below `k` are known. `jets` combines them. Where a rule gives `NotImplemented`,
-        and for primitives that have none, the rules for tangents say what the coefficients are.
+        `z` and inputs are series: `x[i]` is coefficient i, or None if it is zero; those of `z`
+        below `k` are known. `jets` combines them. Primitives without a rule, and rules that return
+        `NotImplemented`, use the JVP rules instead.
         """
         if self._taylor is not None:
             raise BuildError(f"{self.name} has a Taylor rule already")
@@ -464,11 +463,11 @@ class Primitive(Op, Generic[R]):
 
     def expansion(self, rule: Rule) -> Rule:
         """Declare `rule(expand, inputs, moving, order, **params)`, for all Taylor coefficients at
-        once, where parameters are graphs.
+        once, if parameters are graphs.
 
-        `moving` has, by position, the coefficients of inputs from the first to that of `order`; the
-        rule gives those of results. `expand(graph, places)` is a graph with the coefficients of
-        its inputs at these places behind the inputs, and those of its floats behind the outputs.
+        `moving` has, by position, the coefficients 1 to `order` of inputs; the rule returns those
+        of the results. `expand(graph, places)` appends the coefficients of the inputs at `places`
+        to the graph's inputs, and those of its floating-point outputs to its outputs.
         """
         if self._expansion is not None:
             raise BuildError(f"{self.name} has a rule for all coefficients already")
@@ -476,11 +475,12 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def separate(self, rule: Rule) -> Rule:
-        """Declare `rule(linear, *inputs, **params)`, where parameters say what is linear in what.
+        """Declare `rule(linear, *inputs, **params)`, for an op whose linearity depends on
+        parameters.
 
-        `linear` tells the operands that the results are linear in; at least one is. The rule
-        records the same results by equations that are each either without these operands, or
-        linear in them together with all their results. The transpose rule gets the latter only.
+        `linear` says in which operands the results are linear; at least one is. The rule records
+        the same results by equations that either do not use these operands, or are linear in them
+        with all results. The transpose rule receives only the latter.
         """
         if self._separate is not None:
             raise BuildError(f"{self.name} has a rule that separates it already")
@@ -488,16 +488,16 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def transpose(self, rule: Rule) -> Rule:
-        """Declare `rule(ct, *inputs, **params)`, which gives one cotangent or None an input."""
+        """Declare `rule(ct, *inputs, **params)`, which returns one cotangent or None per input."""
         if self._transpose is not None:
             raise BuildError(f"{self.name} has a transpose rule already")
         self._transpose = rule
         return rule
 
     def batch(self, rule: Rule) -> Rule:
-        """Declare `rule(batched, *inputs, **params)`: the op with one more leading axis.
+        """Declare `rule(batched, *inputs, **params)`: the op with a leading batch dimension.
 
-        `batched` tells for each input whether it has that axis; at least one does.
+        `batched` says for each input whether it has that axis; at least one does.
         """
         if self._batch is not None:
             raise BuildError(f"{self.name} has a batching rule already")
@@ -505,12 +505,13 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def sparsity(self, rule: Rule) -> Rule:
-        """Declare `rule(k, i, *types, **params)`: what of operand `i` elements of result `k` need.
+        """Declare `rule(k, i, *types, **params)`: on which elements of operand `i` result `k`
+        depends.
 
-        It gives, for each axis of the operand, the axis of the result along which places are the
-        same, or None where elements at all places along it may matter; or None in place of all
-        these where the operand has no slope. Where there is no rule, and none follows from what a
-        primitive is (elementwise, moving), all elements of operands may matter to all of results.
+        It returns, for each axis of the operand, the axis of the result that it is aligned with, or
+        None if all elements along it may matter. It returns None for an operand without derivative.
+        Without a rule, elementwise and moving primitives have a known dependence; for others every
+        element may depend on all elements.
         """
         if self._sparsity is not None:
             raise BuildError(f"{self.name} has a sparsity rule already")
@@ -518,10 +519,10 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def view(self, rule: Rule) -> Rule:
-        """Declare `rule(k, x, **params)`: how result `k` is the operand `x`, seen in another way.
+        """Declare `rule(k, x, **params)`: how result `k` is a view of the operand `x`.
 
-        It gives a view of `primgraph.ir.views`, or None where the result is the operand as it is,
-        but for leading axes along which NumPy's broadcasting repeats it.
+        It returns a view of `primgraph.ir.views`, or None if the result is the operand, possibly
+        broadcast along leading axes.
         """
         if self._view is not None:
             raise BuildError(f"{self.name} has a rule for its view already")
@@ -530,13 +531,13 @@ class Primitive(Op, Generic[R]):
         return rule
 
     def flops(self, types: Types, params: dict[str, Any]) -> int:
-        """How many floating-point operations it takes on operands of these types.
+        """Return the number of floating-point operations on operands of these types.
 
-        One addition, subtraction, multiplication or comparison of two numbers is one operation,
-        a division or a square root is four, any other function eight: the weights of
-        F. H. McMahon, The Livermore Fortran Kernels, report UCRL-53745, 1986. Every element of a
-        sum but the first is one addition. Integers and booleans count as floats do; moving and
-        converting elements counts nothing.
+        One addition, subtraction, multiplication or comparison of two numbers is one operation, a
+        division or a square root is four, any other function eight: the weights of F. H. McMahon,
+        The Livermore Fortran Kernels, report UCRL-53745, 1986. Every element of a sum but the first
+        is one addition. Integers and booleans count like floats; moving and converting elements
+        counts nothing.
 
         Raises `MissingRuleError` for a primitive that was declared without it.
         """
@@ -555,7 +556,7 @@ class Primitive(Op, Generic[R]):
     def tied_axes(
         self, k: int, i: int, types: Types, params: dict[str, Any]
     ) -> tuple[int | None, ...] | None:
-        """For each axis of operand `i` that of result `k` with the same places; see `sparsity`."""
+        """Return, for each axis of operand `i`, the aligned axis of result `k`; see `sparsity`."""
         if self._sparsity is None:
             return (None,) * types[i].ndim
         found: tuple[int | None, ...] | None = self._sparsity(k, i, *types, **params)
@@ -585,7 +586,7 @@ class Primitive(Op, Generic[R]):
         return self._pushforward
 
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
-        """How result `k` is the operand `x`, for a primitive that is a view."""
+        """Return how result `k` is a view of the operand `x`, for a view primitive."""
         found: View | None = self._required(self._view, "view")(k, x, **params)
         return found
 
@@ -650,7 +651,7 @@ def primitive(
     return declare
 
 
-# Modules that declare ops, and are loaded when one of these is first asked for by its name.
+# Modules that declare ops, loaded when one of these is first looked up by name.
 later: list[str] = []
 # The module of each operator that is declared by a module loaded on first use.
 homes: dict[str, str] = {}
@@ -688,11 +689,11 @@ def registered() -> dict[str, Op]:
 
 
 def loaded() -> dict[str, Op]:
-    """The ops of modules that are there already."""
+    """Return the ops of the modules loaded so far."""
     return dict(_registry)
 
 
 def _load_others() -> None:
-    """Load the modules whose ops most programs do without."""
+    """Load the modules of rarely used ops."""
     for name in [*later, *sorted(set(homes.values()))]:
         import_module(name)

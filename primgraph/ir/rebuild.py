@@ -1,4 +1,4 @@
-"""The start that passes share: a builder with a graph's inputs, and the map to its values."""
+"""Common start of passes: a builder with a graph's inputs, and a map from old to new values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def keep(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
 
 
 def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
-    """`given`, if it holds distinct positions of inputs of `graph`. Raises `BuildError`."""
+    """Check that `given` holds distinct input positions of `graph`. Raises `BuildError`."""
     count = len(graph.inputs)
     for place in given:
         if not isinstance(place, int) or not 0 <= place < count:
@@ -83,17 +83,18 @@ def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
 
 
 def derived_source(eqn: Equation, role: str) -> Source:
-    """The line to give to what is derived from `eqn`, a tangent or a cotangent."""
+    """Return the source line for a tangent or cotangent derived from `eqn`."""
     return (eqn.source or NOWHERE).derived(role)
 
 
 def turned_source(eqn: Equation) -> Source:
-    """The line to give to what transposition makes of `eqn`."""
+    """Return the source line for the transposition of `eqn`."""
     return (eqn.source or NOWHERE).turned()
 
 
 def require_primitive(eqn: Equation) -> Primitive[Any]:
-    """The primitive of `eqn`; `MissingRuleError` with the user's line if it has another op."""
+    """Return the primitive of `eqn`; raises `MissingRuleError` with the user's line for another
+    op."""
     if isinstance(eqn.op, Primitive):
         return eqn.op
     raise MissingRuleError(
@@ -104,14 +105,14 @@ def require_primitive(eqn: Equation) -> Primitive[Any]:
 
 
 def written(eqn: Equation) -> list[str]:
-    """The line of an error message that says where `eqn` was written."""
+    """Return the line of an error message that says where `eqn` was written."""
     return [f"written here:  {eqn.source}   {eqn.source.text}"] if eqn.source else []
 
 
 def full_value(builder: Builder, value: Value) -> bool | int | float | None:
-    """The scalar that all elements of `value` are known to equal, if there is one."""
+    """Return the scalar that all elements of `value` are known to equal, or None."""
     eqn = builder.definition(value)
-    # A view of a uniform array is a uniform array of the same number.
+    # A view of a uniform array is uniform, too.
     while eqn is not None and eqn.op.is_view and not (eqn.op.stops or eqn.op.multiple):
         eqn = builder.definition(eqn.inputs[0])
     if eqn is None or eqn.op.name != "full":

@@ -1,4 +1,4 @@
-"""Graphs with sizes: which ones arrays have, what is assumed of them, the graph at given ones."""
+"""Symbolic sizes of a graph: solve for them, check assumptions, and specialise the graph."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from primgraph.ir.types import Shape, TensorType, scalar_of
 
 
 def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """`graph` with numbers in the place of sizes; those that are not named stay as they are.
+    """Specialise `graph` at these sizes; other sizes stay symbolic.
 
-    Equations keep their lines, and what they compute. Raises `ShapeError`, with the user's line,
-    where the sizes do not meet what was assumed.
+    Equations keep their source lines. Raises `ShapeError`, with the user's line, if the sizes
+    violate an assumption.
     """
     builder = Builder(graph.name, source=NOWHERE)
     types: dict[TensorType, TensorType] = {}
@@ -61,14 +61,14 @@ def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
 def _depends(eqn: Equation) -> bool:
     if any(v.type.names for v in (*eqn.inputs, *eqn.outputs)) or eqn.op.has_bodies:
         return True
-    # Of what has operands, types have all sizes.
+    # For equations with operands, the types contain all sizes.
     return not eqn.inputs and bool(names_in_params(eqn.params))
 
 
 def _recorded(
     builder: Builder, eqn: Equation, inputs: tuple[Value, ...], params: dict[str, Any]
 ) -> tuple[Value, ...]:
-    """The equation in the builder, with these parameters; a size that is a value as a number."""
+    """Record the equation with these parameters; a size used as a value becomes a number."""
     if eqn.op is not lookup("extent") or type(params["size"]) is Dim:
         return builder.emit(eqn.op, inputs, params)
     rest = {k: v for k, v in params.items() if k != "size"}
@@ -77,19 +77,19 @@ def _recorded(
 
 
 def type_at(type: TensorType, sizes: Mapping[str, int]) -> TensorType:
-    """A type with numbers, or other extents, in the place of sizes."""
+    """Substitute sizes in a type."""
     if not type.names or not sizes:
         return type
     return type.with_shape(tuple([extent_at(n, sizes) for n in type.shape]))
 
 
 def params_at(params: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Parameters with numbers, or other extents, in the place of sizes."""
+    """Substitute sizes in parameters."""
     return {name: _at(value, sizes) for name, value in params.items()}
 
 
 def _at(value: Any, sizes: Mapping[str, int]) -> Any:
-    """A parameter with numbers in the place of sizes."""
+    """Substitute sizes in one parameter."""
     if type(value) is Dim:
         return value.at(sizes)
     if type(value) is Graph:
@@ -98,7 +98,7 @@ def _at(value: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
-    """`sizes`, if these are integers of at least 0 by name. Raises `ArgumentError` for all else."""
+    """Return `sizes` if these are integers >= 0 by name. Raises `ArgumentError` otherwise."""
     for name, number in sizes.items():
         if not isinstance(name, str) or type(number) is not int or number < 0:
             raise ArgumentError(
@@ -108,9 +108,9 @@ def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 def assumptions(graph: Graph) -> list[tuple[Condition, Source | None]]:
-    """What has to hold of the sizes, with the line that first needs it.
+    """Return the assumptions about sizes, with the first line that needs each.
 
-    It is what the type rules could not decide.
+    These are the conditions that type rules could not decide.
     """
     found: dict[Condition, Source | None] = {}
     asked: set[tuple[Any, ...]] = set()
@@ -131,14 +131,14 @@ def assumptions(graph: Graph) -> list[tuple[Condition, Source | None]]:
 
 
 def names_in_params(params: Params) -> frozenset[str]:
-    """The sizes in parameters."""
+    """Return the sizes in parameters."""
     return names_in(tuple([value for _, value in params]))
 
 
 def fitted(graph: Graph, arrays: Sequence[Any]) -> Graph:
-    """`graph` at the sizes that arrays for its inputs have, which are as it assumes.
+    """Specialise `graph` at the sizes of the arrays for its inputs, and check its assumptions.
 
-    Raises `FeedError` where no sizes fit.
+    Raises `FeedError` if no sizes fit.
     """
     if not graph.sizes:
         return graph
@@ -152,7 +152,7 @@ def fitted(graph: Graph, arrays: Sequence[Any]) -> Graph:
 
 
 def output_types_for(graph: Graph, arrays: Sequence[Any]) -> Sequence[TensorType]:
-    """The types of what `graph` gives for arrays whose sizes fit it."""
+    """Return the result types of `graph` for arrays whose sizes fit it."""
     if not any(type.names for type in graph.output_types):
         return graph.output_types
     names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
@@ -181,10 +181,10 @@ def require_known(name: str, graph: Graph) -> None:
 
 @final
 class Fitting:
-    """Finds the sizes that arrays for inputs of given names and types have.
+    """Solver for the sizes of arrays for inputs of given names and types.
 
-    A size is what an axis of that extent has; of an extent such as `2*N+1`, what solves it. Raises
-    `BuildError` for `wanted` sizes that no input tells.
+    An axis whose extent is a single name gives that size; an expression such as `2*N+1` is solved.
+    Raises `BuildError` for `wanted` sizes that no input determines.
     """
 
     __slots__ = ("axes", "bare", "inputs", "solved")
@@ -193,14 +193,15 @@ class Fitting:
         self, inputs: Sequence[tuple[str, TensorType]], wanted: Sequence[str] = ()
     ) -> None:
         self.inputs = list(inputs)
-        # The axes whose extents are not known.
+        # The axes of symbolic size.
         self.axes = [
             (i, axis)
             for i, (_, type) in enumerate(inputs)
             for axis, n in enumerate(type.shape)
             if isinstance(n, Dim)
         ]
-        # The input and the axis that tell a size, and other extents with the size that they tell.
+        # The input and axis that give a size directly, and expressions with the size they are
+        # solved for.
         self.bare: dict[str, tuple[int, int]] = {}
         others: list[tuple[int, int, Dim]] = []
         for i, axis in self.axes:
@@ -221,9 +222,9 @@ class Fitting:
             )
 
     def key(self, shapes: Sequence[Shape]) -> tuple[int, ...]:
-        """The extents of these shapes that are not known before, by which sizes are told.
+        """Return the extents of symbolic axes, which determine the sizes.
 
-        Raises `FeedError` for a shape of another number of axes.
+        Raises `FeedError` for a shape with another number of axes.
         """
         for (name, type), shape in zip(self.inputs, shapes, strict=True):
             if len(shape) != type.ndim:
@@ -233,10 +234,9 @@ class Fitting:
         return tuple([shapes[i][axis] for i, axis in self.axes])
 
     def sizes(self, shapes: Sequence[Shape]) -> dict[str, int]:
-        """The sizes of arrays of these shapes.
+        """Return the sizes of arrays of these shapes.
 
-        Raises `FeedError`, naming the inputs, where no sizes fit, or where these contradict each
-        other.
+        Raises `FeedError`, naming the inputs, if no sizes fit or if they contradict each other.
         """
         found = {name: shapes[i][axis] for name, (i, axis) in self.bare.items()}
         for i, axis, extent, name in self.solved:
@@ -244,25 +244,25 @@ class Fitting:
                 found[name] = self._solution(i, axis, extent, name, found, shapes)
         for i, axis in self.axes:
             wanted = self.inputs[i][1].shape[axis].at(found)  # type: ignore[attr-defined]
-            # Of some of the inputs of a program not all sizes may be told.
+            # A subset of the inputs of a program may not determine all sizes.
             if type(wanted) is not Dim and shapes[i][axis] != wanted:
                 raise self._contradiction(i, axis, found, shapes)
         return found
 
     def teller(self, name: str) -> str:
-        """The input that tells the size of that name."""
+        """Return the input that determines a size."""
         if name in self.bare:
             return self.inputs[self.bare[name][0]][0]
         return next(self.inputs[i][0] for i, _, _, solved in self.solved if solved == name)
 
     def told(self, names: Sequence[str], sizes: Mapping[str, int]) -> str:
-        """These sizes for a message: `N = 7 of input 'x'`."""
+        """Format sizes for a message: `N = 7 of input 'x'`."""
         return " and ".join(f"{n} = {sizes[n]} of input {self.teller(n)!r}" for n in names)
 
     def require(
         self, conditions: Sequence[tuple[Condition, Source | None]], sizes: Mapping[str, int]
     ) -> None:
-        """Raise `FeedError`, with the line that needs it, unless the sizes are as assumed."""
+        """Raise `FeedError`, with the line that needs it, if the sizes violate an assumption."""
         for condition, source in conditions:
             try:
                 holds = condition.holds(sizes)
@@ -284,7 +284,7 @@ class Fitting:
         found: Mapping[str, int],
         shapes: Sequence[Shape],
     ) -> int:
-        """The size of that name for which `extent`, linear in it, is that of the axis."""
+        """Solve `extent`, linear in that size, for the extent of the axis."""
         left: Any = extent.at({k: v for k, v in found.items() if k != name})
         number, factor = left.at({name: 0}), left.at({name: 1}) - left.at({name: 0})
         size, rest = divmod(shapes[i][axis] - number, factor)
@@ -310,8 +310,7 @@ class Fitting:
 
 
 def _solved(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:
-    """Extents in an order in which each tells one more size, by its name; those that tell none
-    come last, with an empty name."""
+    """Order expressions so that each determines one more size; append the others without a name."""
     ordered: list[tuple[int, int, Dim, str]] = []
     told = set(known)
     waiting = others
@@ -332,6 +331,6 @@ def _solved(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[i
 
 
 def _is_linear(extent: Dim, name: str) -> bool:
-    """Whether an extent is a number times that size, plus what other sizes give."""
+    """Return whether an expression is linear in that size."""
     found = [(m, c) for m, c in extent.terms if name in names_in(Dim(((m, c),)) if m else c)]
     return len(found) == 1 and found[0][0] == ((name, 1),)

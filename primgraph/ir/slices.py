@@ -1,4 +1,4 @@
-"""Slices of what a builder has recorded: what values depend on, and what lies between values."""
+"""Program slices of a builder: dependences of values, and paths between values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 
-# How far conditions and indices are followed back to what they were made from.
+# Maximum number of steps by which conditions and indices are traced back.
 _BACK = 8
 
 
 def backward_slice(body: Sequence[Equation], outputs: Iterable[Value]) -> list[Equation]:
-    """The equations of `body` that `outputs` depend on, in order: the slice behind these."""
+    """Return the backward slice: the equations of `body` that `outputs` depend on, in order."""
     wanted, kept = set(outputs), []
     for eqn in reversed(body):
         if not wanted.isdisjoint(eqn.outputs):
@@ -23,7 +23,7 @@ def backward_slice(body: Sequence[Equation], outputs: Iterable[Value]) -> list[E
 
 
 def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Value]:
-    """`inputs`, and all values that depend on them in any way: the slice ahead of them."""
+    """Return the forward slice: `inputs`, and all values that depend on them."""
     found = set(inputs)
     for eqn in body:
         if not found.isdisjoint(eqn.inputs):
@@ -32,9 +32,9 @@ def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Valu
 
 
 def without_formal(graph: Graph) -> Graph:
-    """`graph` without formal equations, which compute nothing.
+    """Return `graph` without formal equations, which compute nothing.
 
-    What has a slope of its own is what it was computed from, and not held constant any more.
+    A formal op with its own derivative is replaced by its source, which is no longer constant.
     """
     if not any(eqn.op.formal or eqn.op.has_bodies for eqn in graph.body):
         return graph
@@ -60,9 +60,9 @@ def without_formal(graph: Graph) -> Graph:
 
 @final
 class Slices:
-    """Finds slices of `body`, a list of equations that grows; `defined_by` has them by result.
+    """Slices of `body`, a growing list of equations; `defined_by` maps results to equations.
 
-    Where equations stand and who uses which value is noted when it is asked for, once for each.
+    Positions and users of values are indexed incrementally, on demand.
     """
 
     __slots__ = ("_body", "_defined_by", "_places", "_users")
@@ -74,7 +74,7 @@ class Slices:
         self._users: dict[Value, list[Equation]] = {}
 
     def before(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
-        """The equations that `outputs` depend on other than through values in `cut`, in order."""
+        """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
         found: set[Equation] = set()
         waiting = list(outputs)
         while waiting:
@@ -86,10 +86,10 @@ class Slices:
         return self._ordered(found)
 
     def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
-        """The equations that compute `outputs`, in order, and what these are there.
+        """Return the equations that compute `outputs`, in order, and the values of `outputs` there.
 
-        That is the slice before them without formal equations, which compute nothing; those
-        with a slope of their own stay.
+        This is the backward slice without formal equations, except for those with their own
+        derivative.
         """
         ends = [self._plain(v) for v in outputs]
         found: dict[Equation, Equation] = {}
@@ -106,7 +106,7 @@ class Slices:
         return [found[e] for e in self._ordered(found)], ends
 
     def _plain(self, value: Value) -> Value:
-        """What `value` is, whatever it counts as a function of."""
+        """Return the value behind formal equations."""
         eqn = self._defined_by.get(value)
         while eqn is not None and eqn.op.formal and not eqn.op.own_slope:
             value = eqn.inputs[0]
@@ -121,13 +121,13 @@ class Slices:
         *,
         apart: bool = False,
     ) -> list[Equation]:
-        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
-        With `apart`, they come to no other one of `inputs` either.
+        """Return the equations on paths from `inputs` to `outputs` that avoid `cut`, in order. With
+        `apart`, paths do not pass other `inputs` either.
 
-        With them come the constants that they use, and the conditions and indices with what
-        these were moved from. The work is that of the smaller of two searches, forward from the
-        inputs and back from the outputs, which take turns until one is at its end: what was
-        recorded before the inputs costs nothing, nor does what does not lead to the outputs.
+        They include the constants that they use, and conditions and indices with the view
+        operations these come from. The cost is that of the smaller of two alternating searches,
+        forward from the inputs and backward from the outputs. Equations before the inputs, or
+        without effect on the outputs, cost nothing.
         """
         self._note()
         ahead: set[Equation] = set()
@@ -154,24 +154,24 @@ class Slices:
         return self._ordered(found | self._conditions(found, ends))
 
     def place(self, eqn: Equation) -> int:
-        """Where `eqn` stands in the body."""
+        """Return the position of `eqn` in the body."""
         self._note()
         return self._places[eqn]
 
     def is_used(self, value: Value) -> bool:
-        """Whether an equation takes `value`."""
+        """Return whether an equation uses `value`."""
         self._note()
         return bool(self._users.get(value))
 
     def forget(self, equations: Sequence[Equation]) -> None:
-        """Note that `equations`, the newest ones, are gone."""
+        """Remove `equations`, the newest ones, from the index."""
         for eqn in reversed(equations):
             if self._places.pop(eqn, None) is not None:
                 for value in set(eqn.inputs):
                     self._users[value].pop()
 
     def _note(self) -> None:
-        """Take in the equations that have been added since the last time."""
+        """Index the equations added since the last call."""
         places, users = self._places, self._users
         for place in range(len(places), len(self._body)):
             eqn = self._body[place]
@@ -187,14 +187,14 @@ class Slices:
         return iter(self._users.get(value, ()))
 
     def _depending(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
-        """Those of `body` that depend on `inputs` in any way."""
+        """Return the equations of `body` that depend on `inputs`."""
         dependent = forward_slice(body, inputs)
         return {eqn for eqn in body if not dependent.isdisjoint(eqn.inputs)}
 
     def _leading(
         self, equations: set[Equation], outputs: Sequence[Value], cut: Collection[Value]
     ) -> set[Equation]:
-        """Those of `equations` that `outputs` depend on through others of them."""
+        """Return the `equations` that `outputs` depend on through others of them."""
         found: set[Equation] = set()
         waiting = list(outputs)
         while waiting:
@@ -206,7 +206,8 @@ class Slices:
         return found
 
     def _conditions(self, equations: set[Equation], cut: Collection[Value]) -> set[Equation]:
-        """The constants that `equations` use, and how their conditions and indices were made."""
+        """Return the constants that `equations` use, and the sources of their conditions and
+        indices."""
         found: set[Equation] = set()
         values = {v for e in equations for v in e.inputs}
         for _ in range(_BACK):

@@ -1,4 +1,4 @@
-"""The text of a graph: it prints, and what it prints parses back to an equal graph.
+"""Textual form of a graph: printing, and parsing back to an equal graph.
 
 graph f(%x: f64[3]) {
   %0: f64[3] = sin(%x)
@@ -6,12 +6,12 @@ graph f(%x: f64[3]) {
   return %1
 }
 
-An extent that is not known yet is an expression in sizes, as in `f64[N,2*N+1]`.
+A symbolic size is an expression in names of sizes, as in `f64[N,2*N+1]`.
 
-The graphs of loops and branches stand in the parameters of their equations, over several lines.
+Bodies of loops and branches are printed in the parameters of their equations, over several lines.
 
-Long constants stand beside the text, which has their hash: `graph.constants` has them by it, and
-`parse(text, graph.constants)` puts them back.
+The text contains only the hashes of long constants: `graph.constants` maps these to the arrays, and
+`parse(text, graph.constants)` restores them.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3
 
-# What the lines of a text are said to be lines of.
+# File name for the lines of a text.
 TEXT_FILE = "graph text"
 
-# Arrays up to this many elements are printed number by number, larger ones as hexadecimal bytes,
-# and those with more bytes than this as a hash.
+# Arrays up to this many elements are printed as numbers, larger ones as hexadecimal bytes, and
+# those above this many bytes as a hash.
 _SPELLED = 8
 _INLINE = 1024
 
-# A hash of an array begins with this in text, and tuples stand in each other to this depth.
+# Prefix of the hash of an array in text, and the maximum nesting of tuples.
 _HASHED = "sha256:"
 _DEEPEST = 20
 
 
 def names(graph: Graph) -> dict[Value, str]:
-    """A distinct name for each value: its hint where it has one, else a number."""
+    """Return a distinct name for each value: its hint if it has one, else a number."""
     taken: set[str] = set()
     result: dict[Value, str] = {}
     count = 0
@@ -69,7 +69,7 @@ def names(graph: Graph) -> dict[Value, str]:
 
 
 def to_text(graph: Graph, *, sources: bool = False) -> str:
-    """The text of `graph`; with `sources`, each line ends in where the user wrote it."""
+    """Return the text of `graph`; with `sources`, each line ends in its source line."""
     return "\n".join(_lines(graph, sources))
 
 
@@ -91,7 +91,7 @@ printer[0] = to_text
 
 
 def lines_around(graph: Graph, eqn: Equation | None) -> list[str]:
-    """The equations next to `eqn`, an arrow before its own; the first ones for None."""
+    """Return the equations around `eqn`, which has an arrow; the first ones for None."""
     place = next((i for i, e in enumerate(graph.body) if e is eqn), 0)
     start = max(0, place - _CONTEXT)
     shown = graph.body[start : place + _CONTEXT + 1]
@@ -115,7 +115,7 @@ def _comment(source: Source) -> str:
 
 
 def equation_text(eqn: Equation, name: dict[Value, str], *, sources: bool = False) -> str:
-    """The line of an equation whose values have these names; lines, where it has graphs in it."""
+    """Return the line of an equation with these value names; several lines if it has bodies."""
     outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     arguments = [name[v] for v in eqn.inputs]
     arguments += [f"{key}={value_text(value, sources=sources)}" for key, value in eqn.params]
@@ -123,7 +123,7 @@ def equation_text(eqn: Equation, name: dict[Value, str], *, sources: bool = Fals
 
 
 def typed_equation(eqn: Equation, graph: Graph) -> str:
-    """`eqn` with the types of its operands, for a message, cut where it is very long."""
+    """Return `eqn` with the types of its operands, shortened, for a message."""
     name = names(graph)
     outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     shown = [f"{name[v]}: {v.type}" for v in eqn.inputs]
@@ -133,7 +133,7 @@ def typed_equation(eqn: Equation, graph: Graph) -> str:
 
 
 def brief_text(value: Any) -> str:
-    """A parameter in one line: the graphs in it are told by their names only."""
+    """Return a parameter in one line, with graphs as their names."""
     if isinstance(value, Graph):
         return f"<graph {value.name}>"
     if isinstance(value, tuple):
@@ -142,7 +142,7 @@ def brief_text(value: Any) -> str:
 
 
 def value_text(value: Any, *, sources: bool = False) -> str:
-    """A parameter as text that reads back to the same bits."""
+    """Return a parameter as text that parses to the same bits."""
     if isinstance(value, tuple):
         inner = ", ".join([value_text(v, sources=sources) for v in value])
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -160,13 +160,13 @@ def value_text(value: Any, *, sources: bool = False) -> str:
 
 
 def complex_text(number: complex) -> str:
-    """Both parts of a complex number, each as it reads back: `(1.0-0.0j)`."""
+    """Return both parts of a complex number, as they parse: `(1.0-0.0j)`."""
     imaginary = repr(number.imag)
     sign = "" if imaginary.startswith("-") else "+"
     return f"({number.real!r}{sign}{imaginary}j)"
 
 
-# What goes on with an expression in sizes, where it may be at its end.
+# Tokens that continue an expression in sizes.
 _OPERATORS = frozenset("+-*/")
 _OPENING, _CLOSING = frozenset("(["), frozenset(")]")
 
@@ -182,7 +182,7 @@ def _array_text(array: Array) -> str:
 
 
 def constants_beside(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays that the text of `graph` has only hashes of, by these hashes."""
+    """Return the arrays that the text of `graph` has only hashes of, by these hashes."""
     return {a.digest: a.data for a in _arrays_in(graph) if a.data.nbytes > _INLINE}
 
 
@@ -217,17 +217,17 @@ _TOKEN = re.compile(
 
 
 class _Rows:
-    """The lines of a text that say something, with their numbers, read one after the other."""
+    """Numbered lines of a text, without blank ones, read in order."""
 
     def __init__(self, text: str) -> None:
         rows = [(number, row) for number, row in enumerate(text.splitlines(), 1) if row.strip()]
         self.rows = [(number, row) for number, row in rows if not row.lstrip().startswith("#")]
         self.at = self.depth = 0
-        # The number of the line with which the text begins.
+        # The number of the first line.
         self.start = self.rows[0][0] if self.rows else 1
 
     def line(self) -> _Line:
-        """The next line. Raises `LoadError` where the text is at its end."""
+        """Return the next line. Raises `LoadError` at the end of the text."""
         if self.at == len(self.rows):
             number, row = self.rows[-1] if self.rows else (1, "")
             fault = "graph text has no header, body and closing brace"
@@ -238,7 +238,7 @@ class _Rows:
 
     @property
     def are_last(self) -> bool:
-        """Whether the next line is that of the results, which a closing brace follows."""
+        """Return whether the next line is the `return` line, followed by a closing brace."""
         if self.at + 1 >= len(self.rows):
             return True
         found, after = (self.rows[i][1].lstrip() for i in (self.at, self.at + 1))
@@ -246,10 +246,10 @@ class _Rows:
 
 
 class _Line:
-    """The tokens of one line, read from left to right: kind, text and column of each.
+    """Tokens of one line, read from left to right: kind, text and column of each.
 
-    The last one is the end of the line, which is never taken. An equation with graphs in it goes
-    on in later ones of `rows`.
+    The last token is the end of the line, which is never taken. An equation with bodies continues
+    in the next lines of `rows`.
     """
 
     def __init__(self, text: str, number: int, first: int = 1, rows: _Rows | None = None) -> None:
@@ -279,19 +279,19 @@ class _Line:
             place = match.end()
 
     def go_on(self) -> None:
-        """Read on in the next line."""
+        """Continue with the next line."""
         assert self.rows is not None
         line = self.rows.line()
         self._read(line.text, line.number, line.first)
 
     def error(self, fault: str, hint: str = "", column: int | None = None) -> LoadError:
-        """The error for `fault` at `column`, by default at the token that is read next."""
+        """Return the error for `fault` at `column`, by default at the next token."""
         at = self.column if column is None else column
         return _error(fault, self.number, at, self.text, hint)
 
     @property
     def column(self) -> int:
-        """Where the token stands that is read next."""
+        """Column of the next token."""
         return self.tokens[self.at][2]
 
     @property
@@ -326,7 +326,7 @@ class _Line:
         return token
 
     def listed(self, end: str, item: Callable[[], Any]) -> list[Any]:
-        """Items up to the mark `end`, with commas between them; the last one may have one, too."""
+        """Parse comma-separated items up to the mark `end`, with an optional trailing comma."""
         items = []
         while not self.accept(end):
             items.append(item())
@@ -336,7 +336,7 @@ class _Line:
         return items
 
     def word(self, *kinds: str) -> str:
-        """A word as it stands, or what a string in quotes means."""
+        """Parse a word, or the content of a quoted string."""
         kind, text, column = self.take(*kinds)
         return self.converted(json.loads, text, column) if kind == "string" else text
 
@@ -372,7 +372,7 @@ class _Line:
         return self.expression()
 
     def expression(self) -> int:
-        """An extent that is written as an expression in sizes, up to the next comma or end."""
+        """Parse an expression in sizes, up to the next comma or end."""
         start, depth = self.column, 0
         while not self.done:
             text = self.tokens[self.at][1]
@@ -387,7 +387,7 @@ class _Line:
             raise self.error(error.message, error.hint, start) from None
 
     def _is_expression(self) -> bool:
-        """Whether an expression in sizes comes next, rather than a word, number or tuple."""
+        """Return whether an expression in sizes follows, rather than a word, number or tuple."""
         kind, text, _ = self.tokens[self.at]
         after, depth = self.at + 1, int(text == "(")
         while depth and self.tokens[after][0] != "end":
@@ -441,7 +441,7 @@ class _Line:
     def _beside(
         self, type: TensorType, digest: str, column: int, constants: Mapping[str, Any]
     ) -> Array:
-        """The array of this hash, which stands beside the text."""
+        """Return the array of this hash from the constants given beside the text."""
         if digest not in constants:
             raise self.error(
                 f"no constant is given whose hash is {_short(digest)}",
@@ -465,7 +465,7 @@ class _Line:
 
 _WORDS = {"True": True, "False": False, "None": None}
 _NUMBERS = frozenset(["inf", "nan"])
-# What ends an extent.
+# Tokens that end a size.
 _ENDS = frozenset([",", "]", ""])
 _TRUTH = {"True": True, "False": False}
 
@@ -493,7 +493,7 @@ _CONVERT: dict[str, Callable[[str], Any]] = {"f": float, "c": complex}
 
 
 def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
-    """The elements of a short array; each is what the dtype holds, as it is."""
+    """Parse the elements of a short array, each exact in the dtype."""
     words = [w.strip() for w in content.split(",")] if content.strip() else []
     if type.dtype.kind == "b":
         if not _TRUTH.keys() >= set(words):
@@ -513,12 +513,12 @@ def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
 
 @lru_cache(maxsize=4096)
 def _type(dtype: str, shape: Shape) -> TensorType:
-    """That type, one object however often it is read, which keeps parsed graphs small."""
+    """Return the type; cached, which keeps parsed graphs small."""
     return TensorType(shape, DTYPE_OF_NAME[dtype])
 
 
 def read_type(text: str) -> TensorType:
-    """The type that prints as `text`. Raises `LoadError` for all else."""
+    """Parse a type. Raises `LoadError` for other text."""
     line = _Line(text, 1)
     found = line.type()
     line.end()
@@ -529,12 +529,11 @@ def read_type(text: str) -> TensorType:
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     """Return the graph that `text` describes.
 
-    Long constants stand beside the text, which has their hash: `constants` gives them, as
-    `graph.constants` of the graph that was printed has them.
+    Long constants are not in the text, which has their hash: `constants` provides them, as
+    `graph.constants` of the printed graph does.
 
-    Raises `LoadError` with line and column where the text is malformed, where a value is used
-    before it is bound, where an op is unknown, where a constant is missing or another one than
-    was printed, or where a type is not what the op's rule gives.
+    Raises `LoadError` with line and column for malformed text, a value used before it is bound, an
+    unknown op, a missing or wrong constant, or a type that differs from the op's type rule.
 
     >>> graph = pg.trace(pg.sin, pg.spec(3))
     >>> str(pg.parse(str(graph))) == str(graph)
@@ -553,7 +552,7 @@ def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
 
 
 def _parse_graph(line: _Line, constants: Mapping[str, Any]) -> Graph:
-    """The graph that begins where `line` is, which then is behind its closing brace."""
+    """Parse the graph at `line`, and move behind its closing brace."""
     rows = line.rows
     assert rows is not None
     if is_too_deep(rows.depth):
@@ -594,7 +593,7 @@ def _bind(line: _Line, known: dict[str, Value]) -> Value:
 
 
 def _hint(name: str) -> str:
-    """The hint that prints as `name`; bare numbers are made up by the printer and are none."""
+    """Return the hint that prints as `name`; plain numbers are automatic names, and no hints."""
     word = name[1:]
     if word.isdigit():
         return ""
@@ -642,7 +641,7 @@ def _parse_equation(
     try:
         types = op.infer(tuple(v.type for v in inputs), dict(frozen))
     except Exception as error:
-        # A rule may fail in any way on parameters that nobody could have built.
+        # A rule may fail with any exception on parameters that cannot be built otherwise.
         fault = error.message if isinstance(error, PrimgraphError) else f"{op.name}: {error}"
         raise begun.error(fault.split("\n")[0], column=at) from error
     if types != tuple(v.type for v in outputs):
@@ -654,6 +653,6 @@ def _parse_equation(
     assert line.rows is not None
     source = Source(TEXT_FILE, begun.number - line.rows.start)
     if not op.has_bodies:
-        # Equal graphs may have other names for their values, and are to print as they were.
+        # Equal graphs may have other value names, and must print as they were.
         frozen = shared.setdefault(bits(frozen), frozen)
     return Equation(op, tuple(inputs), frozen, tuple(outputs), source)

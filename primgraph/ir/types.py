@@ -1,4 +1,4 @@
-"""Tensor types, and all arithmetic on shapes and dtypes that rules share."""
+"""Tensor types, and the arithmetic of shapes and dtypes that rules share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.
 
 @final
 class TensorType(Fixed):
-    """The type of a value: a shape and a dtype. It prints as `f64[3,4]`, or as `f64[N,2*N+1]`.
+    """Type of a value: a shape and a dtype. It prints as `f64[3,4]`, or as `f64[N,2*N+1]`.
 
     An extent is an integer, or a `Dim` where it is known only when arrays are fed; then size and
     number of bytes are such expressions too, and `names` has the sizes that they are made of.
@@ -65,7 +65,7 @@ class TensorType(Fixed):
 
     @property
     def is_float(self) -> bool:
-        """Whether the elements are real floats."""
+        """Return whether the elements are real floats."""
         return self.dtype.kind == "f"
 
     @property
@@ -74,7 +74,7 @@ class TensorType(Fixed):
 
     @property
     def is_inexact(self) -> bool:
-        """Whether the elements are floats or complex numbers: what has derivatives."""
+        """Return whether the elements are floats or complex numbers, which are differentiable."""
         return self.dtype.kind in "fc"
 
     def is_larger(self, size: int) -> bool:
@@ -96,12 +96,13 @@ class TensorType(Fixed):
 _types: dict[tuple[Shape, DType], TensorType] = {}
 
 
-# Axes of an array of NumPy's.
+# NumPy's maximum number of axes.
 _MOST_AXES = 64
 
 
 def _added_type(shape: Shape, dtype: DType) -> TensorType:
-    """The new type, with Python's integers as extents; the other one where two threads add it."""
+    """Create a type with Python integers as sizes; return the existing one if another thread added
+    it."""
     if not isinstance(shape, tuple) or dtype not in NAME_OF_DTYPE:
         raise ArgumentError(
             f"a type is made of a tuple and a NumPy dtype, not {shape!r:.60} and {dtype!r:.60}",
@@ -129,10 +130,10 @@ def _not_negative(extents: Shape) -> bool:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """The native NumPy dtype that `dtype` names.
+    """Return the native NumPy dtype for `dtype`.
 
-    Raises `DTypeError` for anything but booleans, integers, floats of 16, 32 or 64 bits and
-    complex numbers of 64 or 128.
+    Raises `DTypeError` for anything but booleans, integers, floats of 16, 32 or 64 bits and complex
+    numbers of 64 or 128 bits.
     """
     if isinstance(dtype, bytes | int):
         hint = "a shape of several axes is one tuple, as in (3, 4)" if type(dtype) is int else ""
@@ -146,17 +147,17 @@ def as_dtype(dtype: Any) -> DType:
     if found not in NAME_OF_DTYPE:
         known = ", ".join(str(d) for d in NAME_OF_DTYPE)
         raise DTypeError(f"dtype {found} is not supported", hint=f"supported are: {known}")
-    # The object that arrays have too, so that feeds are known by it at once.
+    # Return the object that arrays have, so that fed arrays are compared by identity first.
     return DTYPE_OF_NAME[NAME_OF_DTYPE[found]]
 
 
 def real_dtype(dtype: DType) -> DType:
-    """The dtype of the parts of complex numbers; another dtype as it is."""
+    """Return the dtype of the parts of complex numbers; another dtype as it is."""
     return _PARTS.get(dtype, dtype)
 
 
 def complex_dtype(dtype: DType) -> DType:
-    """The complex dtype whose parts hold all floats of `dtype`."""
+    """Return the complex dtype whose parts can represent all floats of `dtype`."""
     return COMPLEX64 if dtype.kind == "f" and dtype.itemsize <= 4 else _WHOLES.get(dtype, dtype)
 
 
@@ -165,9 +166,9 @@ _WHOLES = {FLOAT64: COMPLEX128}
 
 
 def scalar_of(value: Any, dtype: DType) -> bool | int | float | complex:
-    """`value` as the Python scalar that stands for it in `dtype`, rounded as NumPy rounds.
+    """Convert `value` to a Python scalar, rounded to `dtype` like NumPy.
 
-    Raises `DTypeError` for an integer that `dtype` cannot hold.
+    Raises `DTypeError` for an integer that `dtype` cannot represent.
     """
     try:
         if dtype is FLOAT64 and (type(value) is float or type(value) is int):
@@ -182,12 +183,12 @@ def scalar_of(value: Any, dtype: DType) -> bool | int | float | complex:
 
 
 def _one_nan(number: float) -> float:
-    """`number`, or the one NaN that stands for all."""
+    """Return `number`, with the canonical NaN for every NaN."""
     return number if number == number else math.nan
 
 
 def as_shape(shape: Any) -> Shape:
-    """A tuple of extents from an integer or a sequence of integers; extents are not negative."""
+    """Return a shape from an integer or a sequence of integers, none of which is negative."""
     entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     try:
         extents = tuple(integer(n) for n in listed(entries))
@@ -221,10 +222,10 @@ def _static(shape: Any) -> str:
 
 
 def declared_shape(shape: Any, owner: str = "", taken: Container[str] = ()) -> Shape:
-    """The shape of an input, where extents may have names, as "N", or be expressions of these.
+    """Return the shape of an input, whose sizes may be names, as "N", or expressions.
 
-    With an `owner`, None and -1 stand for sizes of their own, named for it and for the axis, by
-    a name that is not `taken`.
+    With an `owner`, None and -1 stand for new sizes, named after it and the axis, by a name that is
+    not `taken`.
     """
     entries = (shape,) if isinstance(shape, int | np.integer | Dim | str) else shape
     if owner and entries == -1:
@@ -250,7 +251,7 @@ def declared_shape(shape: Any, owner: str = "", taken: Container[str] = ()) -> S
 
 
 def _size_name(stem: str, taken: Container[str]) -> str:
-    """The name of a size, as near to `stem` as an identifier can be."""
+    """Return an unused name of a size: `stem`, made an identifier."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
     name = name if not name[0].isdigit() else f"_{name}"
     while name in taken:
@@ -259,9 +260,9 @@ def _size_name(stem: str, taken: Container[str]) -> str:
 
 
 def integer(number: Any) -> int:
-    """`number` as an extent: Python's integer, or a `Dim` as it is.
+    """Convert `number` to a size: a Python integer, or a `Dim` as it is.
 
-    Raises TypeError for anything else, booleans included.
+    Raises TypeError for anything else, including booleans.
     """
     if isinstance(number, bool | np.bool_):
         raise TypeError("a boolean is no integer")
@@ -269,14 +270,14 @@ def integer(number: Any) -> int:
 
 
 def listed(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
-    """`entries`, if it is a sequence other than text. Raises TypeError for anything else."""
+    """Return `entries` if it is a sequence other than text. Raises TypeError for anything else."""
     if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
         raise TypeError("no sequence")
     return entries
 
 
 def as_axis(axis: Any, ndim: int) -> int:
-    """`axis` counted from the front; negative axes count from the back, as in NumPy."""
+    """Count `axis` from the front; negative axes count from the back, as in NumPy."""
     try:
         number = operator.index(integer(axis))
     except TypeError:
@@ -287,15 +288,15 @@ def as_axis(axis: Any, ndim: int) -> int:
 
 
 def check_axis(name: str, axis: int, type: TensorType) -> None:
-    """Refuse an axis that `type` lacks; in parameters of primitives axes count from the front."""
+    """Raise if `type` lacks an axis; in parameters of primitives, axes count from the front."""
     if not 0 <= axis < type.ndim:
         raise ShapeError(f"{name}: {type} has no axis {axis}")
 
 
 def common_type(name: str, *types: TensorType) -> TensorType:
-    """The type that all operands of an op have, which neither broadcasts nor promotes.
+    """Return the common type of all operands of an op without broadcasting and promotion.
 
-    Raises `ShapeError` where shapes differ, `DTypeError` where only dtypes do.
+    Raises `ShapeError` if shapes differ, `DTypeError` if only dtypes do.
     """
     first = types[0]
     for other in types[1:]:
@@ -309,7 +310,7 @@ def common_type(name: str, *types: TensorType) -> TensorType:
 
 
 def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Sorted axes, counted from the front, from None (all), an integer or a sequence."""
+    """Return sorted axes, counted from the front, from None (all), an integer or a sequence."""
     if axis is None:
         return tuple(range(ndim))
     several = isinstance(axis, Sequence | np.ndarray) and not isinstance(axis, str | bytes)
@@ -321,47 +322,47 @@ def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def larger(x: int, y: int) -> int:
-    """The larger of two extents."""
+    """Return the maximum of two sizes."""
     if type(x) is Dim:
         return x.max(y)
     return y.max(x) if type(y) is Dim else max(x, y)
 
 
 def smaller(x: int, y: int) -> int:
-    """The smaller of two extents."""
+    """Return the minimum of two sizes."""
     if type(x) is Dim:
         return x.min(y)
     return y.min(x) if type(y) is Dim else min(x, y)
 
 
 def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
-    """`shape` without the extents at `axes`."""
+    """Return `shape` without the given axes."""
     dropped = set(axes)
     return tuple(n for i, n in enumerate(shape) if i not in dropped)
 
 
 def leading(extent: int, type: TensorType) -> TensorType:
-    """`type` with one more axis in front."""
+    """Return `type` with a leading axis of that size."""
     return TensorType((extent, *type.shape), type.dtype)
 
 
 def without_leading(name: str, extent: int, type: TensorType) -> TensorType:
-    """`type` without its first axis, which has that extent. Raises `ShapeError` for another."""
+    """Return `type` without its leading axis of that size. Raises `ShapeError` for another one."""
     if not type.shape or type.shape[0] != extent:
         raise ShapeError(f"{name}: {type} has no leading axis of extent {extent}")
     return TensorType(type.shape[1:], type.dtype)
 
 
 def keep_axes(shape: Shape, axes: Sequence[int]) -> Shape:
-    """`shape` with extent one at `axes`."""
+    """Return `shape` with size 1 at the given axes."""
     kept = set(axes)
     return tuple(1 if i in kept else n for i, n in enumerate(shape))
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The common shape of NumPy's broadcasting rule.
+    """Return the common shape under NumPy's broadcasting rule.
 
-    Raises `ShapeError` if two extents at one place differ and neither is one.
+    Raises `ShapeError` if two sizes of an axis differ and neither is one.
     """
     ndim = max(map(len, shapes), default=0)
     padded = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
@@ -384,16 +385,15 @@ _SAME = (
 
 
 def _in_order(extent: int) -> tuple[bool, int, str]:
-    """By what the extents in a message are sorted: numbers first."""
+    """Sort key of sizes in a message: numbers first."""
     unknown = type(extent) is Dim
     return unknown, 0 if unknown else extent, str(extent)
 
 
 def resolve_reshape(shape: Any, size: int) -> Shape:
-    """The full shape for a reshape of `size` elements; one extent may be -1.
+    """Return the full shape for a reshape of `size` elements; one entry may be -1.
 
-    What depends on sizes is assumed: that they divide, and that none of them is zero where it is
-    divided by.
+    Conditions on symbolic sizes are assumed: divisibility, and divisors other than zero.
     """
     entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     extents = [integer(n) for n in listed(entries)]

@@ -1,4 +1,4 @@
-"""The verifier: every law of the IR, checked; its errors print the graph around the fault."""
+"""IR verifier: checks all invariants; its errors print the graph around the fault."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from primgraph.ir.types import TensorType
 
 @checked
 def verify(graph: Graph) -> Graph:
-    """Check that each value is bound once and before use, that types are as inferred.
+    """Check that each value is bound once and before use, and that types are as inferred.
 
-    The graphs of loops and branches are checked in the same way. Only loops take and give
-    stacks that grow.
+    The graphs of loops and branches are checked in the same way. Only loops take and return growing
+    stacks.
 
-    Returns the graph itself. Raises `InternalError` that names the law broken and prints the
-    equations around the fault.
+    Returns the graph itself. Raises `InternalError` that names the violated invariant and prints
+    the equations around the fault.
 
     >>> pg.verify(pg.trace(pg.sin, pg.spec(3)))
     <graph sin: (f64[3]) -> (f64[3]), 1 equations>
@@ -55,7 +55,7 @@ def verify(graph: Graph) -> Graph:
 
 
 def verify_once(graph: Graph) -> None:
-    """`verify`, but for a graph that it has been through: graphs never change."""
+    """Call `verify`, unless the graph was verified before: graphs are immutable."""
     if not graph._verified:
         verify(graph)
         object.__setattr__(graph, "_verified", True)

@@ -1,4 +1,4 @@
-"""How one array is another, seen in another way, as data: views move elements, and compute none."""
+"""Views as data: how a result is a view of an operand. Views move elements, and compute none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from primgraph.ir.types import Shape
 @final
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """An extent that is that of an axis of the operand: blocks at the end have fewer rows."""
+    """Size equal to that of an axis of the operand: the last block may have fewer rows."""
 
     axis: int
 
@@ -26,7 +26,7 @@ Extents: TypeAlias = tuple[int | Rows, ...]
 @final
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The same elements in row-major order; an extent of -1 is what the others leave."""
+    """Reshape in row-major order; a size of -1 is inferred."""
 
     shape: Extents
 
@@ -40,12 +40,12 @@ class Permute:
 @final
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """An axis of one element wherever `new` has true, from the first new one to the last."""
+    """Insert an axis of size 1 wherever `new` is true, between the first and last new axis."""
 
     new: tuple[bool, ...]
 
 
-# Start, stop and step along an axis; None for the end that the step comes from or goes to.
+# Start, stop and step along an axis; None for the default end.
 Range: TypeAlias = tuple[int | None, int | None, int]
 WHOLE: Range = (None, None, 1)
 
@@ -53,7 +53,7 @@ WHOLE: Range = (None, None, 1)
 @final
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Elements along the first axes; the others are there as a whole."""
+    """Slice along the first axes; the others are complete."""
 
     ranges: tuple[Range, ...]
 
@@ -62,11 +62,11 @@ View: TypeAlias = Reshape | Permute | Expand | Slice
 
 
 def sliced(slices: Sequence[slice], shape: Shape) -> Slice | None:
-    """The view that basic slices give; None where they leave all as it is."""
+    """Return the view of basic slices; None if they select everything."""
     ranges: list[Range] = []
     for s, n in zip(slices, shape, strict=True):
         step = 1 if s.step is None else s.step
-        # Counted from the end, the last element is at -1.
+        # Counting from the end, the last element is at -1.
         first = (0,) if step > 0 else (n - 1, -1)
         start = None if s.start in first else s.start
         stop = None if s.stop is None or (step > 0 and is_at_least(s.stop, n)) else s.stop
@@ -79,9 +79,9 @@ def sliced(slices: Sequence[slice], shape: Shape) -> Slice | None:
 
 
 def _from_end(end: int | None, extent: int) -> int | None:
-    """An end of a slice, which is not negative; counted from that of the axis if that is simpler.
+    """Return a bound of a slice, counted from the end of the axis if that is simpler.
 
-    Only where neither is known, and their distance is.
+    Only if bound and size are symbolic, and their distance is known.
     """
     if type(end) is not Dim or type(extent) is not Dim:
         return end
@@ -90,27 +90,27 @@ def _from_end(end: int | None, extent: int) -> int | None:
 
 
 def part_of(shape: Shape, axis: int, start: int, stop: int) -> Slice | None:
-    """Elements from `start` to `stop` along one axis."""
+    """Return the slice from `start` to `stop` along one axis."""
     slices = [slice(0, n) for n in shape]
     slices[axis] = slice(start, stop)
     return sliced(slices, shape)
 
 
 def flipped(axes: Sequence[int]) -> Slice | None:
-    """The elements along `axes` in reverse order."""
+    """Return the slice that reverses the elements along `axes`."""
     last = max(axes, default=-1)
     ranges = [(None, None, -1) if i in axes else WHOLE for i in range(last + 1)]
     return Slice(tuple(ranges)) if ranges else None
 
 
 def expanded(how: Expand, shape: Shape) -> Shape:
-    """The shape of a view with new axes."""
+    """Return the shape of a view with new axes."""
     extents = iter(shape)
     return (*(1 if new else next(extents) for new in how.new), *extents)
 
 
 def keeps_order(how: View | None, source: Shape, shape: Shape) -> bool:
-    """Whether a view of elements in row-major order, without gaps, has them in such an order."""
+    """Return whether a view of contiguous row-major elements is contiguous and row-major."""
     match how:
         case Reshape():
             return True
@@ -124,7 +124,7 @@ def keeps_order(how: View | None, source: Shape, shape: Shape) -> bool:
 
 
 def _is_prefix(ranges: Sequence[Range], source: Shape, shape: Shape) -> bool:
-    """Whether a slice leaves out elements along the first axis that has more than one only."""
+    """Return whether a slice cuts only along the first axis of more than one element."""
     steps = [ranges[i][2] if i < len(ranges) else 1 for i in range(len(shape))]
     first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
     return all(

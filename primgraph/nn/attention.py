@@ -55,7 +55,7 @@ class Embedding(Layer):
 
 @final
 class _ZeroRow:
-    """What another rule gives, with a row of zeros."""
+    """Initializer that applies another one and sets a row to zero."""
 
     def __init__(self, rule: Initializer, row: int) -> None:
         self.rule, self.row = rule, row

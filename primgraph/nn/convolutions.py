@@ -63,7 +63,7 @@ class _Windows(Layer):
 
 @checked_methods()
 class _Convolution(_Windows):
-    """What layers of convolutions share."""
+    """Base class of convolution layers."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Conv3d(_Convolution):
 
 
 class _Transposed(_Windows):
-    """What layers of transposed convolutions share."""
+    """Base class of transposed convolution layers."""
 
     def __init__(
         self,

@@ -151,7 +151,7 @@ class Layer:
             _world.set(before)
 
     def _scope(self, program: Program | None) -> AbstractContextManager[None]:
-        """Where lines are marked as those of this layer, whose path begins as its parameters do."""
+        """Mark recorded lines with the path of this layer, the prefix of its parameters' names."""
         call, own = outermost(), type(self).__name__.lower()
         if call is not None:
             return calling(f"{call.path}.{call.names.get(id(self), own)}")
@@ -511,7 +511,7 @@ class Layer:
             parameter.enter(program, f"{prefix}.{name}")
 
     def _read(self, parameter: Parameter) -> Tensor | Variable:
-        """What stands for it here."""
+        """Return the tensor or variable that stands for a parameter in the current call."""
         world = _world.get()
         if world is _EAGERLY:
             return parameter.tensor
@@ -576,7 +576,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 def as_parameter(name: str, given: Any) -> Parameter:
-    """What is registered for `given`, a parameter of a layer or of a program."""
+    """Return the registered parameter of `given`, a parameter of a layer or of a program."""
     found = given if isinstance(given, Parameter) else parameter_of(given)
     if found is None:
         raise ArgumentError(f"parameter {name!r} is made by create_parameter, not {given!r:.80}")

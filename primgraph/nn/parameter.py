@@ -90,14 +90,14 @@ class Parameter:
 
     @property
     def identity(self) -> object:
-        """What is equal for parameters that are one and the same."""
+        """Identity: equal for two objects that are the same parameter."""
         made = self.made
         if made is not None:
             return id(made)
         return id(self) if self._home is None else self._states[self._home].value
 
     def state_in(self, program: Program) -> Variable | None:
-        """What stands for it in `program`, if there is something."""
+        """Return the variable that stands for it in `program`, or None."""
         found = self._states.get(program)
         if found is not None:
             return found
@@ -146,7 +146,7 @@ class Parameter:
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What a process of its own gets: the elements, and no program."""
+        """Pickle the elements and the trainable flag, without a program."""
         home = self.home
         if home is None:
             return _restored, (self.tensor, self.trainable)

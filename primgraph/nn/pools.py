@@ -26,7 +26,7 @@ class _Pool(Layer):
 
 
 class _MaxPool(_Pool):
-    """What layers of the largest elements share."""
+    """Base class of max pooling layers."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class _MaxPool(_Pool):
 
 
 class _AvgPool(_Pool):
-    """What layers of means share."""
+    """Base class of average pooling layers."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class _AvgPool(_Pool):
 
 
 class _AdaptivePool(Layer):
-    """What layers of bins share."""
+    """Base class of adaptive pooling layers."""
 
     _name: ClassVar[str]
 

@@ -32,7 +32,7 @@ class _Gates(Layer):
             setattr(self, name + suffix, made)
 
     def _entered(self, x: Any, suffix: str) -> Any:
-        """What the gates get from all rows, in one product."""
+        """Compute the gates' input contributions for all rows, in one product."""
         weight = operators.transpose(getattr(self, f"weight_ih{suffix}"))
         found = operators.matmul(x, weight)
         bias = getattr(self, f"bias_ih{suffix}")
@@ -69,7 +69,7 @@ def _three_gates(states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, 
 
 
 class _Cell(_Gates):
-    """What cells share: one row changes the states."""
+    """Base class of cells: one row updates the states."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: Any = None
@@ -91,7 +91,7 @@ class _Cell(_Gates):
 
 
 class _Recurrent(_Gates):
-    """What recurrent layers share: one over the other, forwards or both ways."""
+    """Base class of recurrent layers: stacked, in one direction or both."""
 
     def __init__(
         self,

@@ -259,7 +259,7 @@ class ChangingArray(Variable):
     def returned(
         cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Any
     ) -> Any:
-        """What a function has given, as a view where it is one."""
+        """Return the result of a function, as a view if NumPy would return one."""
         several = isinstance(found, list | tuple)
         given = [v for v in handles((*args, *kwargs.values())) if isinstance(v, ChangingArray)]
         for i, item in enumerate(found if several else [found]):

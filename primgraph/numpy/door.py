@@ -1,4 +1,4 @@
-"""What a function of NumPy's becomes that takes variables and tensors as well as arrays."""
+"""Wrappers of NumPy functions that also accept variables and tensors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Ufunc:
         return self._applied("reduce", (array,), {"axis": axis, **kwargs})
 
     def accumulate(self, array: Any, axis: int = 0, **kwargs: Any) -> Any:
-        """What `reduce` gives of the first elements along an axis, for each of them."""
+        """Apply `reduce` to every prefix along an axis."""
         return self._applied("accumulate", (array,), {"axis": axis, **kwargs})
 
     def outer(self, *args: Any, **kwargs: Any) -> Any:

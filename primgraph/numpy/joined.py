@@ -15,7 +15,7 @@ _WEAK = (bool, complex, float, int)
 
 @final
 class Joined:
-    """What joins the parts of an index along the first axis, or vectors as columns."""
+    """Join the parts of an index along the first axis, or vectors as columns."""
 
     def __init__(self, numpys: Any, columns: bool) -> None:
         self._numpys = numpys

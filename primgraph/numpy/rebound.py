@@ -55,7 +55,7 @@ _KEPT = 4096
 
 @final
 class _Globals(dict[str, Any]):
-    """What a copy finds by name: values of its own, and all that the original finds."""
+    """Globals of a copied function: its replacements, and the globals of the original."""
 
     def __init__(self, own: Mapping[str, Any], original: dict[str, Any]) -> None:
         super().__init__(own)
@@ -77,7 +77,7 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
 def traceable(
     function: Callable[..., Any], through: Sequence[str] = ()
 ) -> tuple[Callable[..., Any], type[Variable]]:
-    """What is called where a function is traced, and the class of the handles there.
+    """Return the function to call for tracing, and the class of its handles.
 
     Those of a function that was written for NumPy may be assigned to, if it or one that it calls
     changes anything in place; else arrays that it makes of numbers stay NumPy's. Functions of the
@@ -108,7 +108,7 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
 
 
 def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a partial function or a method is of."""
+    """Return the function inside of a partial or a method."""
     while isinstance(function, partial | MethodType):
         function = function.func if isinstance(function, partial) else function.__func__
     return function
@@ -154,7 +154,7 @@ def _copied(function: FunctionType) -> FunctionType:
 
 
 def _instead_of(value: Any, copies: Mapping[int, Any]) -> Any:
-    """What a copy has in the place of something that its original mentions."""
+    """Return the replacement, in a copy, of an object that the original refers to."""
     if _is_users_module(value):
         return _Rebound(value, copies)
     return copies.get(id(value)) or _stands_for(value)
@@ -296,7 +296,7 @@ def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
 
 
 def _mentioned(function: FunctionType) -> dict[str, Any]:
-    """What a function mentions, by name."""
+    """Return the objects that a function refers to, by name."""
     found = dict(_globals_of(function))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -339,7 +339,7 @@ def _is_users_module(value: Any) -> bool:
 
 
 def _stands_for(value: Any) -> Any:
-    """What takes the place of something of NumPy's or Python's `math`; itself for all else."""
+    """Return the replacement of a NumPy or `math` object; other objects as they are."""
     if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
     if value is np.linalg:

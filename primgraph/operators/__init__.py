@@ -1,4 +1,4 @@
-"""What users compute with: functions on variables, each named and typed as in NumPy."""
+"""Operators: functions on variables, each named and typed as in NumPy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from primgraph.operators.signal.convolutions import *  # noqa: F403
     from primgraph.operators.signal.pools import *  # noqa: F403
 
-# What a file lists is public. Type checkers take that from the imports, as they do not add lists.
+# The names in a file's list are public. Type checkers take them from the imports, as they do not
+# add lists.
 if not TYPE_CHECKING:
     __all__ = [
         *arithmetic.__all__,

@@ -1,4 +1,4 @@
-"""What to write instead, where Python asks a variable for numbers: advice in the user's words."""
+"""Hints for code that uses a variable as a number, in terms of the user's expression."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _CONVERSIONS = ("float", "int", "complex", "bool", "str")
 
 
 def to_use(verb: str, is_traced: bool) -> str:
-    """Return advice to use the value of a variable after the run: to "convert" or "format" it."""
+    """Return the hint to use the value of a variable after the run: to "convert" or "format" it."""
     if is_traced:
         return f"return the variable from the traced function, and {verb} what its call returns"
     return f"run the program and {verb} what it returns"
 
 
 def on_truth() -> str:
-    """Advice where the truth of a variable is asked for."""
+    """Return the hint for the truth value of a variable."""
     for node in expressions():
         rewritten = _decided(node)
         if rewritten is not None:
@@ -55,7 +55,7 @@ def on_truth() -> str:
 
 
 def _decided(node: ast.AST) -> str | None:
-    """The expression without asking for the truth of its parts; None for one of another kind."""
+    """Rewrite an expression without truth values of its parts; None for other expressions."""
     match node:
         case ast.BoolOp(op=ast.And(), values=parts):
             return _joined("&", "pg.logical_and", parts)
@@ -74,7 +74,7 @@ def _decided(node: ast.AST) -> str | None:
 
 
 def _joined(sign: str, function: str, parts: list[ast.expr]) -> str:
-    """Conditions joined by an operator; arrays of whatever kind by a function of two."""
+    """Join conditions by an operator, or by a function of two if they may not be boolean."""
     texts = [text_of(part) for part in parts]
     if all(isinstance(part, ast.Compare | ast.BoolOp) for part in parts):
         return f" {sign} ".join(f"({text})" for text in texts)
@@ -82,7 +82,7 @@ def _joined(sign: str, function: str, parts: list[ast.expr]) -> str:
 
 
 def _called(node: ast.AST) -> str:
-    """Advice for a builtin function that compares what it is given."""
+    """Return the hint for a builtin function that compares its arguments."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return ""
     name, given = node.func.id, [text_of(a) for a in node.args]
@@ -101,9 +101,9 @@ def _called(node: ast.AST) -> str:
 
 
 def on_number(arrays: Collection[str], otherwise: str) -> str:
-    """Return advice where an array is to become a number, `otherwise` if there is no better one.
+    """Return the hint for the conversion of an array to a number, or `otherwise`.
 
-    `arrays` are functions here of an array.
+    `arrays` are the functions of primgraph that take an array first.
     """
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=False):
@@ -126,7 +126,7 @@ def on_number(arrays: Collection[str], otherwise: str) -> str:
 
 
 def _set(target: ast.Subscript, value: str) -> str:
-    """The assignment to elements of an array as one of a new array that has them."""
+    """Rewrite an assignment to elements as an assignment of a new array."""
     array, index = text_of(target.value), text_of(target.slice)
     if ":" in index:
         index = f"np.s_{ast.unparse(target).removeprefix(ast.unparse(target.value))}"
@@ -134,7 +134,7 @@ def _set(target: ast.Subscript, value: str) -> str:
 
 
 def on_method(name: str, is_traced: bool) -> str:
-    """Return advice where arrays have no method `name`, in the words of the user's line."""
+    """Return the hint for a method `name` that arrays lack, in terms of the user's line."""
     array, call = "x", None
     for node in expressions():
         if isinstance(node, ast.Attribute) and node.attr == name:
@@ -150,7 +150,7 @@ def on_method(name: str, is_traced: bool) -> str:
 
 
 def on_function(name: str) -> str:
-    """Return advice where primgraph has no function `name`, in the words of the user's line."""
+    """Return the hint for a function `name` that primgraph lacks, in terms of the user's line."""
     for node in expressions():
         if isinstance(node, ast.Call) and _names(node)[-1] == name:
             found = _own_call(name, [*map(text_of, node.args)], node)
@@ -167,14 +167,14 @@ def _own_call(name: str, arguments: list[str], call: ast.Call) -> str:
 
 
 def _is_of_device(call: ast.Call) -> bool:
-    """Whether a call of `to` names a device, and not a dtype."""
+    """Return whether a call of `to` names a device, and not a dtype."""
     texts = [a.value for a in call.args if isinstance(a, ast.Constant)]
     devices = [t for t in texts if isinstance(t, str) and t.partition(":")[0] in _DEVICES]
     return bool(devices) or any(k.arg == "device" for k in call.keywords)
 
 
 def on_setting(*, masked: bool) -> str:
-    """Advice where elements of a variable are assigned to, by a mask or by other indices."""
+    """Return the hint for an assignment to elements of a variable, by a mask or other indices."""
     for node in expressions():
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target, value = node.targets[0], text_of(node.value)
@@ -191,9 +191,9 @@ def _masked(array: str, mask: str, value: str) -> str:
 
 
 def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
-    """Advice where NumPy or others read a variable as an array.
+    """Return the hint for a variable that NumPy or other code reads as an array.
 
-    `known` are functions here, `arrays` those of them that take an array first.
+    `known` are functions of primgraph, `arrays` those of them that take an array first.
     """
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=False):
@@ -211,7 +211,7 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
 
 
 def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -> str:
-    """Advice to call the function here of that name, or of that meaning; nothing for others."""
+    """Return the hint to call primgraph's function of equal name or meaning; empty for others."""
     names = _names(node)
     special = written_instead(".".join(names[-2:]))
     if special:
@@ -228,7 +228,7 @@ def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -
 
 
 def _names(node: ast.Call) -> list[str]:
-    """The dotted name of what is called, as far as it is one."""
+    """Return the parts of the dotted name of the callee."""
     names: list[str] = []
     inner: ast.AST = node.func
     while isinstance(inner, ast.Attribute):

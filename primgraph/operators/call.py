@@ -1,4 +1,4 @@
-"""How a function on handles becomes a public one, and how an operator is declared."""
+"""Declaration of public functions and operators on handles."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-# How a function on variables is applied to handles of other classes; that of `object` to plain
-# arrays and numbers, where no program is entered.
+# Functions that apply an operator to handles of other classes, by class; that of `object` is for
+# plain arrays and numbers while no program is entered.
 appliers: dict[type, Callable[..., Any]] = {}
 
-# The public operator that each function has become.
+# Maps each function to its public operator.
 called: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def constant(found: Any) -> Any:
-    """Return `found`, where it is a variable of a program, behind `stop_gradient`.
+    """Wrap `found` in `stop_gradient` if it is a variable of a program.
 
-    For what is computed in `pg.no_grad()`. Anything else stays as it is.
+    For results in `pg.no_grad()`. Other objects are returned as they are.
     """
     if not isinstance(found, Variable) or not found.type.is_inexact:
         return found
@@ -69,7 +69,7 @@ def constant(found: Any) -> Any:
 
 
 def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
-    """Let variables that a function returns be constants where `pg.no_grad()` is entered."""
+    """Decorate a function so that its variables are constants within `pg.no_grad()`."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -80,7 +80,7 @@ def constant_in_no_grad(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def common_recorder(operands: Sequence[Variable]) -> Recorder:
-    """The program that all `operands` belong to; the active one if there are none."""
+    """Return the program of all `operands`; the active one if there are none."""
     found: Recorder | None = None
     for operand in operands:
         if found is None:
@@ -91,9 +91,9 @@ def common_recorder(operands: Sequence[Variable]) -> Recorder:
 
 
 def brought_together(operands: Sequence[Variable]) -> tuple[Recorder, list[Variable]]:
-    """Return the program that all `operands` belong to, and the operands as its variables.
+    """Return the common program of all `operands`, and the operands as its variables.
 
-    In a body, those of the programs around it are captured by the body.
+    A body captures variables of enclosing programs.
     """
     body = body_being_built()
     if body is not None and any(v.recorder is not body for v in operands):
@@ -102,7 +102,7 @@ def brought_together(operands: Sequence[Variable]) -> tuple[Recorder, list[Varia
 
 
 def body_being_built() -> Builder | None:
-    """Return the body of a loop, a branch or a custom function that is being recorded, if any."""
+    """Return the body of a loop, a branch or a custom function being recorded, if any."""
     entered = innermost.get()
     if entered is None:
         return None
@@ -112,7 +112,7 @@ def body_being_built() -> Builder | None:
 
 
 def taken_in(body: Builder, given: Any) -> Any:
-    """Return `given` with variables of `body` in place of those of the programs around it."""
+    """Return `given` with variables of enclosing programs captured by `body`."""
     return map_variables(given, lambda v: v if v.recorder is body else v.captured_by(body))
 
 
@@ -133,19 +133,20 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def of_namespace(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function on handles into an operator of a namespace, such as `pg.linalg`.
+    """Make a function on handles an operator of a namespace, such as `pg.linalg`.
 
-    Others may have its name: it is no method, and not what NumPy's function of that name means.
+    Its name need not be unique: it is not a method, and not the replacement of NumPy's function of
+    that name.
     """
     call = called[function] = on_handles(function)
     return call
 
 
 def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, R]:
-    """Make a function on variables into one on all handles.
+    """Make a function on variables a function on all handles.
 
     It records into the program of its operands; errors name the user's line and the operands.
-    What Python raises in a function that runs code of the user's is left as it is.
+    Python exceptions of a function that runs user code are not changed.
     """
 
     @wraps(function)
@@ -191,7 +192,7 @@ def _applied(
     kwargs: dict[str, Any],
     users: bool,
 ) -> Any:
-    """What `function` gives, in handles of the class that counts here."""
+    """Call `function`, and return handles of the current class."""
     kind = manner()
     if kind is Variable:
         kind = kind_of(operands)
@@ -207,7 +208,7 @@ def _called(
     kwargs: dict[str, Any],
     users: bool = False,
 ) -> Any:
-    """Call `function`; what it returns are variables that nobody else has."""
+    """Call `function`, and return its results as distinct variables."""
     if recorder.in_call:
         return _recorded(recorder, function, *args, **kwargs)
     recorder.begin_call()
@@ -220,7 +221,7 @@ def _called(
 
 
 def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What `function` gives, with all that it records in `recorder`."""
+    """Call `function` with `recorder` as the active recorder."""
     if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
         with tracked():
             result = _recorded(recorder, function, *args, **kwargs)
@@ -239,7 +240,8 @@ def _in_manner(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The same, in handles of the class `kind`: `function` has to do with plain ones alone."""
+    """Call `function` on plain variables, and convert its results to handles of the class
+    `kind`."""
     args = tuple(kind.operands(function, args) or args)
     with mannered(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
@@ -248,7 +250,7 @@ def _in_manner(
 
 
 def hands_out(function: Callable[P, R]) -> Callable[P, R]:
-    """Let the variables that `function` gives be values that nobody else has."""
+    """Decorate a function to return distinct variables."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -264,7 +266,7 @@ def hands_out(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def handed_out(result: R) -> R:
-    """Return `result` with variables that nobody else has, in lists, tuples and dicts too."""
+    """Return `result` with distinct variables, also in lists, tuples and dicts."""
     found: list[Variable] = []
     map_variables(result, found.append)
     if not found or found[0].recorder.in_call:
@@ -282,8 +284,8 @@ def handed_out(result: R) -> R:
 
 
 def _origin(operands: Sequence[Variable]) -> list[str]:
-    """Lines for an error: the user's, and where the operands come from."""
-    # Tensors, when they are named, are operands as well; their applier knows their lines.
+    """Return the lines for an error: the user's line, and the lines that computed the operands."""
+    # Tensors in messages are operands, too; their applier adds their lines.
     variables = [v for v in operands if isinstance(v, Variable)]
     for operand in variables:
         if isinstance(operand.recorder, Builder):
@@ -294,10 +296,10 @@ def _origin(operands: Sequence[Variable]) -> list[str]:
 
 @final
 class Operator(Op):
-    """A user-level op that is defined by what it decomposes into.
+    """User-level op defined by its decomposition.
 
-    `decompose` is a function on handles. Types are those of the decomposition, so they cannot
-    disagree with it; they are worked out once for each combination of types and parameters.
+    `decompose` is a function on handles. Types are inferred from the decomposition, so that they
+    always agree; they are cached by operand types and parameters.
     """
 
     __slots__ = ("_types", "decompose", "operands", "signature")
@@ -333,13 +335,14 @@ class Operator(Op):
         return self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
 
     def _weak_scalars(self, arguments: dict[str, Any]) -> set[str]:
-        """Operands that are Python scalars beside an array: kept as parameters, to stay weak."""
+        """Return the operands that are Python scalars beside an array: they stay weak as
+        parameters."""
         given = {n: arguments[n] for n in self.operands if arguments.get(n) is not None}
         weak = {n for n, value in given.items() if type(value) in SCALARS}
         return weak if len(weak) < len(given) else set()
 
     def expand(self, inputs: Sequence[Variable], params: dict[str, Any]) -> Variable:
-        """The decomposition on `inputs`, recorded into their program."""
+        """Record the decomposition of this op on `inputs`."""
         waiting = list(inputs)
         args: list[Any] = []
         named: dict[str, Any] = {}
@@ -356,7 +359,7 @@ class Operator(Op):
         return self.decompose(*args, **named)
 
     def traced(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
-        """The decomposition on inputs of these types, in a builder of its own."""
+        """Record the decomposition on inputs of these types, in a new builder."""
         builder = Builder(self.name, source=caller(), expands=lambda op: True)
         inputs = [Variable(builder, builder.input(t)) for t in types]
         with builder:
@@ -369,7 +372,8 @@ class Operator(Op):
                 with noting() as assumed:
                     self._types[key] = (self.traced(types, params)[1].type,), assumed
             except PrimgraphError as error:
-                # The recorder adds the lines of the program; those of the trace say less.
+                # The recorder adds lines of the program, which are more useful than those of the
+                # trace.
                 error.origin = ()
                 raise
         found, conditions = self._types[key]
@@ -383,7 +387,7 @@ class Operator(Op):
 
 
 def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Variable]]:
-    """Make a decomposition on handles into a public operator with these operands.
+    """Make a decomposition on handles a public operator with these operands.
 
     A call records one equation; `lower` turns it into what the decorated function records.
     An operand that is None is left out, and one that is a Python scalar beside an array is
@@ -421,7 +425,7 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
 
 
 def require_fixed(name: str, value: Any) -> None:
-    """Raise `ArgumentError` where a variable is given for what is fixed."""
+    """Raise `ArgumentError` for a variable as a static argument."""
     found = handles((value,))
     if found:
         static = next((h for v in found if isinstance(v, Variable) and (h := v._static_hint())), "")
@@ -432,10 +436,10 @@ def require_fixed(name: str, value: Any) -> None:
 
 
 def public_with_fixed(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function on handles into a public operator whose arguments `names` are constants.
+    """Make a function on handles a public operator with static arguments `names`.
 
-    Arrays among these are given on as lists: beside tensors an array counts as data, which may be
-    another one the next time, and what is fixed may not.
+    Arrays among these are converted to lists: beside tensors an array counts as data, which may
+    change between calls.
     """
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:

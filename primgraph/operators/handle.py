@@ -1,4 +1,4 @@
-"""What arrays of primgraph have in common: the manners of an ndarray, whoever computes it."""
+"""Base class of variables and tensors: the interface of an ndarray."""
 
 from __future__ import annotations
 
@@ -31,51 +31,51 @@ def _takes_an_array(function: Callable[..., Any]) -> bool:
 
 
 def _is_method(name: str) -> bool:
-    """Whether there is a public function of that name whose first argument is an array."""
+    """Return whether there is a public function of that name whose first argument is an array."""
     function = functions.get(name) or function_named(name)
     return function is not None and _takes_an_array(function)
 
 
 def array_functions() -> list[str]:
-    """The names of the public functions whose first argument is an array."""
+    """Return the names of the public functions whose first argument is an array."""
     return [*filter(_is_method, all_functions())]
 
 
-# What parameters are called that are the array which a function is about.
+# Parameter names of a function's array argument.
 _ARRAYS = ("x", "x1", "logits")
 
 
-# Whether methods change arrays that do so in NumPy: in code that was written for NumPy, and that
-# drops what they give.
+# Whether methods work in place as in NumPy: in code that was written for NumPy, and ignores their
+# results.
 are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", default=False)
 _IN_PLACE = ("partition", "sort")
 
 
 def _changed(array: Any, name: str, /, *args: Any, **options: Any) -> None:
-    """`array.sort()` and its kind, which give nothing back; how NumPy sorts is its own matter."""
+    """Run an in-place method, such as `array.sort()`; NumPy's choice of algorithm is ignored."""
     known = {n: v for n, v in options.items() if n not in ("kind", "order", "stable")}
     array[...] = named_function(name)(array, *args[: 2 if name == "partition" else 1], **known)
 
 
 def _is_left_to(other: Any) -> bool:
-    """Whether the class of `other` takes operators over, as NumPy's arrays leave them to it."""
+    """Return whether the class of `other` takes over operators, as it does for NumPy arrays."""
     return getattr(type(other), "__array_ufunc__", other) is None
 
 
 @checked_methods(late=True)
 class Handle:
-    """An array that functions of primgraph take: of a program, or computed eagerly.
+    """Array for functions of primgraph: a variable of a program, or an eager tensor.
 
-    Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
-    included; Python scalars take the dtype of the array they meet. Functions that take an array
-    first are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call
-    it. Their `keepdim` is `keepdims`.
+    Operators and methods have NumPy's semantics, broadcasting and promotion included; Python
+    scalars take the dtype of the array they are combined with. Functions that take an array first
+    are methods, too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call it.
+    Their `keepdim` is `keepdims`.
     """
 
     __slots__ = ()
     __hash__ = object.__hash__
 
-    # What a message calls it, and whether it belongs to a function that is being traced.
+    # Name for messages, and whether it belongs to a function being traced.
     _called = "an array"
     _is_traced = False
 
@@ -87,7 +87,7 @@ class Handle:
             found = name if _is_method(name) else renamed(name)
             if _is_method(found):
                 return partial(functions[found], self)
-            # What Python and NumPy look for is nothing that somebody has misspelt.
+            # Special names that Python and NumPy look up are not misspellings.
             special = name.startswith("__")
             public = [n for n in dir(type(self)) if not n.startswith("_")]
             known = [] if special else [*public, *array_functions()]
@@ -95,7 +95,7 @@ class Handle:
             raise unknown_name(self._called, name, known, hint)
 
     def _given(self, name: str, *args: Any, **kwargs: Any) -> Self:
-        """What the public function of that name gives."""
+        """Call the public function of that name."""
         found: Self = functions[name](*args, **kwargs)
         return found
 
@@ -106,12 +106,12 @@ class Handle:
 
     @property
     def shape(self) -> Shape:
-        """Extent along each axis."""
+        """Shape."""
         return self.type.shape
 
     @property
     def dtype(self) -> DType:
-        """The NumPy dtype of the elements."""
+        """NumPy dtype of the elements."""
         return self.type.dtype
 
     @property
@@ -126,46 +126,46 @@ class Handle:
 
     @abstractmethod
     def detach(self) -> Self:
-        """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
+        """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
 
     @property
     def real(self) -> Self:
-        """The real parts of complex numbers; other numbers as they are."""
+        """Real parts of complex numbers; other numbers as they are."""
         found: Self = named_function("real")(self)
         return found
 
     @property
     def imag(self) -> Self:
-        """The imaginary parts of complex numbers, zeros for others."""
+        """Imaginary parts of complex numbers, zeros for others."""
         found: Self = named_function("imag")(self)
         return found
 
     @property
     def T(self) -> Self:
-        """The array with its axes in reverse order."""
+        """Array with its axes in reverse order."""
         return self._given("transpose", self)
 
     @property
     def mT(self) -> Self:
-        """The transposes of a stack of matrices."""
+        """Transposes of a stack of matrices."""
         found: Self = named_function("matrix_transpose")(self)
         return found
 
     @property
     def device(self) -> Any:
-        """Where the elements are: "cpu"."""
+        """Device of the elements: "cpu"."""
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
-        """The array itself. Raises `ArgumentError` for another device than the one it is on."""
+        """Return the array itself. Raises `ArgumentError` for another device."""
         if device != self.device:
             raise ArgumentError(f"there is no device {device!r:.60}: all arrays are on 'cpu'")
         return self
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The functions of the array API standard, see `primgraph.array_api`.
+        """Return the namespace of the array API standard, see `primgraph.array_api`.
 
-        Raises `ArgumentError` for a version that is newer than that one, or is none.
+        Raises `ArgumentError` for a newer or invalid version.
         """
         found = importlib.import_module("primgraph.array_api")
         if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
@@ -188,24 +188,24 @@ class Handle:
 
     @abstractmethod
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """The elements, for NumPy, where there are any."""
+        """Return the elements for NumPy, if there are any."""
 
-    # Let `pd.Series * variable` compute here, as `array * variable` does.
+    # Let `pd.Series * variable` dispatch here, as `array * variable` does.
     __pandas_priority__ = 10_000
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Let `array - x`, `np.sin(x)` and `np.add.reduce(x)` mean what they mean on arrays."""
+        """Dispatch `array - x`, `np.sin(x)` and `np.add.reduce(x)` to primgraph."""
         mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method == "__call__" and not kwargs and mine in functions:
             return functions[mine](*inputs)
         return _loaded("numpy_ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Let `np.sum(x)` and the like mean what they mean on arrays."""
+        """Dispatch `np.sum(x)` and similar calls to primgraph."""
         return _loaded("numpy_calls").call_function(func, args, kwargs, self._instead)
 
     def _instead(self, name: str, called: str) -> str:
-        """What to write for a function of NumPy's that is not here, if there is more to say."""
+        """Return the hint for a NumPy function that is missing here, if any."""
         return ""
 
     def __add__(self, other: ArrayLike) -> Self:
@@ -336,104 +336,104 @@ class Handle:
         return self._given("getitem", self, index)
 
     def sum(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Sum over `axis`; see `pg.sum`."""
+        """Return the sum over `axis`; see `pg.sum`."""
         return self._given("sum", self, axis, keepdims or keepdim)
 
     def mean(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Mean over `axis`; see `pg.mean`."""
+        """Return the mean over `axis`; see `pg.mean`."""
         return self._given("mean", self, axis, keepdims or keepdim)
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Maximum over `axis`; see `pg.max`."""
+        """Return the maximum over `axis`; see `pg.max`."""
         return self._given("max", self, axis, keepdims or keepdim)
 
     def min(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Minimum over `axis`; see `pg.min`."""
+        """Return the minimum over `axis`; see `pg.min`."""
         return self._given("min", self, axis, keepdims or keepdim)
 
     def prod(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Product over `axis`; see `pg.prod`."""
+        """Return the product over `axis`; see `pg.prod`."""
         return self._given("prod", self, axis, keepdims or keepdim)
 
     def var(
         self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Self:
-        """Variance over `axis`; see `pg.var`."""
+        """Return the variance over `axis`; see `pg.var`."""
         return self._given("var", self, axis, keepdims or keepdim, **options)
 
     def std(
         self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Self:
-        """Standard deviation over `axis`; see `pg.std`."""
+        """Return the standard deviation over `axis`; see `pg.std`."""
         return self._given("std", self, axis, keepdims or keepdim, **options)
 
     def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Whether an element over `axis` differs from zero; see `pg.any`."""
+        """Return whether an element over `axis` is nonzero; see `pg.any`."""
         return self._given("any", self, axis, keepdims or keepdim)
 
     def all(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
-        """Whether all elements over `axis` differ from zero; see `pg.all`."""
+        """Return whether all elements over `axis` are nonzero; see `pg.all`."""
         return self._given("all", self, axis, keepdims or keepdim)
 
     def argmax(
         self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
     ) -> Self:
-        """Index of the first maximum; see `pg.argmax`."""
+        """Return the index of the first maximum; see `pg.argmax`."""
         return self._given("argmax", self, axis, keepdims or keepdim)
 
     def argmin(
         self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
     ) -> Self:
-        """Index of the first minimum; see `pg.argmin`."""
+        """Return the index of the first minimum; see `pg.argmin`."""
         return self._given("argmin", self, axis, keepdims or keepdim)
 
     def cumsum(self, axis: int | None = None) -> Self:
-        """Running sum along `axis`; see `pg.cumsum`."""
+        """Return the cumulative sum along `axis`; see `pg.cumsum`."""
         return self._given("cumsum", self, axis)
 
     def take(self, indices: ArrayLike, axis: int | None = None) -> Self:
-        """Elements at `indices`; see `pg.take`."""
+        """Return the elements at `indices`; see `pg.take`."""
         return self._given("take", self, indices, axis)
 
     def reshape(self, *shape: Any, order: str = "C") -> Self:
-        """The same elements in another shape, given as integers or as one tuple."""
+        """Return the elements in another shape, given as integers or as one tuple."""
         return self._given("reshape", self, shape[0] if len(shape) == 1 else shape, order)
 
     def transpose(self, *axes: Any) -> Self:
-        """Axes permuted, by default reversed; see `pg.transpose`."""
+        """Permute axes, by default reverse them; see `pg.transpose`."""
         order = axes[0] if len(axes) == 1 else axes or None
         return self._given("transpose", self, order)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Self:
-        """The same numbers in another dtype; see `pg.astype`."""
+        """Convert to another dtype; see `pg.astype`."""
         return self._given("astype", self, dtype, copy=copy)
 
     def squeeze(self, axis: Axes = None) -> Self:
-        """Without axes of extent one; see `pg.squeeze`."""
+        """Remove axes of size one; see `pg.squeeze`."""
         return self._given("squeeze", self, axis)
 
     def flatten(self, order: str = "C") -> Self:
-        """All elements along one axis; see `pg.flatten`."""
+        """Return all elements along one axis; see `pg.flatten`."""
         return self._given("flatten", self, order)
 
     def ravel(self, order: str = "C") -> Self:
-        """All elements along one axis; see `pg.ravel`."""
+        """Return all elements along one axis; see `pg.ravel`."""
         return self._given("ravel", self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
-        """Two axes exchanged; see `pg.swapaxes`."""
+        """Exchange two axes; see `pg.swapaxes`."""
         return self._given("swapaxes", self, axis1, axis2)
 
     def round(self, decimals: int = 0) -> Self:
-        """Elements rounded, halves to even; see `pg.round`."""
+        """Round elements, halves to even; see `pg.round`."""
         return self._given("round", self, decimals)
 
     def dot(self, other: ArrayLike) -> Self:
-        """Product of vectors or matrices; see `pg.dot`."""
+        """Return the product of vectors or matrices; see `pg.dot`."""
         return self._given("dot", self, other)
 
     def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Self:
-        """Elements limited to an interval; see `pg.clip`."""
+        """Limit elements to an interval; see `pg.clip`."""
         return self._given("clip", self, min, max)
 
 
@@ -445,7 +445,7 @@ def _require_compared(sign: str, other: Any) -> None:
         )
 
 
-# Ufuncs whose own name is not the one that primgraph's function has.
+# NumPy ufuncs whose names differ from those of primgraph's functions.
 _NAME_OF_UFUNC = {
     "absolute": "abs",
     "true_divide": "divide",
@@ -454,7 +454,7 @@ _NAME_OF_UFUNC = {
 
 
 def _loaded(name: str) -> Any:
-    """A file on how NumPy's functions are called here, which is loaded when NumPy first asks."""
+    """Import a module that handles NumPy functions, on first use."""
     return importlib.import_module(f"primgraph.operators.{name}")
 
 

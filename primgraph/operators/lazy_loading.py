@@ -1,4 +1,4 @@
-"""Which families of operators are loaded when one of them is first used, and what they hold."""
+"""Families of operators that are imported on first use, and the functions in each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from primgraph.ir.primitive import homes
 
-# The public functions by name, filled where they are defined; methods of handles call them.
+# The public functions by name, registered by their modules; methods of handles call them.
 functions: dict[str, Callable[..., Any]] = {}
 
 _FAMILIES = {
@@ -94,7 +94,7 @@ _FAMILIES = {
         sort top_k
         """,
 }
-# Those whose names in `primgraph` mean tools as well: they choose by what they are given.
+# Families whose names in `primgraph` are also tools, which dispatch on their argument.
 _SHARED = {"reduce.differences": "diff", "shape.matrix_building": "trace"}
 
 NAMES = tuple(sorted(name for names in _FAMILIES.values() for name in names.split()))
@@ -102,7 +102,7 @@ NAMES = tuple(sorted(name for names in _FAMILIES.values() for name in names.spli
 
 @cache
 def _homes() -> Mapping[str, str]:
-    """The file of each function that is loaded late, shared names included."""
+    """Return the module of each lazily loaded function, shared names included."""
     listed = [*_FAMILIES.items(), *_SHARED.items()]
     return {name: family for family, names in listed for name in names.split()}
 
@@ -112,9 +112,9 @@ homes.update({name: f"primgraph.operators.{family}" for name, family in _homes()
 
 
 def function_named(name: str) -> Callable[..., Any] | None:
-    """The public function of that name, whose family is loaded if it is not yet; None for none.
+    """Return the public function of that name, and import its family if necessary; None if unknown.
 
-    A name such as "linear_algebra.systems.solve" is that of a function in a file of operators.
+    A name such as "linear_algebra.systems.solve" is that of a function in a module of operators.
     """
     family, point, short = name.rpartition(".")
     if point:
@@ -129,14 +129,14 @@ def function_named(name: str) -> Callable[..., Any] | None:
 
 
 def named_function(name: str) -> Callable[..., Any]:
-    """The public function of that name, which there is."""
+    """Return the public function of that name, which must exist."""
     found = function_named(name)
     assert found is not None, name
     return found
 
 
 def all_functions() -> Mapping[str, Callable[..., Any]]:
-    """All public functions by name, with every family loaded."""
+    """Return all public functions by name, after importing every family."""
     for name in _homes():
         function_named(name)
     return functions

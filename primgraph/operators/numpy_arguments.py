@@ -1,4 +1,4 @@
-"""How a call by a signature of NumPy's becomes a call of a function that is here."""
+"""Mapping of calls with NumPy's signature to calls of primgraph's functions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import function_named, named_function
 
-# What the options of NumPy's are that say how something is computed or stored, and not what.
+# NumPy's options on how a result is computed or stored, which have no effect here.
 _IGNORED = frozenset(
     ("casting", "copy", "device", "like", "optimize", "order", "signature", "subok")
 )
-# NumPy functions whose `where` leaves elements out, with what stands for these.
+# Reductions of NumPy with `where`, and the neutral element that replaces masked elements.
 _NEUTRAL: dict[str, Any] = {
     "sum": 0,
     "prod": 1,
@@ -30,12 +30,12 @@ _EXTREME = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"
 
 
 def called(name: str, *args: Any, **kwargs: Any) -> Any:
-    """What the public function of that name gives."""
+    """Call the public function of that name."""
     return named_function(name)(*args, **kwargs)
 
 
 def may_change(array: Any) -> bool:
-    """Whether an array of a program is one that may be assigned to."""
+    """Return whether an array of a program supports assignment to its elements."""
     return isinstance(array, Handle) and hasattr(type(array), "change_to")
 
 
@@ -49,7 +49,7 @@ def refuse_out(name: str, mine: str) -> None:
 
 @final
 class Counterpart:
-    """A function of NumPy's that is called as its signature says, and what it is called here."""
+    """NumPy function that is called by its own signature, with its counterpart here."""
 
     __slots__ = ("_places", "_taken", "mine", "name", "signature")
 
@@ -65,7 +65,7 @@ class Counterpart:
 
     @staticmethod
     def _paired(given: inspect.Signature, own: inspect.Signature) -> dict[str, str]:
-        """The name here of each parameter of NumPy's: its own, or that of the next one left."""
+        """Map NumPy's parameters to ours: by name, or else the next remaining one."""
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         left = [
             p.name for p in own.parameters.values()
@@ -83,7 +83,7 @@ class Counterpart:
         if self.signature is None:
             return called(self.mine, *args, **kwargs)
         known = self.signature.parameters
-        # Arguments that ours has and NumPy's lacks, such as `size` of `nonzero`.
+        # Arguments of ours that NumPy lacks, such as `size` of `nonzero`.
         more = {n: kwargs.pop(n) for n in [*kwargs] if n in self._taken and n not in known}
         try:
             arguments = self.signature.bind(*args, **kwargs).arguments
@@ -107,7 +107,7 @@ class Counterpart:
         return self._with_options(several, named, options)
 
     def _is_option(self, name: str, value: Any) -> bool:
-        """Whether an argument that ours has too is one that means nothing as it is given."""
+        """Return whether an argument that ours has, too, has no effect with this value."""
         return name == "dtype" and value is None
 
     def _with_options(
@@ -129,7 +129,7 @@ class Counterpart:
             named["ddof"] = kept.pop("correction")
         elements = None
         if start is not None and self.mine in ("max", "min"):
-            # It is put into the dtype of the elements, as NumPy does.
+            # Convert it to the dtype of the elements, like NumPy.
             elements = named[first] = called("asarray", named[first])
             start = called("astype", start, elements.dtype)
         dtype = kept.pop("dtype", None)
@@ -142,7 +142,7 @@ class Counterpart:
             named[first] = called("astype", named[first], dtype)
             dtype = None
         if elements is not None and elements.size == 0:
-            # Of no elements the initial value is the extreme one.
+            # Without elements the initial value is the extremum.
             named.pop(first)
             shape = called("sum", elements, **named).shape
             found = called("broadcast_to", start, shape)
@@ -161,7 +161,7 @@ class Counterpart:
         return found if dtype is None else called("astype", found, dtype)
 
     def _masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
-        """The reduction of the elements at which `mask` is true."""
+        """Return the reduction of the elements where `mask` is true."""
         x = named[first]
         if self.mine in ("mean", "var", "std"):
             named[first] = called("where", mask, x, math.nan)
@@ -182,7 +182,7 @@ class Counterpart:
 def _in_front(
     taken: Mapping[str, inspect.Parameter], several: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The arguments that have to be given by position, and others in any number behind them."""
+    """Return the arguments that must be positional, followed by the variadic ones."""
     lead = []
     for name, parameter in taken.items():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:

@@ -1,8 +1,8 @@
-"""NumPy's functions on handles: how a call of one becomes a call of ours.
+"""Dispatch of NumPy functions on handles to primgraph's functions.
 
-The table of names is `numpy_names`. What takes the same arguments in other places or by other
-names is called through `Counterpart`, and what means them otherwise has a function in
-`numpy_meanings`. All of it is loaded when NumPy first asks.
+The table of names is `numpy_names`. A function with the same arguments in another order or by other
+names is called through `Counterpart`. One with different arguments has a function in
+`numpy_meanings`. All of it is imported on NumPy's first dispatch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from primgraph.operators.numpy_names import NOT_BECAUSE, table
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
-# Those to which a list is a list of arrays.
+# Functions for which a list is a list of arrays.
 _OF_LISTS = ("einsum", "linalg.multi_dot", "piecewise")
 
 
@@ -36,7 +36,7 @@ def _original(name: str) -> Callable[..., Any] | None:
 
 @cache
 def known() -> dict[Callable[..., Any], tuple[str, str | Callable[..., Any]]]:
-    """NumPy's functions, with the dotted names behind `numpy.` and what they are called by here."""
+    """Return NumPy's functions, with their dotted names after `numpy.` and their counterparts."""
     found: dict[Callable[..., Any], tuple[str, str | Callable[..., Any]]] = {}
     named: list[tuple[str, str | Callable[..., Any]]] = [*table().items(), *CALLED.items()]
     for name, mine in named:
@@ -47,13 +47,13 @@ def known() -> dict[Callable[..., Any], tuple[str, str | Callable[..., Any]]]:
 
 
 def names() -> frozenset[str]:
-    """The names behind `numpy.` of all functions that there are here."""
+    """Return the names after `numpy.` of all functions with a counterpart."""
     return frozenset((*table(), *CALLED))
 
 
 @cache
 def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
-    """What a function of NumPy's is called by here; None for one that is not here."""
+    """Return the function that implements a NumPy function here, or None."""
     if original not in known():
         return None
     name, mine = known()[original]
@@ -63,7 +63,7 @@ def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
 
 
 def _of_arrays(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a function gives of lists with handles in them as arrays."""
+    """Call a function with lists that contain handles converted to arrays."""
     given = {name: _as_array(value) for name, value in kwargs.items()}
     return function(*map(_as_array, args), **given)
 
@@ -74,7 +74,7 @@ def _as_array(given: Any) -> Any:
 
 
 def missing(name: str, instead: str = "") -> ArgumentError:
-    """What is raised for a function of NumPy's that is not here; `name` is its dotted name."""
+    """Return the error for a NumPy function without counterpart; `name` is its dotted name."""
     short = name.removeprefix("numpy.")
     reason = NOT_BECAUSE.get(short, "") or written_instead(short.rpartition(".")[2])
     near = "" if instead or reason else near_matches(short, sorted(names()))
@@ -86,7 +86,7 @@ def missing(name: str, instead: str = "") -> ArgumentError:
 def call_function(
     original: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], instead: Any
 ) -> Any:
-    """What a function of NumPy's gives, with handles among its arguments."""
+    """Call the counterpart of a NumPy function, with handles among its arguments."""
     found = implemented.get(original) or counterpart(original)
     if found is None:
         name = f"{original.__module__}.{original.__name__}"

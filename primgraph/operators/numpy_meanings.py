@@ -1,4 +1,4 @@
-"""Functions of NumPy's that mean their arguments in a way of their own, with NumPy's parameters."""
+"""NumPy functions whose arguments differ from ours, with NumPy's parameters."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def _logspace(
 def _geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers whose ratios are equal: negative ones between negative ends."""
+    """Return numbers with equal ratios; negative ones between negative ends."""
     sign = called("sign", start)
     first, last = (called("log", called("multiply", sign, v)) for v in (start, stop))
     powers = called("exp", _linspace(first, last, num, endpoint, axis=axis))
     found = called("multiply", sign, powers)
     count = found.shape[axis]
     if count > 1 and endpoint:
-        # The ends are those that were given, as exactly as in NumPy.
+        # The ends are exactly the given ones, as in NumPy.
         middle = called("take", found, np.arange(1, count - 1), axis)
         shape = tuple(n for i, n in enumerate(found.shape) if i != axis % found.ndim)
         wide = [called("broadcast_to", called("asarray", v), shape) for v in (start, stop)]
@@ -94,7 +94,7 @@ def _geomspace(
 
 
 def _like(name: str) -> Callable[..., Any]:
-    """`zeros_like` and its kind, with a shape of its own where one is given."""
+    """Return `zeros_like` or similar, with NumPy's `shape` argument."""
 
     def made(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
@@ -139,7 +139,8 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: A
     dtype = options.get("dtype")
     if dtype is None:
         return called("einsum", *operands)
-    # Behind a string all are arrays; without one every other argument is, but for the result's.
+    # After a string all are arrays; without one every other argument is, except for the output's
+    # labels.
     by_string = isinstance(operands[0], str)
     last = len(operands) if by_string else len(operands) // 2 * 2
     places = range(1, last) if by_string else range(0, last, 2)
@@ -191,7 +192,7 @@ def _isrealobj(x: Any) -> bool:
 
 
 def _real_if_close(a: Any, tol: float = 100) -> Any:
-    """Real numbers as they are: whether complex ones become real depends on their parts."""
+    """Return real arrays; raise for complex ones, whose result dtype would depend on the values."""
     if _iscomplexobj(a):
         raise DTypeError(
             f"np.real_if_close of {a.type} would have a dtype that depends on its numbers",
@@ -202,7 +203,7 @@ def _real_if_close(a: Any, tol: float = 100) -> Any:
 
 def _sort_complex(a: Any) -> Any:
     value = called("asarray", a)
-    # As NumPy has it: complex64 for small integers only.
+    # As in NumPy: complex64 for small integers only.
     is_small = value.dtype.kind in "iu" and value.dtype.itemsize <= 2
     wide = value.dtype if value.type.is_complex else "complex64" if is_small else "complex128"
     return called("sort", called("astype", value, wide))
@@ -229,7 +230,7 @@ def listed_axes(x: Any, axes: Any) -> list[int]:
 def _sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:  # fmt: skip
-    """All windows of a size along axes: their elements lie along new axes behind the others."""
+    """Return all windows of a size along axes, with their elements along new last axes."""
     sizes = window_shape if isinstance(window_shape, list | tuple) else (window_shape,)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, list | tuple) else (axis,)
     if len(sizes) != len(axes):
@@ -244,7 +245,7 @@ def _sliding_window_view(
 
 
 def _poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these zeros."""
+    """Return the coefficients of the polynomial with these zeros."""
     narrow = seq_of_zeros.dtype.kind != "f" or seq_of_zeros.dtype.itemsize < 4
     zeros = called("astype", seq_of_zeros, "float64") if narrow else seq_of_zeros
     found = called("ones", (1,), zeros.dtype)
@@ -254,7 +255,7 @@ def _poly(seq_of_zeros: Any) -> Any:
 
 
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func1d` of each vector along an axis; what it gives lies in the place of that axis."""
+    """Apply `func1d` to each vector along an axis; its results replace that axis."""
     moved = called("moveaxis", arr, axis, -1)
     rows = called("reshape", moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
     results = [called("asarray", func1d(row, *args, **kwargs)) for row in rows]
@@ -273,7 +274,7 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
 
 
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """What each function gives where its condition is true; of several conditions the last."""
+    """Apply each function where its condition is true; the last true condition wins."""
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     if isinstance(condlist, np.ndarray) and condlist.ndim > x.ndim:
         conditions = list(condlist)
@@ -303,13 +304,13 @@ def _ravel_multi_index(
 
 
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    """The same elements; of a tensor as one that is no view."""
+    """Return the same elements; a tensor as one that is not a view."""
     value = called("asarray", a)
     return value.clone() if hasattr(value, "clone") else called("assign", value)
 
 
 def _nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
-    """Replace what is no finite number, in the array itself if `copy` is false."""
+    """Replace NaN and infinities, in place if `copy` is false."""
     found = called("nan_to_num", x, **options)
     if copy or not isinstance(x, Handle):
         return found
@@ -353,7 +354,8 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) 
 
 
 def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that writes to an array, where that may be assigned to; `given` is its result."""
+    """Return a function that writes the result of `given` to an array, if it supports
+    assignment."""
 
     def call(array: Any, *args: Any, **kwargs: Any) -> None:
         if not may_change(array):

@@ -1,13 +1,12 @@
-"""What NumPy's functions are called here: the one table, and what is not in it, with the reason.
+"""Table of NumPy's functions and their names here, and reasons for missing ones.
 
-Names are those behind `numpy.`: `sin`, `linalg.norm`. A function that takes what NumPy's takes, in
-another order or by other names, is called as NumPy's signature says; what is called otherwise is in
-`numpy_meanings`.
+Names are those after `numpy.`: `sin`, `linalg.norm`. A function with NumPy's arguments, in another
+order or by other names, is called by NumPy's signature; others are in `numpy_meanings`.
 """
 
 from __future__ import annotations
 
-# Functions that have the same name here.
+# Functions with the same name here.
 SAME = """
     abs add all allclose angle any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh
     argmax argmin argpartition argsort argwhere array_equal array_equiv array_split astype
@@ -66,7 +65,7 @@ OTHER = {
     "true_divide": "divide",
 }
 
-# Functions of numpy.linalg that have the same name in a file of operators.
+# Functions of numpy.linalg with the same name in a module of operators.
 IN_FILES = {
     "linear_algebra.factorizations": "eig eigvals",
     "linear_algebra.matrices": "matrix_power multi_dot vecdot",
@@ -75,13 +74,13 @@ IN_FILES = {
     "linear_algebra.systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
 }
 
-# Functions of numpy.fft, which have the same names in the file of operators for them.
+# Functions of numpy.fft, with the same names in their module of operators.
 FOURIER = """
     fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
     rfftn
     """
 
-# Functions of scipy.special, where they are ufuncs, by the names that they have there.
+# Ufuncs of scipy.special, by their names there.
 _SPECIAL = """
     beta betainc betaincc betaln entr erfcinv erfcx erfinv expit gamma gammainc gammaincc gammaln
     kl_div log_expit log_ndtr logit ndtr ndtri rel_entr xlog1py xlogy
@@ -103,7 +102,7 @@ SPECIAL = {
     **{name: f"elementwise.special_compositions.{name}" for name in _COMBINED.split()},
 }
 
-# Those that are none.
+# Functions of scipy.special that are not ufuncs.
 SPECIAL_FUNCTIONS = {
     "comb": "elementwise.special_compositions.comb",
     "digamma": "elementwise.special_functions.digamma",
@@ -156,7 +155,7 @@ NOT_BECAUSE = {name: why for why, names in _REASONS.items() for name in names.sp
 
 
 def table() -> dict[str, str]:
-    """The name here of each function of NumPy that is called as NumPy's signature says.
+    """Return the name here of each NumPy function that is called by NumPy's signature.
 
     Dotted names refer to functions of a submodule, not to methods.
     """

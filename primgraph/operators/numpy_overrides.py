@@ -1,4 +1,4 @@
-"""Functions of NumPy's that somebody else lets mean something on handles."""
+"""Registration of implementations of NumPy functions on handles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from primgraph.errors import ArgumentError
 
-# What was given for functions of NumPy's, which counts before the table of names.
+# Registered implementations of NumPy functions, which precede the table of names.
 implemented: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on handles, with their methods."""
+"""NumPy ufuncs on handles, with their methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from primgraph.operators.numpy_overrides import implemented
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """What a ufunc, or one of its methods, gives, with handles among its operands."""
+    """Call a ufunc, or one of its methods, with handles among its operands."""
     if method == "__call__" and ufunc in implemented:
         return implemented[ufunc](*inputs, **options)
     name = _name_of(ufunc)
@@ -39,7 +39,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
 
 
 def _name_of(ufunc: np.ufunc) -> str | None:
-    """The name here of a ufunc of NumPy's or SciPy's."""
+    """Return the name here of a ufunc of NumPy or SciPy."""
     if ufunc in known():
         mine = known()[ufunc][1]
         return mine if isinstance(mine, str) else None
@@ -62,7 +62,7 @@ def _applied(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, An
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    """`x` in the dtype that was given: conditions and their kind take what there is."""
+    """Convert `x` to the given dtype; a boolean dtype, as of conditions, is ignored."""
     return x if dtype is None or np.dtype(dtype).kind == "b" else called("astype", x, dtype)
 
 
@@ -73,7 +73,7 @@ _REDUCED = {
 
 
 def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """A reduction over one axis or several: one that is here, or one element after the other."""
+    """Reduce over one axis or several: by a function here, or element by element."""
     (x,) = inputs
     x = called("asarray", x)
     axis = options.get("axis", 0)
@@ -104,7 +104,7 @@ def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any
 
 
 def _accumulate(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Running results along an axis: a function that is here, or one element after the other."""
+    """Accumulate along an axis: by a function here, or element by element."""
     (x,) = inputs
     x, axis = called("asarray", x), options.get("axis", 0)
     axis = 0 if axis is None and x.ndim == 1 else axis
@@ -118,7 +118,7 @@ def _accumulate(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str,
 
 
 def _reduceat(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """The reductions of the parts that begin at places which are known, as NumPy has them."""
+    """Reduce the parts that begin at known positions, like NumPy."""
     x, places = inputs
     x, axis = called("asarray", x), options.get("axis", 0)
     starts = [int(i) for i in elements(f"{ufunc.__name__}.reduceat", places, "")]
@@ -132,14 +132,14 @@ def _reduceat(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, A
 
 
 def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """The function of each element of one array with each of another."""
+    """Apply the function to each pair of elements of two arrays."""
     x, y = (called("asarray", v) for v in inputs)
     x = called("reshape", x, (*x.shape, *(1,) * y.ndim))
     return _applied(ufunc, name, (x, y), options)
 
 
 def _at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
-    """Sums at indices of the first axis, in an array that may be assigned to."""
+    """Add at indices of the first axis, in an array that supports assignment."""
     array, index, *values = inputs
     if not may_change(array) or name not in ("add", "subtract") or isinstance(index, tuple):
         _refused(ufunc, name, inputs, options)

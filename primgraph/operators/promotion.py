@@ -1,4 +1,4 @@
-"""From what users pass to what strict primitives take: lifting, promotion, broadcasting."""
+"""Conversion of arguments for strict primitives: lifting, dtype promotion, broadcasting."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ from primgraph.primitives.constants import constant_op, filled, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, concat, reshape
 
-# A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans. A size counts
-# as the integer that it is known to be when arrays are fed.
+# A bool counts as a scalar, but not as a weak one: it has NumPy's boolean dtype. A symbolic size
+# counts as an integer.
 NUMBERS = (bool, int, float, complex)
 SCALARS = (*NUMBERS, Dim)
 
 
 def wrap(value: Value) -> Variable:
-    """A handle on a value of the active recorder."""
+    """Return a handle on a value of the active recorder."""
     return Variable(active_recorder(), value)
 
 
 def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
-    """`x` as a NumPy array; Python floats take the default dtype unless `dtype` says otherwise.
+    """Convert `x` to a NumPy array; Python floats take the default dtype unless `dtype` is given.
 
-    Raises `ArgumentError` for what is no array, `DTypeError` for a dtype that is not supported.
+    Raises `ArgumentError` for objects that are not arrays, `DTypeError` for a dtype that is not
+    supported.
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
@@ -68,7 +69,7 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         array = np.asarray(x)
     except ValueError as error:
         raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
-    # What is no number is refused here: conversions would read text.
+    # Reject other objects than numbers: conversions would parse text.
     if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
         raise ArgumentError(f"cannot make an array of {_shortened(x)}")
     found = as_dtype(array.dtype)
@@ -87,7 +88,7 @@ def _shortened(x: Any) -> str:
 
 
 def _is_python_float(x: Any) -> bool:
-    """Whether all numbers in `x` are Python's own and at least one is a float."""
+    """Return whether all numbers in `x` are Python numbers and at least one is a float."""
     if isinstance(x, list | tuple):
         kinds = [_is_python_float(v) for v in x]
         return any(kinds) and not any(isinstance(v, np.ndarray | np.generic) for v in x)
@@ -95,7 +96,7 @@ def _is_python_float(x: Any) -> bool:
 
 
 def _has_complex(x: Any) -> bool:
-    """Whether one of Python's complex numbers is in `x`."""
+    """Return whether `x` contains a Python complex number."""
     return any(map(_has_complex, x)) if isinstance(x, list | tuple) else type(x) is complex
 
 
@@ -123,7 +124,7 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
 
 
 def listed_array(items: Sequence[Any]) -> Variable:
-    """Lists with handles in them as one array, as NumPy makes arrays of nested lists.
+    """Convert nested lists with handles in them to one array, like NumPy.
 
     Raises `ShapeError` for items of different shapes.
     """
@@ -140,7 +141,7 @@ def listed_array(items: Sequence[Any]) -> Variable:
 
 
 def type_of(x: ArrayLike) -> TensorType:
-    """The type that `lift` would give to `x`."""
+    """Return the type that `lift` would give to `x`."""
     if isinstance(x, Variable):
         return x.value.type
     if isinstance(x, list | tuple) and handles(x):
@@ -152,18 +153,18 @@ def type_of(x: ArrayLike) -> TensorType:
 
 
 def described(x: Any) -> str:
-    """`x` for a message: its type, or the number or size itself."""
+    """Return `x` for a message: its type, or the number or size itself."""
     return repr(x) if type(x) in SCALARS else str(type_of(x))
 
 
 def listed(operands: Iterable[Any]) -> str:
-    """The operands for a message, joined by `and`."""
+    """Return the operands for a message, joined by `and`."""
     return " and ".join(described(x) for x in operands)
 
 
 @contextmanager
 def naming(text: str) -> Iterator[None]:
-    """Begin the message of an error inside with `text`, such as `sum of f64[3]`."""
+    """Prefix errors inside with `text`, such as `sum of f64[3]`."""
     try:
         yield
     except PrimgraphError as error:
@@ -173,20 +174,20 @@ def naming(text: str) -> Iterator[None]:
 
 
 def axes_of(name: str, x: Variable, axis: Axes) -> tuple[int, ...]:
-    """The sorted axes that `axis` names; errors tell the function and the type of `x`."""
+    """Return the sorted axes for `axis`; errors name the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
         _require_no_array(name, axis)
         return as_axes(axis, x.ndim)
 
 
 def axis_of(name: str, x: Variable, axis: Any) -> int:
-    """The axis that `axis` names; errors tell the function and the type of `x`."""
+    """Return the axis for `axis`; errors name the function and the type of `x`."""
     with naming(f"{name} of {x.type}"):
         _require_no_array(name, axis)
         return as_axis(axis, x.ndim)
 
 
-# Functions of two arrays that functions of one array and axes are taken for.
+# Functions of two arrays that are confused with functions of one array and axes.
 _OF_TWO = {
     "max": "pg.maximum(x, y) has the larger elements of two arrays",
     "min": "pg.minimum(x, y) has the smaller elements of two arrays",
@@ -196,7 +197,7 @@ _OF_TWO = {
 
 
 def _require_no_array(name: str, axis: Any) -> None:
-    """Raise `ArgumentError` for an array, or a float, in the place of axes."""
+    """Raise `ArgumentError` for an array, or a float, in place of axes."""
     if (
         hasattr(axis, "recorder")
         or isinstance(axis, float)
@@ -209,13 +210,13 @@ def _require_no_array(name: str, axis: Any) -> None:
 
 
 def none_of_no_axes(x: Variable, axis: Any) -> Any:
-    """`axis`, or None for the axes 0 and -1 of an array without axes, as NumPy takes them."""
+    """Return `axis`, or None for the axes 0 and -1 of a 0-d array, which NumPy accepts."""
     first = x.ndim == 0 and isinstance(axis, int | np.integer) and axis in (0, -1)
     return None if first and not isinstance(axis, bool) else axis
 
 
 def either(function: str, **given: Any) -> Any:
-    """The one of two arguments that mean the same which is not None; None if there is none."""
+    """Return the one of two synonymous arguments that is not None; None if there is none."""
     found = [value for value in given.values() if value is not None]
     if len(found) > 1:
         raise ArgumentError(f"{function}: {' and '.join(given)} are two names of one argument")
@@ -223,14 +224,14 @@ def either(function: str, **given: Any) -> Any:
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """`value` if it is a boolean; anything else is an argument at the wrong place."""
+    """Return `value` if it is a boolean; others are likely misplaced arguments."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise ArgumentError(f"{name} is True or False, not {value!r}")
 
 
 def require_integer(name: str, value: Any) -> int:
-    """`value` as a Python integer, for parameters that are fixed when the program is built."""
+    """Return `value` as a Python integer, for static parameters."""
     try:
         return integer(value)
     except TypeError:
@@ -240,13 +241,13 @@ def require_integer(name: str, value: Any) -> int:
 
 
 def entries_of(entry: Any) -> Sequence[Any]:
-    """`entry` as a sequence: itself if it is one, other than text, else of it alone."""
+    """Return `entry` if it is a sequence other than text, else a tuple of it."""
     sequence = isinstance(entry, Sequence) and not isinstance(entry, str | bytes)
     return entry if sequence else (entry,)
 
 
 def require_number(name: str, value: Any) -> float:
-    """`value` as a Python float, for parameters that are fixed when the program is built."""
+    """Return `value` as a Python float, for static parameters."""
     if isinstance(value, bool | int | float | np.integer | np.floating):
         return float(value)
     raise ArgumentError(
@@ -256,7 +257,7 @@ def require_number(name: str, value: Any) -> float:
 
 
 def _known(operands: Iterable[ArrayLike]) -> list[Any]:
-    """The operands, with lists read as arrays."""
+    """Return the operands, with lists converted to arrays."""
     return [
         x
         if isinstance(x, Variable) or type(x) in SCALARS
@@ -268,21 +269,21 @@ def _known(operands: Iterable[ArrayLike]) -> list[Any]:
 
 
 def _weak_float(operands: Sequence[Any]) -> bool:
-    """Whether there are Python scalars only, and a float or complex number among them."""
+    """Return whether all are Python scalars, with a float or complex number among them."""
     return all(type(x) in SCALARS for x in operands) and any(
         type(x) is float or type(x) is complex for x in operands
     )
 
 
 def _by_default(dtype: DType) -> DType:
-    """`dtype`, which NumPy gives Python's numbers, with the default in the place of float64."""
+    """Return `dtype`, NumPy's for Python numbers, with the default dtype instead of float64."""
     if dtype.kind == "c":
         return complex_dtype(get_default_dtype())
     return get_default_dtype() if dtype.kind == "f" else dtype
 
 
 def result_dtype(*operands: ArrayLike) -> DType:
-    """The dtype that NumPy gives to the combination; Python scalars are weak."""
+    """Return NumPy's result dtype of the operands; Python scalars are weak."""
     known = _known(operands)
     if _weak_float(known):
         return _by_default(as_dtype(np.result_type(*map(_weak_or_dtype, known))))
@@ -290,16 +291,16 @@ def result_dtype(*operands: ArrayLike) -> DType:
 
 
 def _weak_or_dtype(x: Any) -> Any:
-    """What NumPy promotes an operand by: a number, or a dtype."""
+    """Return the number or dtype by which NumPy promotes an operand."""
     if type(x) in SCALARS:
         return 0 if type(x) is Dim else x
     return x.dtype
 
 
 def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
-    """The dtypes in which NumPy applies `ufunc` to the operands, the result's last.
+    """Return the dtypes in which NumPy applies `ufunc` to the operands, the result's last.
 
-    Raises `DTypeError` where NumPy has no loop for them.
+    Raises `DTypeError` if NumPy has no loop for them.
     """
     known = _known(operands)
     kinds = tuple([_kind_of(x) for x in known])
@@ -317,12 +318,12 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
 
 @cache
 def _loop_of(ufunc: np.ufunc, kinds: tuple[DType | type, ...]) -> tuple[DType, ...]:
-    """The dtypes of the loop that NumPy chooses for operands of these kinds."""
+    """Return the dtypes of the loop that NumPy selects for these operand dtypes."""
     return tuple(map(as_dtype, ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))))
 
 
 def _kind_of(x: Any) -> DType | type:
-    """What NumPy promotes an operand by: its dtype, or its Python type, which is weak."""
+    """Return the dtype of an operand, or its Python type, which is weak."""
     if isinstance(x, Variable):
         return x.value.type.dtype
     if type(x) in SCALARS:
@@ -337,7 +338,7 @@ def _shape_of(x: ArrayLike) -> Shape:
 
 
 def floating(*operands: ArrayLike) -> DType:
-    """The dtype, float or complex, in which NumPy computes `sin` and its kind on the operands."""
+    """Return the dtype, float or complex, in which NumPy computes `sin` of the operands."""
     dtype = result_dtype(*operands)
     if dtype.kind in "fc":
         return dtype
@@ -345,18 +346,18 @@ def floating(*operands: ArrayLike) -> DType:
 
 
 def fractional(*operands: ArrayLike) -> DType:
-    """The float dtype of what is composed of quotients: float64 of integers, however small."""
+    """Return the float dtype of quotients: float64 for integers, however small."""
     dtype = result_dtype(*operands)
     return dtype if dtype.kind in "fc" else FLOAT64
 
 
 def converted(x: Variable, dtype: DType) -> Variable:
-    """`x` in another dtype; itself if it has that dtype."""
+    """Convert `x` to another dtype; return it if it has that dtype."""
     return x if x.dtype == dtype else emit(cast, x, dtype=dtype)
 
 
 def broadcasted(x: Variable, shape: Shape) -> Variable:
-    """`x` repeated to `shape` by NumPy's rule, through explicit reshape and broadcast."""
+    """Broadcast `x` to `shape` by NumPy's rule, with explicit reshape and broadcast."""
     if x.shape == shape:
         return x
     lead = len(shape) - len(x.shape)
@@ -368,7 +369,7 @@ def broadcasted(x: Variable, shape: Shape) -> Variable:
 
 
 def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
-    """Whether NumPy's rule leads from `shape` to `wanted`."""
+    """Return whether `shape` broadcasts to `wanted`."""
     try:
         return broadcast_shapes(shape, wanted) == wanted
     except ShapeError:
@@ -376,7 +377,7 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
 
 
 def common_shape(name: str, *operands: ArrayLike) -> Shape:
-    """The shape to which the operands of `name` broadcast."""
+    """Return the shape to which the operands of `name` broadcast."""
     try:
         return broadcast_shapes(*[_shape_of(x) for x in operands])
     except ShapeError as error:
@@ -388,10 +389,10 @@ def common_shape(name: str, *operands: ArrayLike) -> Shape:
 def promoted(
     *operands: ArrayLike, dtype: DType | None = None, name: str = "the operation"
 ) -> list[Variable]:
-    """All operands in one dtype and one shape, as a strict primitive takes them.
+    """Convert all operands to one dtype and one shape, as a strict primitive requires.
 
-    Raises `ShapeError` in the words of `name` if the shapes do not broadcast, and `DTypeError`
-    for a Python integer that the dtype cannot hold.
+    Raises `ShapeError`, from `name`, if the shapes do not broadcast, and `DTypeError` for a Python
+    integer that the dtype cannot represent.
     """
     known = _known(operands)
     dtype = dtype or result_dtype(*known)

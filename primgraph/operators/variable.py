@@ -1,4 +1,4 @@
-"""The handle that users build programs with: a value of a program, with an ndarray's manners."""
+"""Variable: the handle on a value of a program, with the interface of an ndarray."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from primgraph.operators.lazy_loading import all_functions
 
 
 def checked_name(name: Any) -> str:
-    """`name`, if it may name an input or a variable.
+    """Return `name`, if it may name an input or a variable.
 
-    Raises `ArgumentError` for anything but a string, `BuildError` for an empty or very long one
-    and for one with control, format or surrogate characters, which could not be seen.
+    Raises `ArgumentError` for anything but a string, `BuildError` for an empty or very long one and
+    for one with control, format or surrogate characters, which are invisible.
     """
     if not isinstance(name, str):
         raise ArgumentError(f"a name is a string, not {type(name).__name__} {name!r:.80}")
@@ -39,7 +39,7 @@ def checked_name(name: Any) -> str:
 
 @checked_methods("__init__", late=True)
 class Variable(Handle):
-    """A handle on one value of a program. Computing with it adds to the program.
+    """Handle on one value of a program. Operations on it extend the program.
 
     Operators and methods are those of NumPy arrays, with broadcasting and promotion; Python scalars
     take the dtype of the array they meet. A variable has no elements before the program runs.
@@ -73,7 +73,7 @@ class Variable(Handle):
 
     @property
     def name(self) -> str:
-        """The name it was given, or else one of what computes it, to fetch the variable by.
+        """Given or automatic name, by which the variable can be fetched.
 
         It may be set once.
         """
@@ -85,10 +85,10 @@ class Variable(Handle):
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether derivatives treat this variable as a constant; False until it is set.
+        """Whether derivatives treat this variable as a constant; False by default.
 
-        It counts when derivatives are taken, for all that is computed from the variable, before
-        it was set too. Only this variable is held constant, not an equal one beside it.
+        It is read when derivatives are taken, so it also affects values computed before it was set.
+        Only this variable is constant, not an equal one.
         """
         return self.value in self.recorder.stopped
 
@@ -99,13 +99,13 @@ class Variable(Handle):
         self.recorder.hold(self.value, stop)
 
     def detach(self) -> Variable:
-        """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
+        """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
         return self._given("stop_gradient", self)
 
     def captured_by(self, body: Any) -> Variable:
         """Return the variable that stands for this one in a body, a builder, that captures it.
 
-        Raises `BuildError` for a variable of a program that is not around the body.
+        Raises `BuildError` for a variable of a program that does not enclose the body.
         """
         around = body
         while around is not None and around is not self.recorder:
@@ -116,14 +116,14 @@ class Variable(Handle):
 
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
-        """Return other arguments for a function where handles are of this class; None for these."""
+        """Return other arguments for a function on handles of this class; None for the same."""
         return None
 
     @classmethod
     def returned(
         cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], found: Any
     ) -> Any:
-        """What a function has given for these arguments, where handles are of this class."""
+        """Return the result of a function on handles of this class, possibly adapted."""
         return found
 
     def __repr__(self) -> str:
@@ -166,7 +166,7 @@ class Variable(Handle):
 
     @property
     def _run(self) -> str:
-        """What has to run before it has a value, for messages."""
+        """Return, for messages, what must run before it has a value."""
         return "the compiled function" if self._is_traced else "the program"
 
     def _on_number(self) -> str:
@@ -174,7 +174,7 @@ class Variable(Handle):
         return advice.on_number(array_functions(), otherwise)
 
     def _static_hint(self) -> str:
-        """Return advice where this is an argument of a traced function, or nothing."""
+        """Return advice if this is an argument of a traced function, or nothing."""
         value, builder = self.value, self.recorder
         if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
             return ""
@@ -203,11 +203,11 @@ class Variable(Handle):
         )
 
     def copy(self, order: str = "C") -> Variable:
-        """The same elements; see `pg.assign`. `order` means nothing."""
+        """Return the same elements; see `pg.assign`. `order` has no effect."""
         return self._given("assign", self)
 
     def fill(self, value: Any) -> None:
-        """Refuse to change a variable, which never changes."""
+        """Raise, as variables are immutable."""
         raise ArgumentError(
             "a variable does not change, nor does an argument of a function that is traced: it "
             "cannot be filled",
@@ -219,7 +219,7 @@ class Variable(Handle):
         return Variable(self.recorder, self.value)
 
     def __deepcopy__(self, memo: Any) -> Variable:
-        """Another handle on the same value, which never changes."""
+        """Return another handle on the same value, which is immutable."""
         return Variable(self.recorder, self.value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -230,18 +230,18 @@ class Variable(Handle):
         )
 
 
-# The class of the handles that functions of the user's are given, and that operators give them.
+# The class of the handles passed to user functions, and returned by operators.
 _manner: ContextVar[type[Variable]] = ContextVar("primgraph_manner", default=Variable)
 
 
 def manner() -> type[Variable]:
-    """The class of handles here."""
+    """Return the current class of handles."""
     return _manner.get()
 
 
 @contextmanager
 def mannered(kind: type[Variable]) -> Iterator[None]:
-    """A context in which handles are of the class `kind`, while a function is traced."""
+    """Use handles of the class `kind` within the context, while a function is traced."""
     before = _manner.get()
     try:
         _manner.set(kind)
@@ -251,12 +251,12 @@ def mannered(kind: type[Variable]) -> Iterator[None]:
 
 
 def handle_of(recorder: Recorder, value: Value) -> Variable:
-    """A handle for a function of the user's, in the manner that counts here."""
+    """Return a handle for a user function, of the current class."""
     return _manner.get()(recorder, value)
 
 
 def kind_of(operands: Iterable[Any]) -> type[Variable]:
-    """Return the class of the first operand that has other manners than `Variable`."""
+    """Return the class of the first operand of a subclass of `Variable`."""
     for operand in operands:
         if type(operand) is not Variable and isinstance(operand, Variable):
             return type(operand)
@@ -264,7 +264,8 @@ def kind_of(operands: Iterable[Any]) -> type[Variable]:
 
 
 def map_variables(found: Any, change: Callable[[Variable], Any]) -> Any:
-    """Return `found` with `change(v)` in place of each variable, in lists, tuples and dicts too."""
+    """Return `found` with `change(v)` in place of each variable, in lists, tuples and dicts,
+    too."""
     if isinstance(found, Variable):
         return change(found)
     if isinstance(found, list | tuple):
@@ -276,12 +277,12 @@ def map_variables(found: Any, change: Callable[[Variable], Any]) -> Any:
 
 
 def in_manner(kind: type[Variable], found: Any) -> Any:
-    """Return `found` with handles of the class `kind` in it."""
+    """Return `found` with its handles converted to the class `kind`."""
     return map_variables(found, lambda v: v if type(v) is kind else kind(v.recorder, v.value))
 
 
 def handles(arguments: Iterable[Any]) -> list[Variable]:
-    """The handles among `arguments`, those in lists and tuples included."""
+    """Return the handles among `arguments`, including those in lists and tuples."""
     found: list[Any] = []
     for argument in arguments:
         if isinstance(argument, Handle):

@@ -1,4 +1,4 @@
-"""Views as graphs: which part of an array a view shows, and writes through a view to its base."""
+"""Views as graphs: the part of the base that a view shows, and writes through it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Call: TypeAlias = Callable[[Variable, Callable[[Variable], Variable]], Arguments
 @final
 @dataclass(frozen=True, slots=True)
 class ViewGraph:
-    """A graph of one input and one output whose equations show elements, and compute none.
+    """Graph of one input and one output that consists of view operations.
 
-    Real and imaginary parts count as views: NumPy's are, and may be written to.
+    Real and imaginary parts count as views: NumPy's are, and can be written to.
     """
 
     graph: Graph
 
     @classmethod
     def of(cls, graph: Graph) -> ViewGraph | None:
-        """Return the view that `graph` is; None if an equation of it computes or repeats."""
+        """Return the view of `graph`; None if an equation of it computes or repeats elements."""
         is_view = len(graph.inputs) == 1 and all(map(_shows_elements, graph.body))
         return cls(graph) if is_view else None
 
@@ -43,10 +43,10 @@ class ViewGraph:
     def traced(
         cls, function: Callable[..., Any], call: Call, base: TensorType, number: int
     ) -> ViewGraph | None:
-        """Trace `function` for its result `number`; None if that is no view of `base` alone.
+        """Trace `function` for its result `number`; None if that is not a view of `base` only.
 
-        `call` makes the arguments from the variable that stands for the base and a function that
-        takes other variables into the trace.
+        `call` creates the arguments from the variable for the base and a function that adds other
+        variables to the trace.
         """
         builder = Builder(function.__name__, expands=lambda op: True)
         x = builder.input(base)
@@ -61,7 +61,7 @@ class ViewGraph:
         return cls.of(builder.part([x], [results[number].value]))
 
     def part(self, array: Array) -> Array:
-        """Return the same view of an array, which shares its memory where NumPy's would."""
+        """Apply the view to an array, sharing memory where NumPy would."""
         known = dict.fromkeys(self.graph.inputs, array)
         for eqn in self.graph.body:
             found = _seen(eqn, known[eqn.inputs[0]])
@@ -69,7 +69,7 @@ class ViewGraph:
         return known[self.graph.outputs[0]]
 
     def write(self, base: Variable, new: Variable) -> Variable:
-        """Return `base` with the elements of `new` in the places that the view shows."""
+        """Return `base` with the elements of `new` where the view shows it."""
         known = dict(zip(self.graph.inputs, (base,), strict=True))
         for eqn in self.graph.body:
             x = known[eqn.inputs[0]]
@@ -90,7 +90,7 @@ class ViewGraph:
         return new
 
 
-# Write through a view: an operator without a name.
+# Write through a view: an unnamed operator.
 write_through = on_handles(lambda view, base, new: view.write(base, new))
 
 
@@ -108,14 +108,14 @@ def _seen(eqn: Equation, x: Array) -> Any:
     if eqn.op is shapes.reverse:
         return np.flip(x, params["axes"])
     if eqn.op in (parts.real, parts.imag) and x.dtype.kind != "c":
-        # An array that has the memory of complex numbers for its layout only.
+        # An array with the memory of complex numbers, used only for its layout.
         return x
     assert isinstance(eqn.op, Primitive)
     return eqn.op.impl(x, **params)
 
 
 def _put_back(eqn: Equation, k: int, x: Variable, new: Variable) -> Variable:
-    """Return `x` after `new` was written to result `k` of an equation that shows a part of it."""
+    """Return `x` after `new` was written to result `k` of a view equation."""
     op, params = eqn.op, eqn.kwargs
     if op is shapes.permute:
         axes = params["axes"]

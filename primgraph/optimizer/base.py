@@ -1,4 +1,4 @@
-"""What optimizers have in common."""
+"""Base class of optimizers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from primgraph.program.scope import Scope, copied
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What one call of `minimize` has added to a program: states that begin so, and updates.
+    """States and updates that one call of `minimize` added to a program.
 
     `stepped` has the states of an optimizer that takes steps eagerly, too.
     """
@@ -245,7 +245,7 @@ class Optimizer(ABC):
     def _lowered(
         self, loss: Tensor, parameters: Iterable[Any] | None, held: Collection[Any] | None
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """What `minimize` does eagerly."""
+        """Run `minimize` eagerly."""
         if parameters is not None or held is not None:
             raise ArgumentError(
                 "which parameters are changed is said when the optimizer is made, for tensors",

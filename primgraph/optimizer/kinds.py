@@ -1,4 +1,4 @@
-"""What optimizers are given, and which numbers they take."""
+"""Types and ranges of the arguments of optimizers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from primgraph.program.program import program_of
 
 
 class Ledger(Protocol):
-    """Where the states of an optimizer are kept, and what becomes of them in a step."""
+    """Storage of an optimizer's states, and of their updates in a step."""
 
     def state(self, name: str, type: TensorType, value: float) -> Variable:
         """The state of that name, which holds `value` at every place at first."""
@@ -40,7 +40,7 @@ class Ledger(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a step computes: of parameters, their gradients and states the new ones.
+    """Traced computation of a step: new parameters and states from old ones and gradients.
 
     `reads` are the names of states, with the type of each and what it holds at first. `writes` tell
     what the results replace: states by name, parameters by their place.
@@ -105,11 +105,11 @@ class Stepped:
         self._rate = -1.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies get: rules are traced again."""
+        """Copy without the traced rules, which are traced again."""
         return {**self.__dict__, "rules": {}}
 
     def name_of(self, parameter: Tensor | None) -> str | None:
-        """What a parameter is called here; None for one that is no part of this."""
+        """Return the name of a parameter here; None for one of another optimizer."""
         names = zip(self.parameters, self.names, strict=True)
         return next((name for tensor, name in names if tensor is parameter), None)
 

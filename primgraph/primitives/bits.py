@@ -1,6 +1,6 @@
-"""Operators on the bits and divisors of integers, and on neighbours of floats.
+"""Elementwise operations on bits and divisors of integers, and on neighbours of floats.
 
-No derivative goes through.
+All of them have derivative zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ bitwise_xor = elementwise(
     flops=1,
 )  # fmt: skip
 bitwise_not = elementwise("bitwise_not", np.invert, kinds=INTEGERS, constant=True, flops=1)
-# By as many bits as there are or more, and by a negative number, nothing but the sign is left.
+# As in NumPy, a shift by at least the width or by a negative count leaves only the sign.
 left_shift = elementwise(
     "left_shift", np.left_shift, operands=2, kinds=INTEGERS, constant=True, flops=1
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Primitives without operands that carry a tangent: constants, counters, random numbers."""
+"""Primitives whose operands carry no tangent: constants, index arrays, random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_a
 
 @primitive(impl=lambda *, value, shape, dtype: np.full(shape, value, dtype), literal=True, flops=0)
 def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
-    """An array with all elements equal to `value`, which is a scalar that `dtype` holds exactly."""
+    """Return an array filled with `value`, a scalar that `dtype` represents exactly."""
     if bits(value) != bits(scalar_of(value, dtype)):
         raise DTypeError(f"{value!r} is not a value of dtype {dtype}")
     return TensorType(as_shape(shape), dtype)
@@ -24,9 +24,9 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
 
 @primitive(impl=lambda *, size, shape, dtype: np.full(shape, size, dtype), literal=True, flops=0)
 def extent(*, size: int, shape: Shape, dtype: DType) -> TensorType:
-    """An array with all elements equal to an extent, which is known when arrays are fed.
+    """Return an array filled with a symbolic size, whose value is known at run time.
 
-    For given sizes it is `full`.
+    For a concrete size this is `full`.
     """
     if dtype == BOOL:
         raise DTypeError(f"size {size} is a number, and no value of dtype bool")
@@ -37,13 +37,13 @@ def extent(*, size: int, shape: Shape, dtype: DType) -> TensorType:
 
 @primitive(impl=lambda *, value: value.data, literal=True, flops=0)
 def constant(*, value: Array) -> TensorType:
-    """The array `value`."""
+    """Return the array `value`, embedded in the graph."""
     return value.type
 
 
 @primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), literal=True, flops=0)
 def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
-    """Each element is its own index along `axis`."""
+    """Return an array whose elements are their own indices along `axis`."""
     result = TensorType(as_shape(shape), dtype)
     check_axis("iota", axis, result)
     if dtype == BOOL:
@@ -62,7 +62,7 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
 def random_uniform(
     key: TensorType, *, shape: Shape, dtype: DType, low: float, high: float
 ) -> TensorType:
-    """Uniform numbers in [low, high), a function of the integer `key` alone (Philox counter)."""
+    """Return uniform numbers in [low, high), a function of the integer `key` (Philox counter)."""
     _require_key("random_uniform", key)
     if dtype.kind != "f":
         raise DTypeError(f"random_uniform makes floats, not {dtype}")
@@ -75,7 +75,7 @@ def random_uniform(
     flops=8,
 )
 def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
-    """True with probability `p`, a function of the integer `key` alone."""
+    """Return booleans that are True with probability `p`, determined by the integer `key` alone."""
     _require_key("random_bernoulli", key)
     if not 0.0 <= p <= 1.0:
         raise ShapeError(f"a probability lies between 0 and 1, not {p}")
@@ -84,7 +84,7 @@ def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
 
 @random_uniform.batch
 def _random_uniform_batch(batched: tuple[bool, ...], key: Value, **params: Any) -> Value:
-    """Extents of `key` lead those of the result, so one more leading axis needs nothing."""
+    """Return one draw per key; the axes of `key` lead, so a batch axis needs no change."""
     return random_uniform(key, **params)
 
 
@@ -94,7 +94,7 @@ def _random_bernoulli_batch(batched: tuple[bool, ...], key: Value, **params: Any
 
 
 def filled(value: Any, type: TensorType) -> Value:
-    """A constant of that type with all elements equal to `value`, rounded to its dtype."""
+    """Return a constant of the given type filled with `value`, rounded to its dtype."""
     if isinstance(value, Dim):
         return extent(size=value, shape=type.shape, dtype=type.dtype)
     number = scalar_of(value, type.dtype)
@@ -115,7 +115,7 @@ def zeros_like(value: Value | Linear) -> Value:
 
 
 def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:
-    """The scalar that all elements equal bit by bit, if there is one that text can write."""
+    """Return the scalar that all elements equal bitwise, or None (also if text cannot write it)."""
     if array.size == 0:
         return None
     first = array.reshape(-1)[:1]
@@ -129,7 +129,7 @@ def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:
 
 
 def constant_op(array: np.ndarray[Any, Any]) -> tuple[Primitive[Value], dict[str, Any]]:
-    """The primitive and parameters that stand for `array`: `full` if all elements are equal."""
+    """Return the primitive and parameters that produce `array`: `full` for equal elements."""
     scalar = uniform_scalar(array)
     if scalar is None:
         return constant, {"value": Array(array)}
@@ -144,7 +144,7 @@ def _iota(shape: Shape, axis: int, dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def iota_shape(shape: Shape, axis: int) -> Shape:
-    """The shape of the count before it is repeated along the other axes."""
+    """Return the shape of the index array before it is broadcast along the other axes."""
     return (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
@@ -154,7 +154,7 @@ def _require_key(name: str, key: TensorType) -> None:
 
 
 def _each_key(key: Any, shape: Shape, dtype: DType, draw: Any) -> np.ndarray[Any, Any]:
-    """One independent draw for each element of `key`."""
+    """Return one independent draw per element of `key`."""
     keys = np.asarray(key)
     draws = [
         draw(np.random.Generator(np.random.Philox(key=int(k) % 2**64))) for k in keys.reshape(-1)

@@ -1,8 +1,8 @@
-"""Branches and loops: primitives with graphs in their parameters.
+"""Branches and loops: primitives whose parameters hold graphs.
 
-The bodies are closed: what they take from around them are operands of the equation. Derivatives,
-batching and the split into parts are in `transforms/control`, as they are made by transforms of
-the bodies.
+The bodies are closed: values captured from the enclosing graph are operands of the equation.
+Derivatives, batching and partial evaluation are in `transforms/control`, because they transform the
+bodies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRUTH = TensorType((), BOOL)
 
 
 def flops_of(graph: Graph) -> int:
-    """The operations of all equations of `graph`, which consists of primitives."""
+    """Return the operation count of all equations of `graph`, which contains primitives only."""
     total = 0
     for eqn in graph.body:
         assert isinstance(eqn.op, Primitive)
@@ -35,7 +35,7 @@ def flops_of(graph: Graph) -> int:
 
 
 def branch_taken(index: Any, count: int) -> int:
-    """The branch that an index chooses: one that is out of range takes the nearest there is."""
+    """Return the index of the branch taken: `index` clamped to the valid range."""
     return min(max(int(index), 0), count - 1)
 
 
@@ -51,10 +51,10 @@ def _most_flops(index: TensorType, *operands: TensorType, branches: tuple[Graph,
 def cond(
     index: TensorType, *operands: TensorType, branches: tuple[Graph, ...]
 ) -> tuple[TensorType, ...]:
-    """What the branch of that number gives for the operands; no other one is computed.
+    """Return the outputs of the branch with number `index`; no other branch is computed.
 
-    A boolean chooses among two, the one for False first. An index that is out of range takes the
-    nearest branch.
+    A boolean index chooses between two branches, the first for False. An integer out of range is
+    clamped to the nearest branch.
     """
     if index.shape or index.dtype.kind not in "biu":
         raise DTypeError(f"cond chooses by a single boolean or integer, not {index}")
@@ -68,7 +68,7 @@ def cond(
 
 
 def trips_of(length: int, reverse: bool, trips: Any = None) -> Iterator[int]:
-    """The numbers of the trips of a scan, in the order in which these are made."""
+    """Return the step indices in execution order; `trips` is the dynamic number of steps."""
     count = length if trips is None else max(int(trips), 0)
     if length is not TRIPS:
         count = min(count, length)
@@ -99,7 +99,7 @@ def _scan(
 
 
 def _flops_of_scan(*types: TensorType, body: Graph, length: int, **params: Any) -> int:
-    """Those of all trips; of one, where the loop that fills the stacks tells how many there are."""
+    """Return the operation count of all steps, or of one step for a growing stack."""
     return of_one_trip(length) * flops_of(body)
 
 
@@ -113,12 +113,13 @@ def scan(
     reverse: bool,
     counted: bool,
 ) -> tuple[TensorType, ...]:
-    """`carry, y = body(*consts, *carry, *x)` for each row `x` of `xs`; the last carry, all `y`.
+    """Apply `carry, y = body(*consts, *carry, *x)` per row `x`; return last carry, stacked `y`.
 
-    Operands are the `consts`, what the `carries` begin with, and `xs`, which have a leading axis
-    of that `length`. With `reverse` the last row comes first. A `counted` one has the number of
-    trips, from the first row on, before its other operands: rows of `y` beyond are zeros. One of
-    length `TRIPS` is counted, goes along stacks of that many rows, and gives such.
+    Operands are the `consts`, the initial values of the `carries`, and `xs`, which have a leading
+    axis of size `length`. With `reverse` the rows are taken from last to first. A `counted` scan
+    has the number of steps, counted from the first row, as first operand; later rows of `y` are
+    zeros. A scan of length `TRIPS` must be counted; it takes and returns stacks with one row per
+    step.
     """
     if length is TRIPS and not counted:
         raise ShapeError("scan of a stack that grows needs the number of its rows")
@@ -166,7 +167,7 @@ def _while_loop(
 def _flops_of_while(
     *types: TensorType, test: Graph, body: Graph, consts: int, limit: int | None
 ) -> int:
-    """Those of all trips that there may be; of one, where there is no limit."""
+    """Return the operation count of `limit` steps, or of one step if there is no limit."""
     return (flops_of(test) + flops_of(body)) * (1 if limit is None else limit)
 
 
@@ -174,11 +175,11 @@ def _flops_of_while(
 def while_loop(
     *types: TensorType, test: Graph, body: Graph, consts: int, limit: int | None
 ) -> tuple[TensorType, ...]:
-    """`carry, y = body(*consts, *carry)` while `test(*consts, *carry)`, and for `limit` trips at
-    most: the last carry, the number of trips, and all `y`.
+    """Repeat `carry, y = body(*consts, *carry)` while `test(*consts, *carry)` holds.
 
-    With a limit, stacks of `y` have so many rows, with zeros for trips that were not made; without
-    one a row for each trip, which makes their extent `TRIPS`.
+    Return the last carry, the number of steps, and the stacked `y`. A `limit` bounds the number of
+    steps. With a limit the stacks have `limit` rows, with zeros for steps not taken. Without one
+    they have a row per step, and their leading size is `TRIPS`.
     """
     if not 0 <= consts <= len(types) or (limit is not None and limit < 0):
         raise ShapeError(f"while_loop has {len(types)} operands, not {consts} constants")
@@ -205,10 +206,10 @@ def _checkpoint(*operands: Any, body: Graph) -> list[Any]:
     flops=lambda *types, body: flops_of(body),
 )
 def checkpoint(*operands: TensorType, body: Graph) -> tuple[TensorType, ...]:
-    """What the body gives for the operands, which are all that reverse mode keeps of it.
+    """Return the outputs of the body; reverse mode stores only its operands as residuals.
 
-    As the body stays a graph of its own, what its derivatives compute again is never merged with
-    what was there before.
+    The body stays a graph of its own, so that recomputed values are not merged with the original
+    ones by common subexpression elimination.
     """
     _require_types("checkpoint: the body takes", body.input_types, operands)
     return _some("checkpoint", body.output_types)
@@ -220,7 +221,7 @@ CONTROL = frozenset({cond, scan, while_loop, checkpoint})
 def parted(
     items: Sequence[Any], consts: int, carries: int
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """What stands for constants, for carries, and for rows or stacks, which are the rest."""
+    """Return `items` split into three lists: constants, carries, and rows or stacks."""
     begin = consts + carries
     return list(items[:consts]), list(items[consts:begin]), list(items[begin:])
 
@@ -233,7 +234,7 @@ def _require_types(what: str, found: Types | list[Any], wanted: Any) -> None:
 
 
 def _require_no_stacks(name: str, body: Graph) -> None:
-    """Stacks that grow stay in the graph of the loop that fills them."""
+    """Refuse growing stacks as outputs of a body: they stay in the graph of their loop."""
     for type in (*body.input_types, *body.output_types):
         if is_open(type.shape):
             raise ShapeError(f"{name}: a body takes or gives {type}, a stack that grows")

@@ -1,8 +1,7 @@
-"""Elementwise arithmetic and functions: one row a primitive.
+"""Elementwise arithmetic and functions, one declaration per primitive.
 
-In rules `x, y` are inputs, `z` the result and `d` the tangent of the operand that the rule is
-for. Formulas are those of any table of derivatives, written from the result where that is
-stable.
+In rules `x, y` are inputs, `z` is the result and `d` the tangent of the operand that the rule
+differentiates. Formulas are the usual derivatives, expressed by the result where that is stable.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ FLOATS = "f"
 NUMBERS = "iuf"
 ORDERED = "biuf"
 ANY = "biufc"
-# Those that take complex numbers too, with NumPy's branch cuts.
+# Dtype kinds of functions that also take complex numbers, with NumPy's branch cuts.
 INEXACT = "fc"
 ALGEBRA = "iufc"
 
-# What an element of the result costs, in operations as `Primitive.flops` counts them.
+# Costs per element of the result, in operations as counted by `Primitive.flops`.
 QUOTIENT = 4
 FUNCTION = 8
 
@@ -103,11 +102,11 @@ def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ..
     return first
 
 
-# Linear and bilinear.
+# Linear and bilinear operations.
 
 
 def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
-    """`x * y` is linear in one factor at a time; `Linear` marks which."""
+    """Return the cotangent of the linear factor of `x * y`, which `Linear` marks."""
     if isinstance(x, Linear):
         return ct * y, None  # type: ignore[operator]
     return None, ct * x
@@ -139,7 +138,7 @@ div = elementwise(
 
 @div.taylor
 def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
-    """`z_k y_0 = x_k - sum(z_i y_{k-i})`; the first by the rules for tangents."""
+    """Return `z_k` from `z_k y_0 = x_k - sum(z_i y_{k-i})`; the first order by the tangent rule."""
     if k == 1:
         return NotImplemented
     rest = jets.difference(x[k], jets.convolution(mul, z, y, k, k))
@@ -149,17 +148,18 @@ def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 # Powers and roots.
 
 
-# Up to these orders a Taylor coefficient of a power is made of powers of all bases, zero included:
-# where the exponent moves, and where it does not. It takes of the order of k**3 products for all
-# up to number k, with a small factor: to order 8 these are no more than by the logarithm.
+# Up to these orders a Taylor coefficient of a power is computed from powers of all bases, which is
+# right at zero. The first bound is for varying exponents, the second for fixed ones. All
+# coefficients up to k take O(k**3) products with a small factor: up to order 8 no more than by
+# logarithms.
 _EXACT, _EXACT_OF_BASES = 3, 8
 
 
 def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
-    """`y * x**(y-1)`; where x and y are 0 the second factor is kept finite.
+    """Return the tangent `y * x**(y-1) * d`; where x and y are 0 the second factor is kept finite.
 
-    The first factor stays as it is, so that derivatives by y see it. An x without a finite
-    reciprocal counts as 0.
+    The first factor is unchanged, so that derivatives by y see it. An x without a finite reciprocal
+    counts as 0.
     """
     if x.type.is_complex:
         zero = equal(y, zeros_like(y))
@@ -171,15 +171,15 @@ def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
 
 
 def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
-    """`z * log(x)`; at x = 0 the logarithm is taken as 0."""
+    """Return the tangent `z * log(x) * d`; at x = 0 the logarithm counts as 0."""
     safe = select(equal(x, zeros_like(x)), filled(1, x.type), x)
     return d * (z * log(safe))
 
 
 def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
-    """`x**y` as NumPy has it for two arrays of elements.
+    """Return `x**y` as NumPy computes it for arrays with axes.
 
-    For a single exponent of 0.5 NumPy takes square roots, which differ at -inf and -0.0.
+    For a scalar exponent of 0.5 NumPy takes square roots, which differ at -inf and -0.0.
     """
     if x.ndim or x.dtype.kind != "f":
         return np.power(x, y)
@@ -194,10 +194,10 @@ power = elementwise(
 
 @power.taylor
 def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
-    """`z' = z w'` with `w = y log(x)`, but for low orders, a fixed x, and a fixed y of a line x.
+    """Return `z_k` from `z' = z w'` with `w = y log(x)`, or NotImplemented.
 
-    By the slope each coefficient of z takes further powers of x, which are right at zero, too; of
-    a fixed x there is one power only.
+    NotImplemented selects the JVP rules: for low orders, for a fixed x, and for a fixed y with an x
+    linear in the series variable. These are right at zero, too, and a fixed x needs one power only.
     """
     exact = _EXACT_OF_BASES if y.fixed else _EXACT
     if k <= exact or x.fixed or (y.fixed and jets.is_line(x, k)):
@@ -217,7 +217,7 @@ sqrt = elementwise(
 
 @sqrt.taylor
 def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
-    """`2 z_0 z_k = x_k - sum(z_i z_{k-i})`, without the terms that have z_k."""
+    """Return `z_k` from `2 z_0 z_k = x_k - sum(z_i z_{k-i})`, without the terms with z_k."""
     rest = jets.difference(x[k], jets.square(mul, z, k, 1))
     return None if rest is None else jets.quotient(rest, z[0] * 2.0)
 
@@ -237,7 +237,7 @@ def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
 
 
 def _integer_pow_flops(x: TensorType, *, n: int) -> int:
-    """The products of repeated squaring, and a division for a negative power."""
+    """Return the products of repeated squaring, plus a division for a negative power."""
     m = abs(n)
     products = m.bit_length() + m.bit_count() - 2 if m else 0
     return x.size * (products + QUOTIENT * (n < 0))
@@ -255,7 +255,7 @@ integer_pow: Primitive[Value] = Primitive(
 
 @integer_pow.jvp()
 def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
-    """`n * x**(n-1)`; the powers 0 and 1 are constant and linear everywhere."""
+    """Return the tangent `n * x**(n-1) * d`; powers 0 and 1 are constant and linear everywhere."""
     if n == 0:
         return None
     if n == 1:
@@ -266,7 +266,7 @@ def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
 
 @integer_pow.taylor
 def _integer_pow_taylor(jets: Any, k: int, z: Any, x: Any, *, n: int) -> Value | None:
-    """A product of powers half as high, of the reciprocal for a negative one."""
+    """Return `z_k` by products of the half power, of the reciprocal if `n` is negative."""
     if n in (0, 1):
         return x[k] if n else None
     if n == -1:
@@ -306,7 +306,7 @@ logaddexp = elementwise(
 
 
 def _slope_of_arcsin(x: Value) -> Value:
-    """`1 / sqrt(1 - x*x)`; for complex numbers by two roots, whose cuts are those of arcsin."""
+    """Return `1 / sqrt(1 - x*x)`; for complex x by two roots, with the branch cuts of arcsin."""
     if x.type.is_complex:
         return rsqrt(1.0 - x) * rsqrt(1.0 + x)
     return rsqrt((1.0 - x) * (1.0 + x))
@@ -338,9 +338,10 @@ arctan = elementwise("arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d /
 
 
 def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
-    """`1 / sqrt(1 + x*x)`, without overflow of the square; the scale may be held constant.
+    """Return the tangent `d / sqrt(1 + x*x)`, without overflow of the square.
 
-    Of complex numbers the root is that of two factors, whose cuts are those of the function.
+    The result does not depend on the scale, which is held constant. For complex x the root is taken
+    of two factors, with the branch cuts of arcsinh.
     """
     if x.type.is_complex:
         turned = x * 1j
@@ -362,9 +363,9 @@ arctanh = elementwise(
 
 
 def _over_square(part: Value, x: Value, y: Value) -> Value:
-    """`part / (x*x + y*y)`, without overflow or underflow of the squares.
+    """Return `part / (x*x + y*y)`, without overflow or underflow of the squares.
 
-    The quotient does not depend on the scale, which may thus be held constant.
+    The quotient does not depend on the scale, so the scale is held constant.
     """
     largest = filled(np.finfo(x.dtype).max, x.type)
     scale = stop_gradient(minimum(maximum(abs_(x), abs_(y)), largest))
@@ -380,17 +381,17 @@ arctan2 = elementwise(
     ),
 )  # fmt: skip
 
-# The error function, through the C library's own, element by element: slow, and the oracle for
-# what generated code uses. DLMF 7.2.1 and 7.2.2; erf' = 2/sqrt(pi) exp(-x^2).
+# The error function, by the C library element by element: slow, and the reference for the
+# approximation in generated code. DLMF 7.2.1 and 7.2.2; erf' = 2/sqrt(pi) exp(-x^2).
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-# Beyond this `exp(-x*x)` is 0 in every dtype, and so are all its derivatives.
+# Beyond this bound `exp(-x*x)` and all its derivatives are 0 in every dtype.
 _FLAT = 40.0
 
 
 def _bell(x: Value) -> Value:
-    """`exp(-x*x)`; where that is 0 no power of x comes beside it."""
+    """Return `exp(-x*x)`; x is clamped where that is 0, so that no power of x overflows."""
     edge = filled(_FLAT, x.type)
     near = select(greater(abs_(x), edge), edge, x)
     return exp(-(near * near))
@@ -403,12 +404,12 @@ erfc = elementwise(
     "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x))
 )  # fmt: skip
 
-# With kinks. At a tie of maximum or minimum the slope is split evenly, beside a NaN it is NaN;
-# abs' (0) is 0.
+# Functions with kinks. At a tie maximum and minimum split the derivative evenly, beside a NaN it is
+# NaN; abs'(0) is 0.
 
 
 def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
-    """`d` where x is the greater, half of it at a tie, NaN beside a NaN."""
+    """Return `d` where x is the greater operand, half of it at a tie, and NaN beside a NaN."""
     half, one = (filled(w, x.type) for w in (0.5, 1))
     weight = select(equal(x, y), half, unless_nan(one, z))
     return select(greater(y, x), zeros_like(d), d * weight)
@@ -434,7 +435,7 @@ remainder = elementwise(
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),
 )  # fmt: skip
 
-# With derivative zero.
+# Functions with derivative zero.
 
 sign: Primitive[Value] = elementwise("sign", np.sign, flops=1, kinds=NUMBERS, constant=True)
 floor = elementwise("floor", np.floor, flops=1, constant=True)
@@ -452,11 +453,10 @@ stop_gradient.view(lambda k, x: None)
 
 @primitive(impl=lambda x, y: np.array(x), formal=True, flops=0)
 def as_function_of(x: TensorType, y: TensorType) -> TensorType:
-    """`x`, counted as a function of all that `y` depends on, too.
+    """Return `x`, recorded as depending on `y` with derivative zero.
 
-    The derivative of a linear function is constant, and does not show any more what it is a
-    function of. Recorded like this it does: its own derivative along `y` is zero everywhere,
-    which is something else than not to depend on it.
+    The derivative of a linear function is constant, so its graph no longer depends on the variable.
+    This primitive records the dependence: the derivative by `y` exists and is zero everywhere.
     """
     if not x.is_inexact:
         raise DTypeError(f"as_function_of takes a float, not {x}")
@@ -482,9 +482,9 @@ def _as_function_of_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Valu
     impl=lambda z, x, *, number: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0
 )
 def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
-    """`z`, which is `x` held constant, as a value of its own with the derivative of `x`.
+    """Return `z`, equal to `x` and held constant, as a separate value with the derivative of `x`.
 
-    Passes keep values of different numbers apart as long as derivatives may be taken.
+    Passes do not merge values with different `number` while derivatives may still be taken.
     """
     if not x.is_inexact:
         raise DTypeError(f"as_another takes floats, not {x}")
@@ -509,10 +509,10 @@ def _as_another_batch(batched: tuple[bool, ...], z: Value, x: Value, *, number: 
 
 @primitive(impl=lambda z: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0)
 def steady(z: TensorType) -> TensorType:
-    """`z`, which is held constant, and which what is computed in the end does not depend on.
+    """Return `z`, held constant because the final result does not depend on it.
 
-    So its derivatives are true ones: those of a logarithm of sums of exponentials by what was
-    subtracted before, and added afterwards, are zero.
+    An example is the maximum that logsumexp subtracts first and adds at the end: the derivative by
+    it is zero in exact arithmetic, so zero is the true derivative and not a cut.
     """
     if not z.is_inexact:
         raise DTypeError(f"steady takes floats, not {z}")
@@ -533,9 +533,10 @@ def _steady_batch(batched: tuple[bool, ...], z: Value) -> Value:
 
 @primitive(impl=lambda x, *, dtype: x.astype(dtype), linear=True, elementwise=True, flops=0)
 def cast(x: TensorType, *, dtype: DType) -> TensorType:
-    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
+    """Return the same numbers in another dtype, rounded or truncated as by NumPy's `astype`.
 
-    No part of a complex number is dropped: those become complex numbers or truth values only.
+    Complex numbers are cast to complex or boolean dtypes only, so that no imaginary part is
+    dropped.
     """
     if x.is_complex and dtype.kind not in "bc":
         raise DTypeError(
@@ -563,7 +564,7 @@ def _cast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
 
 
 def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """1 / (1 + exp(-x)), without overflow on either side."""
+    """Return 1 / (1 + exp(-x)), without overflow on either side."""
     small = np.exp(-np.abs(x))
     result: np.ndarray[Any, Any] = np.where(x < 0, small, np.ones_like(small)) / (1 + small)
     return result

@@ -1,9 +1,8 @@
-"""Discrete Fourier transforms: of complex numbers along axes, and from and to real numbers.
+"""Discrete Fourier transforms along axes, of complex numbers and from and to real numbers.
 
-A transform is the product with a symmetric matrix, so that the transpose of `fft`, which does not
-conjugate, is itself. With `k` from 0 to `n // 2`, `rfft` has every frequency once, where a real
-signal has all but the first and, for even `n`, the last twice: `irfft` counts those twice, and the
-transposes of both divide or multiply by that.
+The matrix of a transform is symmetric, so `fft` is its own (unconjugated) transpose. `rfft` returns
+frequencies 0 to `n // 2`. In a real signal all but the first and, for even `n`, the last of these
+stand for two frequencies: `irfft` counts them twice, and the transposes divide or multiply by two.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from primgraph.primitives.shapes import broadcast
 
 Axes = tuple[int, ...]
 
-# Where numbers are divided: by `n` on the way back, by its root on both, or by `n` on the way out;
-# and the one that divides the other way by as much.
+# Maps each norm to that of the inverse with the reciprocal factor. "backward" divides by `n` in the
+# inverse transform, "forward" in the forward one, "ortho" by the root in both.
 TURNED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
@@ -52,12 +51,12 @@ def _some(name: str, x: TensorType, axis: int) -> None:
 
 
 def _levels(extent: int) -> int:
-    """About the binary logarithm; that of 1,024 where the extent is not known."""
+    """Return about log2 of the size; log2(1024) for a symbolic size."""
     return 10 if isinstance(extent, Dim) else max(int(extent) - 1, 1).bit_length()
 
 
 def _work(x: TensorType, *, axes: Axes, **params: Any) -> int:
-    """`5 n log2(n)` operations for each transform of n complex numbers."""
+    """Return the operation count, `5 n log2(n)` per transform of n complex numbers."""
     return sum(5 * x.size * _levels(x.shape[a]) for a in axes)
 
 
@@ -68,7 +67,7 @@ def _fft(z: Any, *, axes: Axes, inverse: bool, norm: Any) -> Any:
 
 @primitive(impl=_fft, linear=True, flops=_work)
 def fft(z: TensorType, *, axes: Axes, inverse: bool, norm: str) -> TensorType:
-    """The transforms along `axes`, or the inverse ones, of as many complex numbers."""
+    """Return the transforms, or inverse transforms, of complex numbers along `axes`."""
     if not z.is_complex:
         raise DTypeError(f"fft takes complex numbers, not {z}")
     if not axes or list(axes) != sorted(set(axes)):
@@ -81,7 +80,7 @@ def fft(z: TensorType, *, axes: Axes, inverse: bool, norm: str) -> TensorType:
 
 @fft.transpose
 def _fft_transpose(ct: Value, z: Linear, *, axes: Axes, inverse: bool, norm: str) -> tuple[Value]:
-    """The matrix of a transform is symmetric."""
+    """Return the same transform of the cotangent, as the matrix of a transform is symmetric."""
     return (fft(ct, axes=axes, inverse=inverse, norm=norm),)
 
 
@@ -101,7 +100,7 @@ def _rfft(x: Any, *, axis: int, norm: Any) -> Any:
 
 @primitive(impl=_rfft, linear=True, flops=_half_work)
 def rfft(x: TensorType, *, axis: int, norm: str) -> TensorType:
-    """The first `n // 2 + 1` frequencies of n real numbers along `axis`."""
+    """Return the first `n // 2 + 1` frequencies of n real numbers along `axis`."""
     if x.dtype not in (FLOAT32, FLOAT64):
         raise DTypeError(f"rfft takes float32 and float64, not {x}")
     _check_norm("rfft", norm)
@@ -118,7 +117,7 @@ def _irfft(z: Any, *, n: int, axis: int, norm: Any) -> Any:
 
 @primitive(impl=_irfft, linear=True, flops=_half_work)
 def irfft(z: TensorType, *, n: int, axis: int, norm: str) -> TensorType:
-    """The n real numbers along `axis` of which these are the first `n // 2 + 1` frequencies."""
+    """Return the n real numbers whose first `n // 2 + 1` frequencies along `axis` are `z`."""
     if not z.is_complex:
         raise DTypeError(f"irfft takes complex numbers, not {z}")
     _check_norm("irfft", norm)
@@ -131,7 +130,7 @@ def irfft(z: TensorType, *, n: int, axis: int, norm: str) -> TensorType:
 
 
 def _counted(z: Value, n: int, axis: int, factor: float) -> Value:
-    """`z`, with those frequencies times `factor` that stand for two of n."""
+    """Return `z` with the frequencies that stand for two of n multiplied by `factor`."""
     k = iota(shape=(z.shape[axis],), axis=0, dtype=INT64)
     twice = logical_and(greater(k, filled(0, k.type)), less(k * 2, filled(n, k.type)))
     one = filled(1, k.type.with_dtype(real_dtype(z.dtype)))
@@ -142,7 +141,7 @@ def _counted(z: Value, n: int, axis: int, factor: float) -> Value:
 
 @rfft.transpose
 def _rfft_transpose(ct: Value, x: Linear, *, axis: int, norm: str) -> tuple[Value]:
-    """`Re(sum_k ct_k exp(-2 pi i j k / n))`, as a transform of half of all frequencies."""
+    """Return `Re(sum_k ct_k exp(-2 pi i j k / n))`, by `irfft` of the conjugate."""
     n = x.shape[axis]
     halves = _counted(conj(ct), n, axis, 0.5)
     return (irfft(halves, n=n, axis=axis, norm=TURNED[norm]),)

@@ -1,4 +1,4 @@
-"""Reading and adding at computed positions."""
+"""Gather and scatter-add at computed positions."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ def _index(indices: tuple[Any, ...], axis: int) -> tuple[Any, ...]:
     impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,), moves=True, flops=0
 )
 def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
-    """`x[..., i, j, ...]`: index arrays of one shape stand for the axes from `axis` on.
+    """Return `x[..., i, j, ...]`: index arrays of one shape replace the axes from `axis` on.
 
-    Indices may repeat and may count from the end; one out of range is an IndexError at run time.
+    Indices may repeat, and negative ones count from the end; one out of range is an IndexError at
+    run time.
     """
     _check_indices("gather", x, indices, axis)
     return _gathered(x, indices, axis)
@@ -58,13 +59,13 @@ def _scatter_add(x: Any, y: Any, *indices: Any, axis: int) -> Any:
 
 
 def _scatter_add_flops(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> int:
-    """One addition for each element of `y`."""
+    """Return one addition per element of `y`."""
     return y.size
 
 
 @primitive(impl=_scatter_add, linear=(0, 1), flops=_scatter_add_flops)
 def scatter_add(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> TensorType:
-    """`x` with the elements of `y` added where `gather` with the same indices would read."""
+    """Return `x` with the elements of `y` added at the positions that `gather` would read."""
     _check_indices("scatter_add", x, indices, axis)
     read = _gathered(x, indices, axis)
     if y.shape != read.shape:
@@ -81,7 +82,7 @@ def _scatter_add_transpose(
 
 
 def _to_front(x: Value, axis: int, count: int, to: int) -> Value:
-    """Move `count` axes from `axis` on to position `to`."""
+    """Move `count` axes, starting at `axis`, to position `to`."""
     moved = list(range(axis, axis + count))
     order = [i for i in range(len(x.shape)) if i not in moved]
     order[to:to] = moved
@@ -89,7 +90,7 @@ def _to_front(x: Value, axis: int, count: int, to: int) -> Value:
 
 
 def _batch_index(indices: list[Value]) -> list[Value]:
-    """Batched indices, led by the number of the sample."""
+    """Return batched indices preceded by the index of the sample."""
     sample = iota(shape=indices[0].shape, axis=0, dtype=INT64)
     return [sample, *(cast(i, dtype=INT64) for i in indices)]
 
@@ -98,7 +99,7 @@ def _batch_index(indices: list[Value]) -> list[Value]:
 def _gather_sparsity(
     k: int, i: int, x: TensorType, *indices: TensorType, axis: int
 ) -> tuple[int | None, ...]:
-    """Where indices are not known, any element along their axes may be read."""
+    """Return the result axis of each axis of `x`; None for indexed axes, read at any position."""
     more = indices[0].ndim - len(indices)
     end = axis + len(indices)
     return tuple([None if axis <= a < end else a if a < axis else a + more for a in range(x.ndim)])
@@ -108,7 +109,7 @@ def _gather_sparsity(
 def _scatter_add_sparsity(
     k: int, i: int, x: TensorType, y: TensorType, *indices: TensorType, axis: int
 ) -> tuple[int | None, ...]:
-    """Where indices are not known, elements may be added at any place along their axes."""
+    """Return the result axis of each operand axis; None for indexed axes, written anywhere."""
     if i == 0:
         return tuple(range(x.ndim))
     more = indices[0].ndim - len(indices)
@@ -122,14 +123,14 @@ def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: in
     if not any(batched[1:]):
         return gather(x, *indices, axis=axis + 1)
     if not batched[0]:
-        # What all samples read from is not repeated: their indices are more of the same.
+        # An `x` without the batch axis is not repeated: the indices get one more axis.
         found = gather(x, *with_batch_axis(batched[1:], indices), axis=axis)
         return _to_front(found, axis, 1, 0)
     each = with_batch_axis(batched, (x, *indices))
     rank = len(each[1].shape) - 1
     front = _to_front(each[0], axis + 1, count, 1)
     result = gather(front, *_batch_index(each[1:]), axis=0)
-    # The index axes come first; put the axes that stood before them back in place.
+    # The index axes come first; move the axes that preceded them back in front.
     return _to_front(result, 1 + rank, axis, 1)
 
 
@@ -149,11 +150,11 @@ def _scatter_add_batch(
     return _to_front(result, 1, count, axis + 1)
 
 
-# Arrays of which few elements are other than zero, at places that are known.
+# Arrays with few nonzero elements, at positions known when the graph is built.
 
 
 def places_in(shape: Shape, start: int, strides: Shape) -> Any:
-    """For each element of an array of that shape its place: `start` and the strides from there."""
+    """Return the flat position of each element of such an array, by `start` and `strides`."""
     found: Any = np.full(shape, start, np.int64)
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         along = np.arange(extent, dtype=np.int64) * stride
@@ -171,11 +172,11 @@ def _placed(*xs: Any, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -
 
 @primitive(impl=_placed, linear=True, moves=True, flops=0)
 def placed(*xs: TensorType, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> TensorType:
-    """Zeros of `shape`, in which the elements of each operand stand at places of their own.
+    """Return zeros of `shape` with the elements of each operand written at their own positions.
 
-    Places count in row-major order: element `i` of operand `k` stands at `starts[k]` and the
-    product of `strides[k]` with `i`, and no two stand at one. Leading axes of all operands that
-    have no strides are those of the result.
+    Positions count in row-major order: element `i` of operand `k` is at `starts[k]` plus the dot
+    product of `strides[k]` with `i`, and no two elements share one. Leading axes of the operands
+    without strides are leading axes of the result.
     """
     if not xs or not len(xs) == len(starts) == len(strides):
         raise ShapeError(f"placed takes a start and strides for each operand, not for {len(xs)}")
@@ -207,7 +208,7 @@ def _placed_transpose(
 
 
 def _read_back(flat: Value, shape: Shape, lead: int, start: int, strides: Shape) -> Value:
-    """The elements of the last axis of `flat` at the places of an operand."""
+    """Return the elements along the last axis of `flat` at the positions of one operand."""
     if len(strides) == 1 and strides[0]:
         return slice_(
             flat,

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and the choice between two arrays."""
+"""Comparisons, logical functions, and elementwise selection."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _declare(
 def _comparison(
     name: str, impl: Rule, *, commutative: bool = False, orders: bool = True
 ) -> Primitive[Value]:
-    """Declare a comparison of two equal types; the result is boolean.
+    """Declare a comparison of two equal types with a boolean result.
 
-    What `orders` them does not take complex numbers.
+    A comparison that `orders` refuses complex numbers.
     """
 
     def type_rule(x: TensorType, y: TensorType) -> TensorType:
@@ -47,7 +47,7 @@ def _comparison(
 
 
 def require_order(name: str, type: TensorType) -> None:
-    """Refuse complex numbers, of which none is larger than another."""
+    """Refuse complex numbers, which have no order."""
     if type.is_complex:
         raise DTypeError(
             f"{name} does not take {type}: complex numbers have no order",
@@ -56,7 +56,7 @@ def require_order(name: str, type: TensorType) -> None:
 
 
 def _logical(operands: int) -> Callable[[str, Rule], Primitive[Value]]:
-    """Declare functions of booleans."""
+    """Return a function that declares logical functions of that many booleans."""
 
     def declare(name: str, impl: Rule) -> Primitive[Value]:
         def type_rule(*types: TensorType) -> TensorType:
@@ -79,7 +79,7 @@ greater_equal = _comparison("greater_equal", np.greater_equal)
 less = _comparison("less", np.less)
 less_equal = _comparison("less_equal", np.less_equal)
 
-# These hold for no NaN.
+# Comparisons that are False for every NaN.
 COMPARISONS = frozenset({equal, greater, greater_equal, less, less_equal})
 
 logical_and = _logical(2)("logical_and", np.logical_and)
@@ -90,7 +90,7 @@ logical_not = _logical(1)("logical_not", np.logical_not)
 
 @primitive(impl=np.where, linear=(1, 2), elementwise=True, flops=1)
 def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
-    """`x` where `condition`, `y` elsewhere."""
+    """Return `x` where `condition` is true and `y` elsewhere."""
     if condition.dtype != BOOL:
         raise DTypeError(f"select chooses by a boolean, not {condition}")
     common_type("select", condition, x.with_dtype(BOOL))
@@ -112,9 +112,9 @@ def _select_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
 
 @primitive(impl=lambda x, y: np.where(np.isnan(y), y, x), linear=(0,), elementwise=True, flops=2)
 def unless_nan(x: TensorType, y: TensorType) -> TensorType:
-    """`x` unless `y` is NaN, and NaN there: what a slope is beside a value that is NaN.
+    """Return `x`, but NaN where `y` is NaN: it makes a derivative NaN where the value is.
 
-    Choices by comparison do not see a NaN, as it is not less than anything, nor equal to itself.
+    Selections by comparison miss a NaN, as all comparisons with it are false.
     """
     found = common_type("unless_nan", x, y)
     if not found.is_inexact:

@@ -1,10 +1,9 @@
-"""Complex numbers: their parts, what is put together of them, conjugates, absolute values.
+"""Complex numbers: real and imaginary parts, construction, conjugates, absolute values.
 
-Cotangents pair with tangents as `Re(ct * dz)`, without conjugation: so the transpose of a product
-with a complex number is the product with that number, and a gradient of a real function is
-`df/dx - i df/dy`. The transposes here follow from it: `Re(ct * dz)` of the real part `t * Re(dz)`
-asks for `ct = t`, of the imaginary part `t * Im(dz)` for `ct = -i t`, of the conjugate for the
-conjugate of the cotangent.
+Cotangents pair with tangents as `Re(ct * dz)`, without conjugation. So the transpose of a product
+with a complex number is the product with that number, and the gradient of a real function is `df/dx
+- i df/dy`. The transposes follow: `ct = t` for the real part, as `Re(ct * dz)` must equal `t *
+Re(dz)`; `ct = -i t` for the imaginary part; the conjugate of the cotangent for the conjugate.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from primgraph.primitives.shapes import with_batch_axis
 
 
 def _parts(name: str, z: TensorType) -> TensorType:
-    """The type of either part of `z`."""
+    """Return the type of the real and imaginary parts of `z`."""
     if not z.is_complex:
         raise DTypeError(f"{name} takes complex numbers, not {z}")
     return z.with_dtype(real_dtype(z.dtype))
@@ -32,19 +31,19 @@ def _parts(name: str, z: TensorType) -> TensorType:
 
 @primitive(impl=lambda z: np.array(np.real(z)), linear=True, elementwise=True, flops=0)
 def real(z: TensorType) -> TensorType:
-    """The real parts."""
+    """Return the real parts."""
     return _parts("real", z)
 
 
 @primitive(impl=lambda z: np.array(np.imag(z)), linear=True, elementwise=True, flops=0)
 def imag(z: TensorType) -> TensorType:
-    """The imaginary parts."""
+    """Return the imaginary parts."""
     return _parts("imag", z)
 
 
 @primitive(impl=np.conjugate, linear=True, elementwise=True, flops=0)
 def conj(z: TensorType) -> TensorType:
-    """The conjugates `x - iy` of `x + iy`."""
+    """Return the conjugates `x - iy` of `x + iy`."""
     _parts("conj", z)
     return z
 
@@ -57,7 +56,7 @@ def _complex(x: Any, y: Any) -> Any:
 
 @primitive(name="complex", impl=_complex, linear=True, elementwise=True, flops=0)
 def complex_(x: TensorType, y: TensorType) -> TensorType:
-    """`x + iy`, put together of its parts bit by bit."""
+    """Return `x + iy`, with both parts copied bitwise."""
     found = common_type("complex", x, y)
     dtype = complex_dtype(found.dtype)
     if real_dtype(dtype) != found.dtype or not found.is_float:
@@ -85,13 +84,13 @@ def _complex_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple
 
 @primitive(impl=np.absolute, elementwise=True, singular=True, flops=8)
 def modulus(z: TensorType) -> TensorType:
-    """The absolute values, as real numbers; the slope at 0 is 0."""
+    """Return the absolute values as real numbers; the derivative at 0 is 0."""
     return _parts("modulus", z)
 
 
 @modulus.jvp()
 def _modulus_jvp(r: Value, z: Value, d: Value) -> Value:
-    """The product with the unit vector; at zero the length counts as infinite, as for norms."""
+    """Return the tangent along the unit vector; at 0 the modulus counts as infinite."""
     length = select(equal(r, zeros_like(r)), filled(math.inf, r.type), r)
     found: Value = real(d) * (real(z) / length) + imag(d) * (imag(z) / length)
     return found

@@ -41,7 +41,7 @@ Axes = tuple[int, ...]
 
 
 def accumulator(dtype: DType) -> DType:
-    """The dtype in which sums and products of `dtype` are accumulated."""
+    """Return the dtype in which sums and products of `dtype` are accumulated."""
     return FLOAT32 if dtype == FLOAT16 else dtype
 
 
@@ -64,13 +64,13 @@ def _numeric(name: str, x: TensorType) -> None:
 
 
 def _combinations(x: TensorType, *, axes: Axes) -> int:
-    """One operation for each element along `axes` but the first."""
+    """Return the operation count: one per element along `axes` except the first."""
     return larger(x.size - x.with_shape(drop_axes(x.shape, axes)).size, 0)
 
 
 @primitive(impl=_accumulate(np.sum), linear=True, flops=_combinations)
 def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
-    """Sum over `axes`, which disappear from the shape."""
+    """Return the sum over `axes`, which are removed from the shape."""
     _numeric("reduce_sum", x)
     return _reduced("reduce_sum", x, axes)
 
@@ -82,22 +82,22 @@ def _reduce_sum_transpose(ct: Value, x: Linear, *, axes: Axes) -> tuple[Value]:
 
 @broadcast.transpose
 def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) -> tuple[Value]:
-    """Repeating and summing along the same axes are each other's transposes."""
+    """Return the sum over the repeated axes, the transpose of the broadcast."""
     return (reduce_sum(ct, axes=new_axes),)
 
 
 @primitive(impl=_accumulate(np.prod), singular=True, flops=_combinations)
 def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
-    """Product over `axes`, which disappear from the shape."""
+    """Return the product over `axes`, which are removed from the shape."""
     _numeric("reduce_prod", x)
     return _reduced("reduce_prod", x, axes)
 
 
 @reduce_prod.jvp()
 def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | None:
-    """The product rule on a balanced tree of products: right at zeros, at every order.
+    """Return the tangent by the product rule on a balanced tree, right at zeros and to every order.
 
-    Where it is not known how many there are, they are multiplied one after the other.
+    A symbolic number of factors is multiplied sequentially.
     """
     kept = tuple(i for i in range(len(x.shape)) if i not in axes)
     count = math.prod(x.shape[a] for a in axes)
@@ -123,7 +123,7 @@ def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | Non
 
 
 def _slope_of_product(x: Value, d: Value) -> Value:
-    """The tangent of the product over the first axis."""
+    """Return the tangent of the product over the first axis."""
     row = x.type.with_shape(x.shape[1:])
     with Builder("product_rule") as builder:
         product, slope, factor, tangent = (builder.input(row) for _ in range(4))
@@ -137,13 +137,13 @@ def _slope_of_product(x: Value, d: Value) -> Value:
 
 
 def _halves(count: int) -> tuple[tuple[int, int], ...]:
-    """Start and size of the two equal halves and of what is left over."""
+    """Return start and size of the two equal halves and of the remainder."""
     half = count // 2
     return (0, half), (half, half), (2 * half, count % 2)
 
 
 def _last(x: Value, start: int, size: int) -> Value:
-    """`size` entries of the last axis from `start` on."""
+    """Return `size` entries of the last axis, from `start` on."""
     lead = x.shape[:-1]
     return slice_(
         x,
@@ -154,15 +154,16 @@ def _last(x: Value, start: int, size: int) -> Value:
 
 
 def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Value]:
-    """Declare a maximum or minimum over axes; its slope is split evenly among the tied.
+    """Declare a maximum or minimum over axes, whose derivative is split evenly among ties.
 
-    `beaten` compares an element with the extreme one. Where that is NaN, so are all slopes.
+    `beaten` compares an element with the extremum. Where the extremum is NaN, all derivatives are
+    NaN.
     """
 
     def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
         result = _reduced(name, x, axes)
         require_order(name, x)
-        # NumPy refuses this where the result has no elements either.
+        # NumPy refuses an empty axis even if the result has no elements.
         if not all(at_least(x.shape[a], 1) for a in axes):
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
@@ -185,7 +186,7 @@ reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), gr
 
 
 def safe_squares(dtype: DType) -> tuple[float, float]:
-    """The least and the largest sum of squares that has lost nothing to under- or overflow."""
+    """Return the bounds of sums of squares without loss by underflow or overflow."""
     info = np.finfo(dtype)
     return float(info.tiny / info.eps), float(info.max)
 
@@ -212,11 +213,11 @@ def _cost_of_root(x: TensorType, squares: TensorType, *, axes: Axes, divisor: fl
 def root_of_squares(
     x: TensorType, squares: TensorType, *, axes: Axes, divisor: float
 ) -> TensorType:
-    """The root of the sum of squares of `x` over `axes`, divided by `divisor` before.
+    """Return the root of the sum of squares of `x / divisor` over `axes`.
 
-    `squares` is that sum as arithmetic gives it. Where it has over- or underflowed, `x` is scaled
-    by a power of two and summed again, which would change no bit elsewhere. The result is a
-    function of `x` alone: no derivative goes through `squares`.
+    `squares` is that sum in plain arithmetic. Where it has overflowed or underflowed, `x` is scaled
+    by a power of two and summed again; elsewhere scaling would change no bit. The result depends on
+    `x` alone: no derivative passes through `squares`.
     """
     if not x.is_float:
         raise DTypeError(f"root_of_squares does not take {x}")
@@ -230,10 +231,10 @@ def root_of_squares(
 def _root_of_squares_jvp(
     z: Value, x: Value, squares: Value, d: Value, *, axes: Axes, divisor: float
 ) -> Value:
-    """The product with the unit vector; at zero it is 0, the subgradient of least norm.
+    """Return the tangent along the unit vector; at zero 0, the subgradient of least norm.
 
-    There the length counts as infinite, which makes slopes of all orders 0. Elements are divided
-    by it before anything else, as neither its square nor its reciprocal need be finite.
+    At zero the norm counts as infinite, which makes derivatives of all orders 0. Elements are
+    divided by the norm first, as neither its square nor its reciprocal need be finite.
     """
     length = select(equal(z, zeros_like(z)), filled(math.inf, z.type), z)
     if divisor != 1:
@@ -259,13 +260,13 @@ def _root_of_squares_sparsity(
     return None if i else _kept_axes(x, axes)
 
 
-# An operator computes its value as it always did, and records it as one of these, which has the
-# derivative of the function itself in the place of that of all that was computed on the way.
+# An operator computes its value in its own way and records it by one of these primitives, whose
+# derivative is that of the mathematical function, not that of the steps that computed it.
 
 
 @primitive(impl=lambda z, x, *, axes: np.array(z), formal=True, own_slope=True, flops=0)
 def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
-    """`z`, which is the softmax of `x` over `axes`, and has the derivative of that."""
+    """Return `z`, the softmax of `x` over `axes`, with the derivative of the softmax."""
     if not x.is_float:
         raise DTypeError(f"as_softmax_of takes floats, not {x}")
     _reduced("as_softmax_of", x, axes)
@@ -279,7 +280,7 @@ as_softmax_of.flat(0)
 
 @as_softmax_of.jvp(1)
 def _as_softmax_of_jvp(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
-    """Written so that its transpose is `s * (ct - sum(s * ct))`."""
+    """Return the tangent in a form whose transpose is `s * (ct - sum(s * ct))`."""
     part = d * s
     whole = broadcast(reduce_sum(part, axes=axes), shape=s.shape, new_axes=axes)
     result: Value = part - s * whole
@@ -301,12 +302,12 @@ def _as_softmax_of_batch(batched: tuple[bool, ...], z: Value, x: Value, *, axes:
 
 
 def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
-    """One operation for each element along `axis` but the first."""
+    """Return the operation count: one per element along `axis` except the first."""
     return _combinations(x, axes=(axis,))
 
 
 def _position(name: str, impl: Rule) -> Primitive[Value]:
-    """Declare the index, along one axis, of the first extremum."""
+    """Declare the index of the first extremum along one axis."""
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
         check_axis(name, axis, x)
@@ -336,7 +337,7 @@ def _cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
 
 @primitive(impl=_cumsum, linear=True, flops=_along)
 def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
-    """Running sum along `axis`, from its end if `reverse`."""
+    """Return the running sum along `axis`, from the end if `reverse`."""
     _numeric("cumsum", x)
     check_axis("cumsum", axis, x)
     return x
@@ -353,7 +354,7 @@ def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bo
 
 
 def _kept_axes(x: TensorType, axes: Axes) -> tuple[int | None, ...]:
-    """The axes of a result without `axes`."""
+    """Return the result axis of each axis of `x`, None for the reduced `axes`."""
     kept = [a for a in range(x.ndim) if a not in axes]
     return tuple([None if a in axes else kept.index(a) for a in range(x.ndim)])
 

@@ -21,7 +21,7 @@ from primgraph.primitives.shapes import concat, permute, slice_
 
 
 def part_along(x: Value, axis: int, start: int, size: int) -> Value:
-    """`size` elements along `axis` from `start` on."""
+    """Return `size` elements along `axis`, from `start` on."""
     starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
     sizes = tuple(size if i == axis else n for i, n in enumerate(x.shape))
     return slice_(x, starts=starts, sizes=sizes, steps=(1,) * len(sizes))
@@ -40,16 +40,16 @@ def _cumprod(x: Any, *, axis: int) -> Any:
 
 @primitive(impl=_cumprod, singular=True, flops=1)
 def cumprod(x: TensorType, *, axis: int) -> TensorType:
-    """Running product along `axis`."""
+    """Return the running product along `axis`."""
     return _numeric("cumprod", x, axis)
 
 
 @cumprod.jvp()
 def _cumprod_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
-    """The product rule on products of 2, 4, 8, ... elements: right at zeros, at every order.
+    """Return the tangent by the product rule on products of 2, 4, 8, ... elements, right at zeros.
 
-    W. D. Hillis and G. L. Steele, Data parallel algorithms, Comm. ACM 29 (1986), 1170. Along an
-    extent that is not known yet it goes from element to element.
+    W. D. Hillis and G. L. Steele, Data parallel algorithms, Comm. ACM 29 (1986), 1170. Along a
+    symbolic size the rule runs sequentially, element by element.
     """
     count = x.shape[axis]
     if isinstance(count, Dim):
@@ -68,7 +68,7 @@ def _cumprod_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
 
 
 def _turn_by_turn(x: Value, d: Value, axis: int) -> Value:
-    """The tangent of a running product: `dp = dp * x + p * dx` beside `p = p * x`."""
+    """Return the tangent of a running product by a scan: `dp = dp * x + p * dx`, `p = p * x`."""
     rank = len(x.shape)
     order = (axis, *[i for i in range(rank) if i != axis])
     if axis:
@@ -94,9 +94,9 @@ def _cumprod_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
 
 
 def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[Value]:
-    """Declare a running extremum; its slope is that of the first element that has reached it.
+    """Declare a running extremum, with the derivative of the first element that reached it.
 
-    `stays` compares what comes with the extremum so far.
+    `stays` compares the next element with the extremum so far.
     """
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:

@@ -1,4 +1,4 @@
-"""Structural primitives: they move elements and compute nothing. All are linear."""
+"""Structural primitives: they move elements without arithmetic. All are linear."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def with_batch_axis(batched: Sequence[bool], inputs: Sequence[Value]) -> list[Va
 
 
 def _shifted(axes: Sequence[int]) -> tuple[int, ...]:
-    """`axes` behind one more leading axis."""
+    """Return `axes` shifted by one, behind a new leading axis."""
     return tuple(a + 1 for a in axes)
 
 
 @primitive(impl=lambda x, *, shape: np.reshape(x, shape), linear=True, flops=0)
 def reshape(x: TensorType, *, shape: Shape) -> TensorType:
-    """The same elements, in row-major order, in another shape of the same size."""
+    """Return the same elements, in row-major order, in another shape of the same size."""
     result = x.with_shape(as_shape(shape))
     if not equal(result.size, x.size):
         raise ShapeError(f"reshape cannot turn {x} into shape {shape}: the sizes differ")
@@ -71,7 +71,7 @@ def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Valu
 
 @primitive(impl=lambda x, *, axes: np.transpose(x, axes), linear=True, flops=0)
 def permute(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
-    """Axis `i` of the result is axis `axes[i]` of `x`."""
+    """Return `x` transposed: axis `i` of the result is axis `axes[i]` of `x`."""
     if sorted(axes) != list(range(x.ndim)):
         raise ShapeError(f"{axes} is not a permutation of the axes of {x}")
     return x.with_shape(tuple(x.shape[a] for a in axes))
@@ -101,7 +101,7 @@ def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]
     flops=0,
 )
 def broadcast(x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]) -> TensorType:
-    """`x` repeated along `new_axes` of `shape`; without those, `shape` is that of `x`."""
+    """Return `x` repeated along `new_axes` of `shape`; the other axes are those of `x`."""
     result = x.with_shape(as_shape(shape))
     for axis in new_axes:
         check_axis("broadcast", axis, result)
@@ -114,7 +114,7 @@ def broadcast(x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]) -> Tens
 def _broadcast_view(
     k: int, x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]
 ) -> Expand | None:
-    """New axes of extent one, as far as NumPy's broadcasting does not add them by itself."""
+    """Return the view that inserts axes of size one that broadcasting does not, or None."""
     new = set(new_axes)
     marks = [a in new for a in range(len(shape))]
     while marks and marks[0]:
@@ -133,7 +133,7 @@ def _broadcast_batch(
 
 @primitive(impl=lambda x, *, axes: np.array(np.flip(x, axes)), linear=True, flops=0)
 def reverse(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
-    """`x` with the order of elements along `axes` turned round."""
+    """Return `x` with the order of elements along `axes` reversed."""
     for axis in axes:
         check_axis("reverse", axis, x)
     if len(set(axes)) != len(axes):
@@ -163,7 +163,7 @@ def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
 
 @primitive(impl=_pad, linear=True, moves=True, flops=0)
 def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
-    """`x` with `low[i]` zeros before and `high[i]` zeros behind along each axis `i`."""
+    """Return `x` with `low[i]` zeros before and `high[i]` zeros after it along each axis `i`."""
     fits = len(low) == len(high) == x.ndim
     if not fits or not all(at_least(n, 0) for n in (*low, *high)):
         raise ShapeError(f"pad widths {low} and {high} do not fit {x}")
@@ -183,9 +183,9 @@ def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices
 def strided(
     starts: Slices, sizes: Slices, steps: Slices, shape: Shape | None = None
 ) -> tuple[slice, ...]:
-    """NumPy slices that take `sizes[i]` elements from `starts[i]` on, `steps[i]` apart.
+    """Return NumPy slices that take `sizes[i]` elements from `starts[i]` on, with step `steps[i]`.
 
-    Of an array of that `shape`, which is needed where some of them are not known.
+    `shape` is the shape of the sliced array; it is needed only for symbolic sizes.
     """
     result = []
     for i, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
@@ -196,15 +196,15 @@ def strided(
             last = None if is_at_least(-1, stop) else _down(stop, shape[i])
             result.append(slice(_down(start, shape[i]), last, step))
         else:
-            # A stop before the first element is written None: -1 would mean the last one.
+            # A stop before the first element is None, as -1 would mean the last element.
             result.append(slice(start, stop if step > 0 or stop >= 0 else None, step))
     return tuple(result)
 
 
 def _down(end: int, extent: int) -> int:
-    """An end of a slice that goes down, which may be -1, the place before the first element.
+    """Return the end of a slice with negative step; -1 is shifted by the size of the axis.
 
-    Counted from the end of the axis it is then before the first element, too.
+    Counted from the end of the axis, the shifted end is before the first element, too.
     """
     return end if is_at_least(end, 0) else end - extent
 
@@ -218,13 +218,13 @@ def _check_strided(name: str, x: TensorType, starts: Slices, sizes: Slices, step
 
 
 def _is_within(start: int, size: int, step: int, extent: int) -> bool:
-    """Whether all of a slice are elements of an axis; assumed where that depends on sizes."""
+    """Tell whether a slice lies within an axis; assumed where that depends on symbolic sizes."""
     if step == 0 or not at_least(size, 0):
         return False
     last = start + (size - 1) * step
     if type(size) is not Dim and (size == 0 or type(last) is type(extent) is int):
         return size == 0 or (0 <= start < extent and 0 <= last < extent)
-    # One slice without elements may begin behind the end, from where it would step back.
+    # An empty slice may begin one step past the end.
     low, high = (start, last) if step > 0 else (last, start)
     return at_least(low, 0) and at_least(extent, high + 1)
 
@@ -236,7 +236,7 @@ def _is_within(start: int, size: int, step: int, extent: int) -> bool:
     flops=0,
 )
 def slice_(x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices) -> TensorType:
-    """`sizes[i]` elements of `x` from `starts[i]` on, `steps[i]` apart; steps may be negative."""
+    """Return `sizes[i]` elements from `starts[i]` on, with step `steps[i]`, maybe negative."""
     _check_strided("slice", x, starts, sizes, steps)
     return x.with_shape(sizes)
 
@@ -270,7 +270,7 @@ def _slice_assign(x: Any, y: Any, *, starts: Slices, steps: Slices) -> Any:
 
 @primitive(impl=_slice_assign, linear=(0, 1), moves=True, flops=0)
 def slice_assign(x: TensorType, y: TensorType, *, starts: Slices, steps: Slices) -> TensorType:
-    """`x` with the slice that starts at `starts` and has the shape of `y` replaced by `y`."""
+    """Return `x` with `y` written to the slice that begins at `starts` and has the shape of `y`."""
     _check_strided("slice_assign", x, starts, y.shape, steps)
     common_type("slice_assign", x, y.with_shape(x.shape))
     return x
@@ -294,7 +294,7 @@ def _slice_assign_batch(
 
 @primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True, moves=True, flops=0)
 def concat(*xs: TensorType, axis: int) -> TensorType:
-    """The operands one after the other along `axis`; all other extents are equal."""
+    """Return the operands concatenated along `axis`; all other sizes are equal."""
     if not xs:
         raise ShapeError("concat takes at least one operand")
     first = xs[0]
@@ -335,7 +335,7 @@ def _split(x: Any, *, sizes: Slices, axis: int) -> Any:
 
 @primitive(impl=_split, linear=True, multiple=True, flops=0)
 def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
-    """Consecutive parts of `x` along `axis`, of extents `sizes`, which add up."""
+    """Return consecutive parts of `x` along `axis`, of the given `sizes`, which sum to its size."""
     check_axis("split", axis, x)
     apart = sizes and all(at_least(n, 0) for n in sizes)
     if not apart or not equal(sum(sizes), x.shape[axis]):

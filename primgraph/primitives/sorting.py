@@ -1,4 +1,4 @@
-"""Sorting and searching. A sorted array has the slopes of its elements, in their order."""
+"""Sorting and searching. The tangent of a sorted array is that of its elements, reordered alike."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from primgraph.primitives.shapes import broadcast, with_batch_axis
 
 
 def _comparisons(x: TensorType, *, axis: int) -> int:
-    """About `log2(n)` for each element; 16 where the extent is not known."""
+    """Return the operation count, about `log2(n)` per element; 16 for a symbolic size."""
     extent = x.shape[axis]
     return x.size * (16 if isinstance(extent, Dim) else max(extent - 1, 0).bit_length())
 
 
 @primitive(impl=lambda x, *, axis: np.sort(x, axis), flops=_comparisons)
 def sort(x: TensorType, *, axis: int) -> TensorType:
-    """The elements along `axis` in ascending order, NaNs last."""
+    """Return the elements along `axis` in ascending order, NaNs last."""
     check_axis("sort", axis, x)
     return x
 
 
 @sort.jvp()
 def _sort_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
-    """Tangents go with their elements; those of equal elements stay in their order."""
+    """Return the tangents in the order of their elements; the sort is stable for equal ones."""
     return reorder(d, argsort(x, axis=axis), axis=axis)
 
 
@@ -48,7 +48,7 @@ def _sort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
 
 @primitive(impl=lambda x, *, axis: np.argsort(x, axis, "stable"), flops=_comparisons)
 def argsort(x: TensorType, *, axis: int) -> TensorType:
-    """Where the elements in ascending order are along `axis`; equal ones stay in their order."""
+    """Return the indices that sort `x` along `axis` in ascending order; the sort is stable."""
     check_axis("argsort", axis, x)
     return x.with_dtype(INT64)
 
@@ -65,7 +65,7 @@ def _argsort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
     flops=0,
 )
 def reorder(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
-    """The elements along `axis` in the order of `index`, which has each position once."""
+    """Return the elements along `axis` in the order of `index`, a permutation of the positions."""
     check_axis("reorder", axis, x)
     if index.dtype != INT64:
         raise DTypeError(f"reorder takes positions in int64, not {index}")
@@ -76,7 +76,7 @@ def reorder(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
 
 @reorder.transpose
 def _reorder_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tuple[Value, None]:
-    """Positions in the order of the permutation are its inverse."""
+    """Return the cotangent reordered by the inverse permutation, the argsort of `index`."""
     return reorder(ct, argsort(index, axis=axis), axis=axis), None
 
 
@@ -99,9 +99,9 @@ def _searchsorted(a: Any, v: Any, *, right: bool) -> Any:
 
 @primitive(impl=_searchsorted, flops=lambda a, v, **params: v.size * 16)
 def searchsorted(a: TensorType, v: TensorType, *, right: bool) -> TensorType:
-    """Where the elements of `v` belong in `a`, which is in ascending order.
+    """Return the insertion positions of the elements of `v` in `a`, which is in ascending order.
 
-    Before elements that are equal, or behind them if `right`.
+    Positions are before equal elements, or after them if `right`.
     """
     if a.ndim != 1:
         raise ShapeError(f"searchsorted takes a vector in ascending order, not {a}")
@@ -111,13 +111,13 @@ def searchsorted(a: TensorType, v: TensorType, *, right: bool) -> TensorType:
 
 
 def _comes_first(op: Rule, a: Value, v: Value) -> Value:
-    """Whether `a` is before `v` in ascending order, in which NaNs are last."""
+    """Tell whether `a` precedes `v` in ascending order, with NaNs last."""
     return logical_or(op(a, v), logical_and(equal(a, a), logical_not(equal(v, v))))
 
 
 @searchsorted.batch
 def _searchsorted_batch(batched: tuple[bool, ...], a: Value, v: Value, *, right: bool) -> Value:
-    """In vectors that differ between samples, all elements before `v` are counted."""
+    """Return the number of elements before each `v`, counted directly if `a` has a batch axis."""
     if not batched[0]:
         return searchsorted(a, v, right=right)
     a, v = with_batch_axis(batched, (a, v))

@@ -1,6 +1,6 @@
-"""Windows that slide over the elements of an array, and the sum of windows that overlap.
+"""Sliding windows over the elements of an array, and the sum of overlapping windows.
 
-Convolutions and pools are made of these two, which are each other's transposes.
+Convolutions and pooling are built from these two primitives, which are each other's transposes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Slices = tuple[int, ...]
 
 
 def span(size: int, dilation: int) -> int:
-    """How many elements a window of `size` reaches over."""
+    """Return the number of elements that a window of `size` spans."""
     return dilation * (size - 1) + 1
 
 
 def _counts(
     name: str, x: TensorType, axis: int, extents: Shape, sizes: Slices, steps: Slices, apart: Slices
 ) -> Shape:
-    """How many windows there are along each axis; raises `ShapeError` for none."""
+    """Return the number of windows along each axis; raise `ShapeError` if there is none."""
     number = len(sizes)
     if not len(steps) == len(apart) == len(extents) == number or not 0 <= axis <= x.ndim - number:
         raise ShapeError(f"{name} of {x}: windows {sizes} from axis {axis} on do not fit")
@@ -48,7 +48,7 @@ def _counts(
 def places(
     offset: Sequence[int], counts: Sequence[int], steps: Slices, dilations: Slices
 ) -> list[slice]:
-    """Where the elements at `offset` of all windows are."""
+    """Return the slices of the elements at `offset` of all windows."""
     return [
         slice(k * d, k * d + (n - 1) * step + 1, step)
         for k, n, step, d in zip(offset, counts, steps, dilations, strict=True)
@@ -71,10 +71,10 @@ def _windows(x: Any, *, axis: int, sizes: Slices, steps: Slices, dilations: Slic
 def windows(
     x: TensorType, *, axis: int, sizes: Slices, steps: Slices, dilations: Slices
 ) -> TensorType:
-    """Windows of `sizes` elements, `dilations` apart, whose starts are `steps` apart.
+    """Return windows of `sizes` elements, `dilations` apart, whose starts are `steps` apart.
 
-    For the axes from `axis` on come as many along which elements of a window lie, and then as many
-    that count windows: element `[k, i]` of windows along one axis is `x[i * step + k * dilation]`.
+    The axes from `axis` on are replaced by as many axes of window elements, followed by as many
+    axes that count windows. Along one axis element `[k, i]` is `x[i * step + k * dilation]`.
     """
     end = axis + len(sizes)
     counts = _counts("windows", x, axis, x.shape[axis:end], sizes, steps, dilations)
@@ -103,7 +103,7 @@ def _windows_batch(
 
 
 def _overlap_add(x: Any, *, axis: int, extents: Shape, steps: Slices, dilations: Slices) -> Any:
-    """One after the other, so that elements add up in the order of offsets in their windows."""
+    """Return the sum of windows, added offset by offset, so that the order of addition is fixed."""
     shape, number = np.shape(x), len(extents)
     ends = (*shape[:axis], *extents, *shape[axis + 2 * number :])
     total = np.zeros(ends, accumulator(x.dtype))
@@ -118,9 +118,9 @@ def _overlap_add(x: Any, *, axis: int, extents: Shape, steps: Slices, dilations:
 def overlap_add(
     x: TensorType, *, axis: int, extents: Shape, steps: Slices, dilations: Slices
 ) -> TensorType:
-    """Sums of the elements of windows at their places, in axes of `extents`.
+    """Return the sums of the elements of windows at their positions, in axes of `extents`.
 
-    Windows are as those of `windows`. Elements that lie in no window are 0; float16 is added up in
+    Windows are laid out as by `windows`. Elements in no window are 0; float16 accumulates in
     float32.
     """
     if x.dtype == BOOL:

@@ -1,1 +1,1 @@
-"""Programs: what a user builds, what compiles and runs it, and where its states live."""
+"""Programs: construction, compilation, runs and state."""

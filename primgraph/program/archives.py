@@ -1,4 +1,4 @@
-"""Archives of arrays and JSON: written whole, and read without trust in what is in them."""
+"""Archives of arrays and JSON: written atomically, and read with full validation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from primgraph.ir.types import TensorType
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# The date of all members: the same content is the same bytes.
+# Constant date of all members, so that equal content gives equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
-# A file that claims to unpack to more is refused before anything is read.
+# A file that declares a larger unpacked size is rejected before reading.
 _LARGEST = 2**33
 
-# The header of a .npy member is much shorter.
+# Bounds of the length of a .npy header.
 _LEAST_HEADER, _LONGEST_HEADER = 10, 1000
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 _CHUNK = 2**20
 
-# What reading a damaged file may raise, below our own code and in it.
+# Exceptions that reading a damaged file may raise, in the standard library and here.
 DAMAGE = (
     *(PrimgraphError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError, RecursionError),
     *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError),
@@ -43,17 +43,18 @@ DAMAGE = (
 
 @final
 class Archive(zipfile.ZipFile):
-    """A zip to write, to be closed at the end, and not by `with`.
+    """Zip file for writing, closed explicitly, not by `with`.
 
-    Where writing is interrupted it is left as it is: to close it would raise another error.
+    If writing is interrupted it stays unfinished: closing it would raise another error.
     """
 
-    # Does not close it either. It is written in C: an interrupt within one of Python's is lost.
+    # Do not close it in the destructor either. This one is in C: an exception in a Python
+    # destructor would be lost.
     __del__ = object.__hash__  # type: ignore[assignment]
 
 
 def archived(arrays: Mapping[str, Array]) -> bytes:
-    """The arrays by name as NumPy's .npz, without compression, whatever the names."""
+    """Return the arrays by name in NumPy's .npz format, uncompressed; all names are allowed."""
     memory = io.BytesIO()
     archive = Archive(memory, "w")
     for name, array in arrays.items():
@@ -72,9 +73,9 @@ def npy(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def _header(type: TensorType) -> bytes:
-    """What NumPy writes before the elements of such an array, but for blanks at the end.
+    """Return the .npy header that NumPy writes for such an array, without padding.
 
-    To compare is all that is needed: NumPy's own reader is one for any Python literal.
+    Comparison suffices: NumPy's own reader would parse any Python literal.
     """
     descr = type.dtype.newbyteorder("<").str
     return f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {type.shape}, }}".encode()
@@ -86,7 +87,7 @@ def _end_of_header(data: memoryview) -> int:
 
 
 def _elements(name: str, data: memoryview, type: TensorType) -> memoryview:
-    """The elements in the content of a .npy member, which has this type."""
+    """Return the elements in a .npy member, which must have this type."""
     end = _end_of_header(data)
     header = bytes(data[len(_MAGIC) + 2 : end]).rstrip(b" \n")
     if data[: len(_MAGIC)] != _MAGIC or header != _header(type):
@@ -98,10 +99,10 @@ def _elements(name: str, data: memoryview, type: TensorType) -> memoryview:
 
 @final
 class Members:
-    """The members of an archive that are called `names` and packed by `methods`; each is read once.
+    """Members of an archive that match `names` and are packed by `methods`; each is read once.
 
-    Whoever asks for one says how large it may be. What it says about itself is compared with that
-    before anything is unpacked, and what is unpacked with both.
+    The caller gives the size limit of a member. The declared size is checked before unpacking, and
+    the unpacked data against both.
     """
 
     def __init__(
@@ -123,20 +124,20 @@ class Members:
         self.unread = set(self.infos)
 
     def expect(self, listing: dict[str, Any]) -> None:
-        """Require that these are the members to be read still, each of a size and with a digest."""
+        """Set the expected remaining members, each with size and digest."""
         if set(listing) != self.unread:
             raise LoadError("the archive has not the members that its manifest lists")
         self.listing = listing
 
     def raw(self, name: str) -> bytearray:
-        """The elements of a .npy member of bytes, of any number, which is stored as it is."""
+        """Return the bytes of a stored .npy member of any length."""
         info = self.infos[name]
         data = memoryview(self.unpacked(name, info.compress_size, _LEAST_HEADER))
         count = data.nbytes - _end_of_header(data)
         return bytearray(_elements(name, data, TensorType((max(count, 0),), np.dtype(np.uint8))))
 
     def array(self, name: str, type: TensorType) -> np.ndarray[Any, Any]:
-        """The array of a .npy member, which has this type."""
+        """Return the array of a .npy member, which must have this type."""
         data = memoryview(self.unpacked(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
         little = np.frombuffer(_elements(name, data, type), type.dtype.newbyteorder("<"))
         array = little.astype(type.dtype, copy=False).reshape(type.shape)
@@ -144,7 +145,7 @@ class Members:
         return array
 
     def unpacked(self, name: str, most: int, least: int = 0) -> bytearray:
-        """The content of a member that has from `least` to `most` bytes, unharmed."""
+        """Unpack a member of `least` to `most` bytes, and check its integrity."""
         size = self.infos[name].file_size
         listed, digest = self.listing.get(name, (size, None))
         if not least <= size <= most or size != listed:
@@ -161,7 +162,7 @@ class Members:
 
 
 def parsed(data: bytearray) -> Any:
-    """JSON without the numbers that JSON does not have."""
+    """Parse JSON without NaN and infinities."""
 
     def refuse(text: str) -> Any:
         raise LoadError(f"{text} is no JSON number")

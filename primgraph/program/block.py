@@ -1,4 +1,4 @@
-"""What a program consists of, as Paddle's code asks for it."""
+"""Blocks and operations of a program, with the names of Paddle."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class MissingVariableError(BuildError, ValueError):
-    """A program has no variable of that name."""
+    """Error for a variable name that a program does not have."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One equation: the name of its op, and the names of what it takes and gives."""
+    """Equation with the names of its op, inputs and outputs."""
 
     type: str
     input_arg_names: list[str]
@@ -28,7 +28,7 @@ class Operation:
     attrs: dict[str, Any]
 
     def attr(self, name: str) -> Any:
-        """The parameter of that name, or None."""
+        """Return the parameter of that name, or None."""
         return self.attrs.get(name)
 
 
@@ -36,7 +36,7 @@ class Operation:
 @checked_methods()
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The one block of a program, whose equations and variables are the program's."""
+    """Single block of a program, with the program's equations and variables."""
 
     program: Program
     idx: int = 0
@@ -55,11 +55,12 @@ class Block:
 
     @property
     def vars(self) -> dict[str, Variable]:
-        """All variables by name, those that nobody has named too."""
+        """All variables by name, with automatic names for unnamed ones."""
         return {v.name: v for v in self.program.variables()}
 
     def var(self, name: str) -> Variable:
-        """The variable of that name. Raises `MissingVariableError`, a ValueError, without one."""
+        """Return the variable of that name. Raises `MissingVariableError`, a ValueError, if
+        missing."""
         found = self.program.variable(name)
         if found is None:
             raise MissingVariableError(
@@ -68,9 +69,9 @@ class Block:
         return found
 
     def has_var(self, name: str) -> bool:
-        """Whether there is a variable of that name."""
+        """Return whether there is a variable of that name."""
         return self.program.variable(name) is not None
 
     def all_parameters(self) -> list[Variable]:
-        """The trainable parameters, in the order of their creation."""
+        """Return the trainable parameters, in the order of creation."""
         return self.program.parameters()

@@ -1,4 +1,4 @@
-"""From a graph to a kernel: the passes, then the code generator."""
+"""Compilation of a graph to a kernel: passes, then code generation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from primgraph.transforms.rewrite.rule import check_level
 
 TARGETS = ("numpy", "c", "auto")
 
-# What passes about linear algebra are for.
+# Ops that linear algebra passes transform.
 _OF_MATRICES: frozenset[Op] = frozenset(
     op
     for module in (assumptions, matrix_functions, spectra, systems)
@@ -120,12 +120,12 @@ def compile(
 
 
 def default_target() -> str:
-    """What code is made where nobody says: $PRIMGRAPH_TARGET, or "numpy"."""
+    """Return the default target: $PRIMGRAPH_TARGET, or "numpy"."""
     return os.environ.get("PRIMGRAPH_TARGET") or "numpy"
 
 
 def target_of(target: str | None) -> str:
-    """`target`, or the default. Raises `CompileError` for one that does not exist."""
+    """Return `target`, or the default. Raises `CompileError` for an unknown one."""
     wanted = default_target() if target is None else target
     if wanted not in TARGETS:
         raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
@@ -133,7 +133,7 @@ def target_of(target: str | None) -> str:
 
 
 def style_for(style: str, target: str | None) -> str:
-    """The style of the code generator. Raises `CompileError` for a target or style of no name."""
+    """Return the code generator's style. Raises `CompileError` for an unknown target or style."""
     wanted = target_of(target)
     require_style(style)
     if target in _STYLES and style == "readable":
@@ -141,7 +141,7 @@ def style_for(style: str, target: str | None) -> str:
     return _STYLES.get(wanted, style) if style == "planned" else style
 
 
-# Planned code of targets, as the code generator calls it; "auto" is not decided yet.
+# Planned code by target, as named by the code generator; "auto" is resolved later.
 _STYLES = {"c": "native", "auto": "auto"}
 
 
@@ -152,7 +152,7 @@ def compiled(
     math: str = "exact",
     donated: Mapping[int, int] | None = None,
 ) -> Kernel:
-    """`compile` for a graph without sizes, in a style of the code generator's."""
+    """Like `compile`, for a graph without symbolic sizes, in a style of the code generator."""
     style = style_for("planned", None) if style is None else style
     return _kernel(optimized(graph, math), style=style, donated=donated, loose=math == "fast")
 
@@ -165,9 +165,9 @@ def generic(
     handed: Sequence[int] = (),
     style: str = "readable",
 ) -> Kernel:
-    """The kernel of a graph with sizes that is for all of them, in readable or in native code.
+    """Return the size-generic kernel of a graph with symbolic sizes, in readable or native code.
 
-    It trusts the sizes of what it is given.
+    It does not check the sizes of its arguments.
     """
     plain = optimized(graph, math)
     native = _decided(style, plain) == "native"
@@ -176,17 +176,18 @@ def generic(
 
 
 def simplified_early(graph: Graph) -> Graph:
-    """A graph with sizes as far as it can be worked on before these are known."""
+    """Simplify a graph with symbolic sizes as far as possible before they are known."""
     return clean_up(lower(graph)).in_form(graph.form).titled(graph.titles)
 
 
 @final
 @dataclass(frozen=True)
 class Pipeline:
-    """A graph compiled for runs between which some of its inputs mostly stay as they are.
+    """Graph compiled for runs in which some inputs rarely change.
 
-    `kernel` takes the inputs of `graph`, which is optimized, and then what `early`, where there is
-    one, computes from those at `still`. Whoever runs it keeps that as long as they do.
+    `kernel` takes the inputs of the optimized `graph`, followed by the results of `early`, if any,
+    computed from the inputs at `still`. The caller caches these results while those inputs stay the
+    same.
     """
 
     graph: Graph
@@ -197,7 +198,7 @@ class Pipeline:
 
     @cached_property
     def whole(self) -> Kernel:
-        """One kernel for all of the graph."""
+        """Return one kernel for the whole graph."""
         if self.early is None:
             return self.kernel
         return _kernel(self.graph, style=self.kernel.style, loose=self.loose)
@@ -210,10 +211,10 @@ def pipeline(
     handed: Sequence[int] = (),
     target: str | None = None,
 ) -> Pipeline:
-    """Compile `graph`, of which the inputs at `still` are seldom others than in the run before.
+    """Compile `graph`, whose inputs at `still` rarely change between runs.
 
-    The outputs at `handed` are written into arrays that are handed to the kernel. Of a graph with
-    sizes all is computed in each run, by code for all of them.
+    The outputs at `handed` are written into arrays passed to the kernel. A graph with symbolic
+    sizes is computed completely in each run, by size-generic code.
     """
     if graph.sizes:
         kernel = generic(graph, math, handed=handed, style=style_for("planned", target))
@@ -227,9 +228,9 @@ def pipeline(
 
 
 def compile_last(graph: Graph, least: int) -> Kernel:
-    """Compile `graph` for those who take no derivative of the kernel's graph.
+    """Compile `graph` for callers that do not differentiate the kernel's graph.
 
-    Outputs of `least` bytes or more are written into arrays that are handed to the kernel.
+    Outputs of `least` bytes or more are written into arrays passed to the kernel.
     """
     plain = _without_stops(optimized(graph))
     handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
@@ -237,7 +238,7 @@ def compile_last(graph: Graph, least: int) -> Kernel:
 
 
 def _without_stops(graph: Graph) -> Graph:
-    """`graph` without what only holds values constant for derivatives."""
+    """Return `graph` without `stop_gradient` equations."""
     moved: dict[Value, Value] = {}
     body: list[Equation] = []
     for eqn in graph.body:
@@ -260,7 +261,7 @@ def _kernel(
     handed: Sequence[int] = (),
     loose: bool = False,
 ) -> Kernel:
-    """What every program, function and graph is run by, in whatever way it is compiled."""
+    """Compile the kernel of a program, function or graph."""
     graph = without_formal(graph)
     once = () if graph.sizes else input_free(graph)
     chosen = _decided(style, graph)
@@ -269,14 +270,14 @@ def _kernel(
         try:
             return compile_graph(graph, style=chosen, **options)
         except CompileError as error:
-            # Nobody asked for C.
+            # The user did not request C.
             warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
             chosen = "planned"
     return compile_graph(graph, style=chosen, **options)
 
 
 def _decided(style: str, graph: Graph) -> str:
-    """The style of a graph's code, where "auto" leaves it to what native code would save."""
+    """Resolve the style "auto" by the estimated saving of native code."""
     if style != "auto":
         return style
     found: str = importlib.import_module("primgraph.program.targets").style_of(graph)
@@ -284,7 +285,7 @@ def _decided(style: str, graph: Graph) -> str:
 
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:
-    """The graph that is compiled: lowered and cleaned up at level `math`."""
+    """Lower `graph` and clean it up at level `math`."""
     plain = lower(graph)
     if plain.has_bodies:
         plain = iterated(plain)

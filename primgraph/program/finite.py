@@ -1,4 +1,5 @@
-"""Where NaNs and infinities come from: equation by equation, up to the first that makes one."""
+"""Find the origin of NaNs and infinities: evaluation by equation, up to the first that makes
+one."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) ->
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """An equation, what it was computed from and gave, and which elements it made bad."""
+    """Equation with its operands, its result, and the elements that it made NaN or infinite."""
 
     eqn: Equation
     operands: list[Array]
@@ -67,11 +68,11 @@ class Creation:
 
 @final
 class Walk:
-    """An evaluation of `graph`, which has primitives only, that follows what is made bad.
+    """Evaluation of `graph`, of primitives only, that tracks NaNs and infinities.
 
-    `known` has the values so far. For those that come from a bad element, `marks` has an array
-    of their shape: 0 where an element does not, else a number that falls from one creation to
-    the next, so that the largest of several marks is the first.
+    `known` has the computed values. `marks` has an array for each value that depends on a bad
+    element: 0 for an unaffected element, else a number that decreases with each creation, so that
+    the maximum of several marks is the first creation.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -81,7 +82,8 @@ class Walk:
         self.creations: list[Creation] = []
 
     def results(self, arrays: Sequence[Array]) -> list[Array]:
-        """The outputs at `arrays`; raises `NumericalError` if something bad is made of them."""
+        """Return the outputs at `arrays`; raises `NumericalError` if they depend on a bad
+        element."""
         self.known.update(zip(self.graph.inputs, arrays, strict=True))
         with np.errstate(all="ignore"):
             for eqn in self.graph.body:
@@ -113,7 +115,7 @@ class Walk:
                 self.marks[value] = mark
 
     def _carried(self, eqn: Equation, operands: list[Array]) -> Sequence[Array] | None:
-        """The marks of the outputs that come from those of the operands; None for none."""
+        """Propagate marks from the operands to the outputs; None if there are none."""
         present, kind = [self.marks.get(v) for v in eqn.inputs], marks_of(eqn.op)
         if all(m is None for m in present) or kind is Marks.ENDED:
             return None
@@ -141,13 +143,13 @@ class Walk:
         raise AssertionError("there is nothing to stop for")
 
     def _stop(self, marks: Array) -> None:
-        """Raise the error for the first creation that `marks` tell of."""
+        """Raise the error for the first creation in `marks`."""
         latest = int(marks.max(initial=0))
         if latest:
             raise self.error(self.creations[_FIRST - 1 - latest])
 
     def error(self, creation: Creation) -> NumericalError:
-        """What was made, where, and of what."""
+        """Return the error for a creation: its element, line and operands."""
         eqn, place = creation.eqn, _first(creation.made)
         shape = creation.result.shape
         there = [_spelled(a[place]) for a in creation.operands if a.shape == shape]
@@ -165,7 +167,8 @@ class Walk:
         )
 
     def operands(self, eqn: Equation, place: tuple[int, ...] = ()) -> list[str]:
-        """Type, range and origin of each operand, and its element at `place` if it has one."""
+        """Describe type, range and origin of each operand, and its element at `place` if it has
+        one."""
         definers = {v: e for e in self.graph.body for v in e.outputs}
         lines = []
         for i, value in enumerate(eqn.inputs):
@@ -182,14 +185,14 @@ class Walk:
         return lines
 
     def origin(self, eqn: Equation) -> list[str]:
-        """Lines for an error: where `eqn` was written, and what it is."""
+        """Return the lines for an error: where `eqn` was written, and its text."""
         lines = [f"equation:      {typed_equation(eqn, self.graph)}"]
         if eqn.source is not None:
             lines.insert(0, f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
         return lines
 
 
-# The mark of the first creation; later ones have smaller marks.
+# Mark of the first creation; later ones have smaller marks.
 _FIRST = 2**62
 
 
@@ -198,10 +201,10 @@ def _role(eqn: Equation) -> str:
 
 
 def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | None:
-    """Which elements of `result` are a NaN or an infinity that `eqn` made; None for none.
+    """Return which elements of `result` are a NaN or an infinity that `eqn` made, or None.
 
-    An elementwise equation makes one where the operands have none at the same place, another
-    one if they have none anywhere. A NaN of infinities, as in `inf - inf`, is made.
+    An elementwise equation makes one if the operands have none at the same index, other equations
+    if they have none at all. A NaN from infinities, as in `inf - inf`, counts.
     """
     moves = marks_of(eqn.op) in (Marks.MOVED, Marks.CHOSEN)
     if not operands or moves or result.dtype.kind not in "fc" or np.isfinite(result).all():
@@ -221,7 +224,7 @@ def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | 
 
 
 def spread(array: Array) -> str:
-    """The range of the finite elements, and how many are not finite."""
+    """Return the range of the finite elements, and the number of others."""
     if array.size < 2:
         return _spelled(array.reshape(-1)[0]) if array.size else "without elements"
     if array.dtype.kind == "c":
@@ -244,5 +247,5 @@ def _at(place: tuple[int, ...]) -> str:
 
 
 def _spelled(number: Any) -> str:
-    """A number in as many digits as tell it from its neighbours in its dtype."""
+    """Print a number with the digits that distinguish it from its neighbours in its dtype."""
     return "NaN" if number != number else str(number)

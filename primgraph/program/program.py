@@ -1,4 +1,4 @@
-"""Programs: what a user builds, and which of them is being built."""
+"""Programs, and the stack of programs being built."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from primgraph.program.scope import Scope, copied
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A value that is kept in a scope between runs: a parameter, or what goes with one.
+    """Value that a scope keeps between runs: a parameter, or its auxiliary state.
 
-    `trainable` tells what optimizers change unless they are told otherwise.
+    By default optimizers change the `trainable` ones.
     """
 
     name: str
@@ -57,7 +57,7 @@ class State:
 @final
 @checked_methods()
 class Program(Drawn):
-    """A program under construction: named inputs, and everything computed from them.
+    """Program under construction: named inputs, and all values computed from them.
 
     Within `with program:`, `pg.data` and the operators add to it. Programs can be nested. A program
     only grows: variables that were built or fetched stay valid.
@@ -109,7 +109,7 @@ class Program(Drawn):
 
     @property
     def inputs(self) -> dict[str, Variable]:
-        """The inputs to be fed, by name, in the order of their declaration."""
+        """Inputs to be fed, by name, in the order of declaration."""
         inputs = self.builder.inputs
         return {v.hint: Variable(self.builder, v) for v in inputs if v not in self.states}
 
@@ -147,7 +147,7 @@ class Program(Drawn):
         """Return the trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
 
-    # The same by the names that Paddle's programs have for it, and one block for all.
+    # Paddle's names, with a single block.
 
     def all_parameters(self) -> list[Variable]:
         """Return `parameters()`; Paddle's name."""
@@ -178,7 +178,7 @@ class Program(Drawn):
 
     @property
     def blocks(self) -> list[Block]:
-        """The one block, in a list."""
+        """The single block, in a list."""
         return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
@@ -212,7 +212,7 @@ class Program(Drawn):
     def own(self, variable: Any) -> Variable:
         """Return `variable` if it belongs to this program.
 
-        Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
+        Raises `ArgumentError` for other objects, `BuildError` for another program's variable.
         """
         if not isinstance(variable, Variable):
             raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
@@ -252,11 +252,11 @@ class Program(Drawn):
         return name
 
     def update(self, state: Variable, new: Variable) -> None:
-        """Let every run end by storing `new` as the value of `state`.
+        """Store `new` as the value of `state` at the end of each run.
 
-        All updates of a run see the values from before it. A later update of the same state
-        takes the place of the earlier one. Raises `BuildError` for what is no state of this
-        program, `ShapeError` for another type.
+        All updates of a run read the values before it. A later update of the same state replaces
+        the earlier one. Raises `BuildError` if it is no state of this program, `ShapeError` for
+        another type.
         """
         if self.own(state).value not in self.states:
             raise BuildError(f"{state!r} is not a parameter of this program")
@@ -273,8 +273,8 @@ class Program(Drawn):
     def next_key(self) -> Variable:
         """Return an integer key for random operators: another one at each call and each run.
 
-        Keys follow one another from a state whose first value is drawn from `random_seed`, which
-        may thus be set until the first run.
+        Keys count from a state whose initial value is drawn from `random_seed`, so the seed may be
+        set until the first run.
         """
         counter = self.variable("random_counter")
         if counter is None:
@@ -315,7 +315,7 @@ class Program(Drawn):
             ) from None
 
     def _declaration(self, state: State) -> list[str]:
-        """The line for an error that tells where `state` was made."""
+        """Return the line for an error: where `state` was declared."""
         value = self.builder.names.get(state.name)
         place = None if value is None else self.builder.declared_at.get(value)
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
@@ -388,7 +388,7 @@ class Program(Drawn):
         return self.clone()
 
     def __deepcopy__(self, memo: Any) -> Program:
-        """A clone with a scope of its own."""
+        """Clone the program with a new scope."""
         other = self.clone()
         other.scope = Scope()
         other.scope.put(self.scope.snapshot())
@@ -407,19 +407,19 @@ class Program(Drawn):
         return f"<Program {self.name!r} ({names}), {len(self.builder)} equations>"
 
 
-# How far apart the keys of one run and of the next are: no program draws from so many.
+# Distance between the keys of successive runs: no program draws that many.
 _KEYS_OF_A_RUN = 2**20
 
 
 class HiddenProgramWarning(UserWarning):
-    """Something is built into the program that is there from the start, where none is entered."""
+    """Warning that the default program is extended because no program is entered."""
 
 
 _told: list[bool] = []
 
 
 def _tell_of_hidden_program() -> None:
-    """Say once in a process that there is a program which nobody has made."""
+    """Warn once per process that the implicit default program is used."""
     if not _told:
         _told.append(True)
         place = caller()
@@ -465,9 +465,9 @@ def default_startup_program() -> Program:
 
 
 def current_program() -> Program:
-    """The program that is being built.
+    """Return the program being built.
 
-    Raises `BuildError` where a function is traced or a bare builder is entered: those have
+    Raises `BuildError` while a function is traced or a bare builder is entered, as these have
     neither parameters nor state.
     """
     program = _programs.get(id(active_recorder()))
@@ -480,12 +480,12 @@ def current_program() -> Program:
 
 
 def belongs_to_program(variable: Variable) -> bool:
-    """Whether a variable is of a program, rather than of a traced function."""
+    """Return whether a variable belongs to a program, not to a traced function."""
     return id(variable.recorder) in _programs
 
 
 def program_of(variable: Variable) -> Program:
-    """The program that `variable` belongs to. Raises `BuildError` if it belongs to none."""
+    """Return the program of `variable`. Raises `BuildError` if it belongs to none."""
     program = _programs.get(id(variable.recorder))
     if program is None:
         raise BuildError(f"{variable!r} belongs to a traced function, not to a program")
@@ -536,7 +536,7 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
 
 
 def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """`data`, which says nothing where no program has been entered."""
+    """Like `data`, without a warning if no program is entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")
@@ -576,7 +576,7 @@ def create_parameter(
 def parameter_kind(
     shape: Any, dtype: Any, initializer: Initializer | Callable[..., Any] | None, is_bias: bool
 ) -> tuple[TensorType, Initializer]:
-    """The type and the initializer of a parameter: Xavier's rule, or zeros for a bias, if None."""
+    """Return type and initializer of a parameter: by default Xavier's rule, or zeros for a bias."""
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(
@@ -597,7 +597,7 @@ def _initializer_of(given: Any) -> str:
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:
-    """Refuse a name that is taken, or that only a computer could tell from one that is."""
+    """Raise for a name that is in use, or looks the same as one in use."""
     folded = unicodedata.normalize("NFKC", name)
     for other in builder.names:
         if other == name:

@@ -1,4 +1,4 @@
-"""Runs programs: picks what the fetches need, compiles it once, feeds, fetches, keeps state."""
+"""Executor: select the equations that fetches need, compile once, feed, run and store state."""
 
 from __future__ import annotations
 
@@ -33,21 +33,20 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
 
-# How often a run begins again because runs that it contains change the states it has read.
+# Maximum number of restarts of a run whose states are changed by runs inside it.
 _TRIES = 10
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
-    """How one list of fetches is run: what is compiled, and where its inputs come from.
+    """Compiled execution of one list of fetches, with the sources of its inputs.
 
-    The inputs of the kernel are what is fed under `names`, states that stay as they are, which
-    `still` takes out of a dictionary, and states in `changed`, all put in order by `arranged`;
-    what is computed early follows. `written` is what the user wrote, before any pass. The first
-    `fetched` outputs are the fetches; the others are the new values of what is `changed`.
-    `states` are all that have to be there. A plan is for some `sizes`, where the program has such;
-    then `written` has their names still.
+    The inputs of the kernel are the feeds in `names`, the constant states that `still` reads from a
+    dict, and the states in `changed`, ordered by `arranged`; results of the early kernel follow.
+    `written` is the user's graph, before passes. The first `fetched` outputs are the fetches; the
+    others are the new values of `changed` states. `states` are all that need a value. With symbolic
+    sizes, a plan is specialised for `sizes`; `written` stays symbolic.
     """
 
     written: Graph
@@ -66,11 +65,11 @@ class _Plan:
 
     @property
     def graph(self) -> Graph:
-        """What the user wrote, at these sizes."""
+        """Return the user's graph at these sizes."""
         return at_sizes(self.written, self.sizes) if self.sizes else self.written
 
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
-        """`out`, which has an array or None for each fetch, for all outputs of the kernel."""
+        """Extend `out`, with an array or None per fetch, to all outputs of the kernel."""
         if out is None:
             return None
         if not isinstance(out, Sequence):
@@ -80,13 +79,15 @@ class _Plan:
         return [*out, *[None] * len(self.changed)]
 
     def fed(self, given: Mapping[str, Any]) -> list[Any]:
-        """What is fed. Before updates it is converted here, so that nothing else is checked."""
+        """Return the feeds. Before updates they are converted here, so that they are validated
+        first."""
         if not self.changed:
             return [given[name] for name in self.names]
         return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
 
     def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
-        """What the kernel is called with: feeds, arrays of a scope, and what these give."""
+        """Return the kernel's arguments: feeds, arrays of a scope, and results of the early
+        kernel."""
         if held.setting.changes is self.changed:
             found = self.arranged((*fed, *self.still(held.setting.rest), *held.new))
         else:
@@ -98,9 +99,9 @@ class _Plan:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _SizedPlan:
-    """How one list of fetches of a program with sizes is run: a plan for each set of them.
+    """Plans of one list of fetches of a program with symbolic sizes, by sizes.
 
-    `names` are the inputs that are fed.
+    `names` are the inputs to be fed.
     """
 
     names: list[str]
@@ -108,7 +109,7 @@ class _SizedPlan:
     plans: BySizes[_Plan]
 
     def at(self, program: Program, given: Mapping[str, Any], *, own: bool = False) -> _Plan:
-        """The plan for the sizes of what is fed; with `own`, the one that is for no others."""
+        """Return the plan for the sizes of the feeds; with `own`, the specialised one."""
         arrays = [given[name] for name in self.names]
         try:
             return self.plans.at([np.shape(a) for a in arrays]) if own else self.plans.of(arrays)
@@ -119,7 +120,7 @@ class _SizedPlan:
 
 @final
 class _Early:
-    """What of a program depends on states only, computed again when one of them has changed."""
+    """Values that depend on constant states only, recomputed when one of these changes."""
 
     def __init__(self, kernel: Kernel, names: Sequence[str]) -> None:
         self.kernel = kernel
@@ -127,8 +128,8 @@ class _Early:
         self._latest: tuple[list[int], list[Array]] = ([], [])
 
     def results(self, held: Version) -> list[Array]:
-        """The results for the arrays that a scope holds, which must be being read."""
-        # Other threads may read other scopes, or versions, at the same time.
+        """Return the results for the arrays of a scope version, which must be held by a reading."""
+        # Other threads may read other scopes or versions concurrently.
         latest = self._latest
         known = held.numbers
         numbers = [known[name] for name in self.names]
@@ -316,7 +317,7 @@ class Executor:
         update: bool = True,
         sizes: Mapping[str, int] | None = None,
     ) -> Kernel:
-        """The kernel that each run for these fetches calls.
+        """Return the kernel that each run for these fetches calls.
 
         Where something depends on states only that stay as they are, that is an input of it. Of a
         program with sizes it is the kernel for `sizes`, as in `kernel`.
@@ -326,10 +327,10 @@ class Executor:
     def general_kernel(
         self, program: Program, fetch_list: Sequence[Fetch] | None = None, *, update: bool = True
     ) -> Kernel | None:
-        """The kernel for all sizes that runs for these fetches begin with, of a program with sizes;
-        None of one without.
+        """Return the size-generic kernel that runs for these fetches start with; None for a program
+        without symbolic sizes.
 
-        Raises `UnknownSizeError` where its code would have to know more of the sizes.
+        Raises `UnknownSizeError` if its code would need a size as a number.
         """
         plan = self._plan(program, fetch_list, update)
         return plan.plans.whole.kernel if isinstance(plan, _SizedPlan) else None
@@ -342,7 +343,7 @@ class Executor:
         *,
         update: bool = True,
     ) -> Mapping[str, int]:
-        """The sizes of a feed for these fetches, by name; none of a program without sizes."""
+        """Return the sizes of a feed for these fetches, by name; empty without symbolic sizes."""
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
         return plan.at(program, feed, own=True).sizes if isinstance(plan, _SizedPlan) else {}
@@ -371,7 +372,7 @@ class Executor:
         return [a if id(a) in given else a.copy() for a in arrays]
 
     def close(self) -> None:
-        """Nothing has to be released; kept for programs that say when they are done."""
+        """Do nothing; exists for code that closes its executor."""
 
     def _plan_at(
         self,
@@ -399,7 +400,7 @@ class Executor:
         return known[1]
 
 
-# The updates of a program that is run without them.
+# Empty updates, for runs with `update=False`.
 _NONE: dict[Value, Value] = {}
 
 
@@ -412,7 +413,7 @@ def _read_only(
     borrow: bool,
     debug: bool,
 ) -> list[Array]:
-    """The results of a run that changes nothing."""
+    """Run a plan that changes no state."""
     reading = read_states(program, scope, plan.states)
     try:
         arrays = plan.arguments(plan.fed(given), reading.version)
@@ -421,7 +422,8 @@ def _read_only(
         results: list[Array] = plan.kernel(*arrays, out=out, borrow=borrow)
         return results
     finally:
-        # An error that somebody keeps has this frame, and the arrays would stay as they are.
+        # An exception that the user keeps refers to this frame, and would keep the arrays
+        # read-only.
         del reading
 
 
@@ -435,10 +437,10 @@ def _updating(
     borrow: bool,
     debug: bool,
 ) -> list[Array]:
-    """The results of a run, when all that it changes has been stored.
+    """Run a plan, store all updated states, and return the results.
 
-    It begins again if a run within it, of a function that the program calls or a handler of
-    signals, has changed the scope meanwhile.
+    It restarts if a nested run, in a function that the program calls or in a signal handler, has
+    changed the scope meanwhile.
     """
     changed, fed = plan.changed, plan.fed(given)
     for _ in range(_TRIES):
@@ -461,7 +463,7 @@ def _updating(
 
 
 def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Reading:
-    """The newest version of `scope`, in which `states` have a value of the right type."""
+    """Return a reading of the newest version of `scope`, in which `states` have valid values."""
     while True:
         reading = scope.read()
         if reading.version.setting.seen is states or _settled(program, scope, states, reading):
@@ -469,9 +471,9 @@ def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Read
 
 
 def _settled(program: Program, scope: Scope, states: Sequence[State], reading: Reading) -> bool:
-    """Whether all `states` have a value there; those that have none get their first one.
+    """Return whether all `states` have a value; initialise those without one.
 
-    Raises `FeedError` if the scope holds something of another type by the name of one.
+    Raises `FeedError` if the scope holds an array of another type under the name of a state.
     """
     version = reading.version
     arrays = version.arrays
@@ -486,7 +488,7 @@ def _settled(program: Program, scope: Scope, states: Sequence[State], reading: R
 
 
 def _check_type(state: State, array: Array) -> None:
-    """Refuse what is not of the type of `state`."""
+    """Raise unless `array` is of the type of `state`."""
     type = state.type
     if array.shape != type.shape or array.dtype != type.dtype:
         raise FeedError(
@@ -497,13 +499,13 @@ def _check_type(state: State, array: Array) -> None:
 
 
 def state_values(program: Program, scope: Scope, states: Sequence[State]) -> list[Array]:
-    """Copies of the values of `states` in `scope`, all of one moment."""
+    """Return copies of the values of `states` in `scope`, as a consistent snapshot."""
     reading = read_states(program, scope, states)
     return [reading.version.arrays[s.name].copy() for s in states]
 
 
 def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
-    """Copies of what is fed, or else of what the program's scope holds, for some of its inputs."""
+    """Return copies of the values of inputs: fed arrays, or states in the program's scope."""
     kept = [v for v in values if v in program.states]
     states = state_values(program, program.scope, [program.states[v] for v in kept])
     held = dict(zip(kept, states, strict=True))
@@ -511,7 +513,7 @@ def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, A
 
 
 def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
-    """Refuse arguments that `run` does not have, and kinds of debugging that it does not know."""
+    """Raise for unknown arguments of `run`, and for unknown debug modes."""
     if unknown:
         name = next(iter(unknown))
         known = ("program", "feed", "fetch_list", "update", "out", "borrow", "debug")
@@ -530,7 +532,7 @@ def _require_flags(**flags: Any) -> None:
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
-    """What is fetched. Lists of variables, which are the rule, take a short way."""
+    """Return the fetched values. A fast path handles lists of variables."""
     builder, values = program.builder, []
     if fetch_list.__class__ is list:
         for item in fetch_list or ():
@@ -550,7 +552,7 @@ def _planned(
     how: tuple[str, str],
     policy: Policy,
 ) -> _Plan | _SizedPlan:
-    """How these values are computed, and `updates` made."""
+    """Plan the computation of these values and `updates`."""
     builder = program.builder
     fetched = [updates.get(v, v) for v in values]
     body, outputs = builder.computing([*fetched, *updates.values()])
@@ -581,7 +583,8 @@ def _planned(
 
 
 def _telling(declared: Sequence[Value], used: Sequence[Value], sizes: Sequence[str]) -> list[Value]:
-    """Those inputs that are `used`, and those that have to be fed as they alone tell a size."""
+    """Return the inputs that are `used`, and those that must be fed because only they determine a
+    size."""
     kept, known = set(used), set().union(*(v.type.names for v in used))
     for value in declared:
         if not value.type.names.isdisjoint(set(sizes) - known):
@@ -599,10 +602,9 @@ def _plan_of(
     updates: Mapping[Value, Value],
     how: tuple[str, str],
 ) -> _Plan:
-    """The plan of a graph, whose inputs are those of `written` at `sizes`, at a level of
-    mathematics and for a target.
+    """Return the plan of a graph, which is `written` at `sizes`, at a math level and for a target.
 
-    Of one with sizes it is for all of them.
+    A graph with symbolic sizes gets a size-generic plan.
     """
     inputs = written.inputs
     known = dict(zip(inputs, graph.input_types, strict=True))
@@ -639,10 +641,10 @@ def _plan_of(
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
-    """The items of a fetch list, with lists in it opened.
+    """Yield the items of a fetch list, with nested lists flattened.
 
-    What `minimize` returned, a tuple that begins with a list, asks for the step, which every run
-    takes, and for no results; its pairs can be fetched as a list.
+    The result of `minimize`, a tuple that begins with a list, stands for the optimizer step, which
+    every run takes, and yields nothing; its pairs can be fetched as a list.
     """
     if isinstance(items, Variable | str):
         given = repr(items) if isinstance(items, str) else items.value.hint or "y"
@@ -693,7 +695,7 @@ def _fetched(program: Program, item: Any) -> Value:
 
 
 def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:
-    """Refuse missing and unknown names, and say which known ones are near."""
+    """Raise for missing and unknown names, with near matches."""
     missing = [n for n in needed if n not in given]
     if not missing and len(given) == len(needed):
         return
@@ -716,7 +718,7 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
 
 
 def _check_sizes(program: Program, given: Mapping[str, Any]) -> None:
-    """Refuse sizes that contradict each other in all that is fed, be it needed or not."""
+    """Raise for sizes that contradict each other in any fed array, needed or not."""
     fed = [(name, variable.type) for name, variable in program.inputs.items() if name in given]
     fitting = Fitting(fed)
     shapes = [np.shape(given[name]) for name, _ in fed]
@@ -728,7 +730,7 @@ def _check_sizes(program: Program, given: Mapping[str, Any]) -> None:
 
 
 def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
-    """Where the first feed that does not fit is declared; nothing if all fit."""
+    """Return the lines of the first feed that does not fit; empty if all fit."""
     for name, type in zip(plan.names, plan.types, strict=True):
         try:
             as_feed(given[name], type, name)
@@ -738,6 +740,6 @@ def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str
 
 
 def _declared(program: Program, names: Sequence[str]) -> list[str]:
-    """Lines for an error: where the inputs of these names are declared."""
+    """Return the lines for an error: where these inputs are declared."""
     places = [program.builder.declared_at[program.inputs[n].value] for n in names]
     return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]

@@ -1,4 +1,4 @@
-"""Programs in files: a zip of JSON and .npy members, and never a pickle."""
+"""Save and load programs: a zip of JSON and .npy members, without pickle."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ FORMAT = 2
 
 _MEMBER = re.compile(r"(?:manifest|program)\.json|(?:constants|states)/\d{6}\.npy", re.ASCII)
 
-# JSON unpacks to no more than so many times its size in the file: `save` stores what is denser as
-# it is. Arrays may be all zeros; what they unpack to is known from their types.
+# Maximum compression ratio of JSON members; `save` stores denser ones uncompressed. Arrays may be
+# all zeros; their unpacked size is known from their types.
 _DENSEST = 50
 
-# A row of the manifest, and what stands around the rows, are not longer than this.
+# Maximum lengths of a manifest row, and of the text around the rows.
 _ROW, _FRAME = 200, 1000
 
 
 @checked
 def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
-    """Write `program` and the values of its states, from `scope` or its own, to one file.
+    """Write `program` and its state values, from `scope` or its own, to one file.
 
     The same program with the same values gives the same bytes. The file is replaced atomically,
     with the permissions of the old file, or those that `open` would give. Raises `ArgumentError`
@@ -73,9 +73,9 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
 
 @contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file that takes the place of that at `path` when the context is left, and its mode.
+    """Open a temporary file that replaces the one at `path`, with its mode, at the end.
 
-    What is no regular file, such as a pipe, is written to as it is.
+    A path that is not a regular file, such as a pipe, is written directly.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -88,7 +88,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # The system takes from the mode of a new file what the umask says, as it does for `open`.
+    # The system applies the umask to the mode of a new file, as for `open`.
     new = 0o666 if mode is None else 0o600
     is_made = False
     try:
@@ -101,7 +101,7 @@ def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and not is_made:
-            # The name of the temporary file tells nobody anything.
+            # The name of the temporary file would not help the user.
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
 
@@ -139,7 +139,7 @@ def _json(data: Any) -> bytes:
 
 @final
 class _Writer:
-    """Turns a program into members: values and constants become numbers."""
+    """Writer that turns a program into members, with numbers for values and constants."""
 
     def __init__(self, program: Program, scope: Scope | None) -> None:
         self.program = program
@@ -151,7 +151,7 @@ class _Writer:
     def members(self) -> list[tuple[str, bytes]]:
         builder = self.program.builder
         inputs = [self._input(v) for v in builder.inputs]
-        # Inputs and equations may have been made in turns; only equations depend on order.
+        # Inputs and equations may have been created in turns; only the order of equations matters.
         body = [self._equation(e, self.number) for e in builder.body]
         updates = [(self.number[s], self.number[n]) for s, n in self.program.updates.items()]
         described = {
@@ -186,14 +186,14 @@ class _Writer:
         return [eqn.op.name, inputs, params, types, self._place(eqn.source)]
 
     def _graph(self, graph: Graph) -> Any:
-        """A branch, or the body of a loop, with numbers of its own."""
+        """Encode a branch, or the body of a loop, with its own numbering."""
         number = {v: i for i, v in enumerate(graph.inputs)}
         inputs = [[v.hint, str(v.type)] for v in graph.inputs]
         body = [self._equation(e, number) for e in graph.body]
         return [graph.name, inputs, body, [number[v] for v in graph.outputs]]
 
     def _place(self, source: Source | None) -> Any:
-        """The place, with the number of the line's text: nobody who reads this has the file."""
+        """Encode a source line with its text, as the reader may not have the file."""
         if source is None:
             return None
         text = self.lines.setdefault(source.text, len(self.lines))
@@ -204,7 +204,7 @@ class _Writer:
         return [name, source.line, source.role, source.operator, text, *marks]
 
     def _encode(self, value: Any) -> Any:
-        """A parameter as JSON: whole numbers, booleans, strings and None stand for themselves."""
+        """Encode a parameter as JSON: integers, booleans, strings and None stand for themselves."""
         if isinstance(value, tuple):
             return [self._encode(v) for v in value]
         if isinstance(value, complex):
@@ -226,7 +226,7 @@ class _Writer:
 
 
 def _listed(archive: zipfile.ZipFile) -> Members:
-    """The members of a saved program, which are those that its manifest lists."""
+    """Return the members listed in the manifest of a saved program."""
     members = Members(archive, _MEMBER, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     manifest = parsed(members.unpacked("manifest.json", _FRAME + _ROW * len(members.infos)))
     if manifest.get("format") != "primgraph":
@@ -240,7 +240,7 @@ def _listed(archive: zipfile.ZipFile) -> Members:
 
 @final
 class _Reader:
-    """Turns members into a program; every type is inferred anew and compared."""
+    """Reader that builds a program from members; every type is inferred again and compared."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -249,7 +249,7 @@ class _Reader:
         self.lines = [shown(_text(line)) for line in self.described["lines"]]
         self.constants: dict[int, Array] = {}
         self.values: list[Value] = []
-        # The graphs in each other that are being read.
+        # Current nesting depth of graphs.
         self.depth = 0
 
     def program(self) -> Program:
@@ -309,7 +309,7 @@ class _Reader:
         return outputs
 
     def _graph(self, name: Any, inputs: Any, body: Any, outputs: Any) -> Graph:
-        """A branch, or the body of a loop."""
+        """Decode a branch, or the body of a loop."""
         self.depth += 1
         if is_too_deep(self.depth):
             raise LoadError(too_deep())
@@ -323,7 +323,7 @@ class _Reader:
     def _place(
         self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
     ) -> Source:
-        """A source line, whose text is what the file says it was."""
+        """Decode a source line, with the text stored in the file."""
         name, mode, part = (shown(_text(word)) for word in (file, role, operator))
         scope, order = marks or (None, 0)
         layer = "" if scope is None else self.lines[_integer(scope)]

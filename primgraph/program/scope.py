@@ -1,9 +1,8 @@
-"""Scopes: where the values of parameters live between runs.
+"""Scopes: storage of parameter values between runs.
 
-What a scope holds at one time is a version of it, in which nothing changes. A run computes new
-values into arrays that belong to no version, and makes them one by a single step that cannot be
-interrupted half-way. The arrays of the version before are those that the next run but one writes
-to, unless somebody still reads them.
+The content of a scope at one time is an immutable version. A run writes new values into arrays of
+no version, and publishes them as a new version by one atomic step. The arrays of the previous
+version are reused by the next run but one, unless they are being read.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _numbers = itertools.count()
 
-# Seconds after which somebody who waits looks whether there is anybody to wait for.
+# Seconds after which a waiting thread checks whether the lock's holder still runs.
 _PATIENCE = 0.5
 
-# The code of functions that run while their thread has its turn to store.
+# Code of functions that run while their thread holds the lock for storing.
 _storing: set[CodeType] = set()
 
 
 def storing(function: F) -> F:
-    """Tell that `function`, which is called in `with scope.turn():`, is what takes time there."""
+    """Register `function` as the one that runs inside `with scope.turn():`."""
     _storing.add(function.__code__)
     return function
 
 
 def _stores(thread: int) -> bool:
-    """Whether a thread is at work in such a function."""
+    """Return whether a thread is running such a function."""
     frame = sys._current_frames().get(thread)
     while frame is not None and frame.f_code not in _storing:
         frame = frame.f_back
@@ -59,7 +58,7 @@ def _stores(thread: int) -> bool:
 
 @final
 class Changes:
-    """Which arrays of a scope runs of some kind replace, by name, and their types."""
+    """Names and types of the arrays of a scope that some runs replace."""
 
     __slots__ = ("__weakref__", "names", "taken", "types")
 
@@ -73,7 +72,7 @@ class Changes:
 
 
 def changes_of(types: Mapping[str, TensorType]) -> Changes:
-    """The changes of these arrays: one object for all runs that replace the same."""
+    """Return the unique `Changes` object of these arrays."""
     names, listed = tuple(types), tuple(types.values())
     return _changes.setdefault((names, listed), Changes(names, listed))
 
@@ -82,7 +81,7 @@ _changes: WeakValueDictionary[tuple[Any, ...], Changes] = WeakValueDictionary()
 
 
 def taker(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that takes the items of `keys`, in this order."""
+    """Return a function that reads the items of `keys`, in this order."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda items: tuple([items[key] for key in keys])
@@ -90,11 +89,10 @@ def taker(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
 
 @final
 class Setting:
-    """What versions have in common that follow one another and replace the same arrays.
+    """Common part of successive versions that replace the same arrays.
 
-    `rest` are the arrays that stay, by name, and `numbers` a number for each that is never used
-    again for another array of that name. `seen` are states that have been compared with all of
-    the arrays.
+    `rest` are the unchanged arrays, by name. `numbers` has a number for each of them that is never
+    reused for another array of that name. `seen` are states already validated against the arrays.
     """
 
     __slots__ = ("changes", "numbers", "rest", "seen")
@@ -108,10 +106,9 @@ class Setting:
 
 @final
 class Version:
-    """The arrays of a scope at one time: those that stay, and `new` ones, of one `number`.
+    """Arrays of a scope at one time: the unchanged ones, and `new` ones, of one `number`.
 
-    `later` has the version that came after it, once there is one. `used` tells that a run has
-    begun to compute that one.
+    `later` has the next version, once it exists. `used` says that a run has started to compute it.
     """
 
     __slots__ = ("_arrays", "later", "new", "number", "setting", "used")
@@ -135,12 +132,12 @@ class Version:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The numbers of all arrays, by name."""
+        """Numbers of all arrays, by name."""
         new = dict.fromkeys(self.setting.changes.names, self.number)
         return {**self.setting.numbers, **new}
 
     def followed_by(self, changes: Changes, new: Sequence[Array]) -> Version:
-        """A version with `new` in the place of the arrays that `changes` names."""
+        """Return a version with `new` in place of the arrays that `changes` names."""
         if changes is self.setting.changes:
             return Version(self.setting, new)
         gone = frozenset(changes.names)
@@ -151,7 +148,7 @@ class Version:
 
 @final
 class Reading:
-    """Somebody reads a version of a scope: while this object lives, its arrays stay as they are."""
+    """Read lock of a version: while this object lives, its arrays are not overwritten."""
 
     __slots__ = ("__weakref__", "thread", "version")
 
@@ -191,8 +188,8 @@ class Scope:
     """
 
     def __init__(self) -> None:
-        # Whoever stores holds it. It can be taken again by the thread that has it, which may be
-        # interrupted by a signal, so it is no more than a courtesy: `store` relies on nothing.
+        # Held while storing. A signal may interrupt the thread that holds it, and take it again, so
+        # it only avoids wasted work: correctness of `store` does not depend on it.
         self._turn = make_lock()
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
@@ -215,7 +212,7 @@ class Scope:
         return f"<Scope of {len(arrays)} arrays, {size}>"
 
     def _repr_html_(self) -> str:
-        """Names and types; the elements stay where they are."""
+        """Return an HTML table of names and types, without elements."""
         arrays = self.newest.arrays
         rows = (
             Row((name, str(a.dtype), str(a.shape), quantity(a.nbytes, "B")))
@@ -227,10 +224,10 @@ class Scope:
     # For runs.
 
     def turn(self) -> Lock:
-        """What to hold while something is computed and stored, once it is free.
+        """Return the lock to hold while computing and storing, once it is free.
 
-        Where an exception came between taking and giving it back, as debuggers can bring about,
-        nobody would ever have his turn again: then it is another lock.
+        If an exception came between acquiring and releasing it, as debuggers can cause, it would
+        stay locked forever: then it is replaced.
         """
         lock = self._turn
         while not lock.acquire(timeout=_PATIENCE):
@@ -243,44 +240,46 @@ class Scope:
 
     @property
     def newest(self) -> Version:
-        """What the scope holds now. Its arrays may be read only during a `Reading`."""
+        """Return the current version. Its arrays may be read only during a `Reading`."""
         if self._desk is not None:
             self._take_in(self._desk)
         return self.latest()
 
     def latest(self) -> Version:
-        """The newest version, whatever guests have brought since."""
+        """Return the newest version, without changes by observers."""
         version = self._newest
         while version.later:
             version = version.later[NEXT]
         return version
 
     def read(self) -> Reading:
-        """The newest version, whose arrays nobody overwrites while what is returned lives."""
+        """Return a reading of the newest version, whose arrays are not overwritten while it
+        lives."""
         if self._desk is not None:
             self._take_in(self._desk)
         return self.reading()
 
     def reading(self) -> Reading:
-        """`read`, whatever guests have brought since."""
+        """Like `read`, without changes by observers."""
         reading = Reading()
-        # Noted before the version is looked up: who stores another one looks here afterwards.
+        # Registered before the version is looked up: a thread that stores another version checks
+        # readings afterwards.
         self._readings.add(ref(reading, self._readings.discard))
         reading.version = self.latest()
         return reading
 
     def desk(self) -> Desk:
-        """Where guests are, who have arrays of the scope, too."""
+        """Shared storage: the observers that share arrays with this scope."""
         if self._desk is None:
             self._desk = Desk(self.latest())
         return self._desk
 
     def guest(self, name: str) -> Guest | None:
-        """Who has the array of that name, too."""
+        """Return the array's observer, if any."""
         return None if self._desk is None else self._desk.guests.get(name)
 
     def _take_in(self, desk: Desk) -> None:
-        """Hold what guests have brought since they were asked last."""
+        """Store the arrays that observers have changed since the last check."""
         desk.follow()
         if desk.waiting or desk.scattered:
             new = desk.brought()
@@ -289,9 +288,10 @@ class Scope:
             desk.settle()
 
     def begin(self) -> tuple[Version, bool]:
-        """The newest version, for a run that is to replace it, and whether it is the first one.
+        """Return the newest version, for a run that will replace it, and whether this run is the
+        first.
 
-        Another one is within a run that has begun with the same version, in the same thread.
+        A nested run in the same thread may start from the same version.
         """
         version = self.newest
         first = not version.used
@@ -299,18 +299,18 @@ class Scope:
         return version, first
 
     def spare(self, changes: Changes) -> Sequence[Array]:
-        """Arrays to compute new values into, which nobody else has."""
+        """Return unused arrays to compute new values into."""
         found = self._spares.pop(changes, None)
         if found is None:
             found = [np.empty(t.shape, t.dtype) for t in changes.types]
         return found
 
     def store(self, before: Version, first: bool, changes: Changes, new: Sequence[Array]) -> bool:
-        """`replace` by what was computed into arrays that `spare` gave, after `begin`."""
+        """Like `replace`, for values computed into arrays of `spare`, after `begin`."""
         if not self._replaced(before, before.followed_by(changes, new)):
             return False
         if first and not self._readings:
-            # Nobody but the caller, who has done with them, has the arrays that were replaced.
+            # Only the caller, which has finished with them, refers to the replaced arrays.
             same = before.setting.changes is changes
             old = before.new if same else changes.taken(before.arrays)
             if self._desk is None or not self._desk.lends(old):
@@ -318,25 +318,24 @@ class Scope:
         return True
 
     def replace(self, before: Version, new: Mapping[str, Array]) -> bool:
-        """Let the scope hold `new` beside the other arrays of `before`.
+        """Store `new` on top of the other arrays of `before`.
 
-        They are taken as they are, and are the scope's from then on. All of them are there at
-        once, for everybody. Returns False, and does nothing, if the scope holds another version
-        by now.
+        The arrays are not copied and belong to the scope from then on. They become visible all at
+        once. Returns False, without effect, if the scope holds another version now.
         """
         return self._replaced(before, before.followed_by(Changes(tuple(new), ()), [*new.values()]))
 
     def _replaced(self, before: Version, after: Version) -> bool:
-        # One call of a function in C: it is done or not, in all threads and whatever interrupts.
+        # A single C call is atomic with respect to threads and interrupts.
         if before.later.setdefault(NEXT, after) is not after:
             return False
         self._newest = after
         return True
 
     def put(self, new: Mapping[str, Array]) -> None:
-        """Hold `new`, arrays that nobody else has, all at once."""
+        """Store `new`, arrays with no other owner, all at once."""
         if self._desk is not None:
-            # What they have brought before is older.
+            # Changes by observers are older than these values.
             self._take_in(self._desk)
         with self.turn():
             self._put(new)
@@ -349,7 +348,7 @@ class Scope:
     # For users.
 
     def get(self, name: str) -> Array:
-        """A copy of the array of that name. Raises `FeedError` if there is none."""
+        """Return a copy of the array of that name. Raises `FeedError` if there is none."""
         reading = self.read()
         arrays = reading.version.arrays
         if name not in arrays:
@@ -357,7 +356,7 @@ class Scope:
         return arrays[name].copy()
 
     def snapshot(self) -> dict[str, Array]:
-        """Copies of all arrays, by name, as they were together at one moment."""
+        """Return copies of all arrays, by name, as a consistent snapshot."""
         reading = self.read()
         return {name: array.copy() for name, array in reading.version.arrays.items()}
 
@@ -369,7 +368,7 @@ class Scope:
         self.put({name: copied(name, value, type)})
 
     def after_fork(self) -> None:
-        """In a child process nobody reads but the thread that has forked."""
+        """Drop the readings of other threads in a forked child."""
         here = threading.get_ident()
         alive = ((r, r()) for r in list(self._readings))
         gone = [r for r, reading in alive if reading is None or reading.thread != here]
@@ -378,10 +377,10 @@ class Scope:
 
 @storing
 def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()) -> None:
-    """Hold `new`, arrays that nobody else has, in several scopes, and make `calls`, all at once."""
+    """Store `new`, arrays with no other owner, in several scopes, and make `calls`, all at once."""
     with ExitStack() as turns:
         for scope in sorted(new, key=id):
-            # What guests have brought before is older.
+            # Changes by observers are older than these values.
             scope.read()
             turns.enter_context(scope.turn())
         stored = []
@@ -391,13 +390,13 @@ def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()
             stored.append((scope, before, after))
         call_all([*calls, *[(old.later.setdefault, NEXT, after) for _, old, after in stored]])
         for scope, before, after in stored:
-            # Whoever stores without waiting for a turn may have come first.
+            # A thread that did not wait for the lock may have stored first.
             if before.later[NEXT] is not after:
                 scope.put(new[scope])
 
 
 def copied(name: str, value: Any, type: TensorType | None = None) -> Array:
-    """A copy of `value` for a scope, in which it is to be called `name`; see `Scope.set`."""
+    """Return a copy of `value` for a scope, under that name; see `Scope.set`."""
     known = repr(name) if type is None else f"{name!r} is {type}, and"
     try:
         array = np.asarray(value)

@@ -1,7 +1,7 @@
-"""Arrays that a scope has in common with somebody outside: whoever brings another one, both see it.
+"""Arrays shared between a scope and outside observers: a replacement by one side shows in both.
 
-Nobody is called when something changes. Guests note that they bring an array, and the scope looks
-at these notes when it is read; what the scope stores is looked up when somebody asks a guest.
+There are no callbacks. Observers register their changes, and the scope checks the register when it
+is read. An observer checks the scope's version when it is read.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-# Under what a version has the one that came after it.
+# Key of the next version in `Version.later`.
 NEXT: Final = "next"
 
 
 class Guest(Protocol):
-    """Somebody outside who has an array of a scope, too, and may bring another one."""
+    """Observer outside of a scope that shares an array and may replace it."""
 
     def brought(self) -> Array | None:
-        """The array that the scope is to hold from now on; None where it has that already."""
+        """Return the array that the scope is to store; None if it is unchanged."""
 
     def is_settled(self) -> bool:
-        """Note that the scope holds what was brought; whether there is nothing newer by now."""
+        """Note that the scope has stored it; return whether there is no newer change."""
 
 
 @final
 class _Lent(ref["Array"]):
-    """A reference to an array, which as such has no hash."""
+    """Weak reference to an array, with a hash by identity."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -43,10 +43,11 @@ class _Lent(ref["Array"]):
 
 @final
 class Desk:
-    """Where a scope and its guests meet. It outlives the scope, whose last version it has.
+    """Shared storage of a scope and its observers. It outlives the scope, and keeps its last
+    version.
 
-    `waiting` are guests that have brought something; `scattered` ones have to be asked each time,
-    as they are guests of several scopes.
+    `waiting` are observers with changes; `scattered` ones share with several scopes and must be
+    checked each time.
     """
 
     __slots__ = ("_lent", "guests", "scattered", "version", "waiting")
@@ -56,11 +57,11 @@ class Desk:
         self.guests: dict[str, Guest] = {}
         self.waiting: dict[str, Guest] = {}
         self.scattered: dict[str, Guest] = {}
-        # Arrays that guests read, as long as there are such.
+        # Arrays that observers read, held weakly.
         self._lent: set[_Lent] = set()
 
     def follow(self) -> Version:
-        """The newest version. Older ones are let go."""
+        """Move to the newest version, and drop older ones."""
         version = self.version
         if version.later:
             while version.later:
@@ -69,17 +70,17 @@ class Desk:
         return version
 
     def lend(self, array: Array) -> None:
-        """Note that a guest reads `array`: nobody is to write to it."""
-        # The callback is written in C: an interrupt in one of Python's would be lost.
+        """Mark `array` as read by an observer, so that it is not overwritten."""
+        # The callback is in C: an interrupt in a Python callback would be lost.
         self._lent.add(_Lent(array, self._lent.discard))
 
     def lends(self, arrays: Any) -> bool:
-        """Whether a guest reads one of `arrays`."""
+        """Return whether an observer reads one of `arrays`."""
         lent = {id(reference()) for reference in list(self._lent)}
         return not lent.isdisjoint(map(id, arrays))
 
     def brought(self) -> dict[str, Array]:
-        """What guests bring, by name."""
+        """Return the changes of observers, by name."""
         found: dict[str, Array] = {}
         for name, guest in [*self.waiting.items(), *self.scattered.items()]:
             array = guest.brought()
@@ -88,7 +89,7 @@ class Desk:
         return found
 
     def settle(self) -> None:
-        """Note that the scope holds what was brought."""
+        """Note that the scope has stored the changes."""
         for name, guest in [*self.waiting.items(), *self.scattered.items()]:
             self.waiting.pop(name, None)
             if not guest.is_settled():
@@ -97,7 +98,7 @@ class Desk:
 
 @final
 class News(NamedTuple):
-    """An array that the guest is to have, and the calls that note that it has, for `call_all`."""
+    """Array that an observer is to show, and the calls that note it, for `call_all`."""
 
     array: Array
     calls: tuple[Call, ...]
@@ -105,9 +106,9 @@ class News(NamedTuple):
 
 @final
 class Share:
-    """An array that a scope and a guest have in common, until one of them has another one.
+    """Array shared by a scope and an observer, until one of them replaces it.
 
-    `agreed` is what the guest calls the array.
+    `agreed` is the observer's object for the array.
     """
 
     __slots__ = ("_array", "_compared", "_scope", "agreed", "desk", "name")
@@ -121,21 +122,21 @@ class Share:
         self.name = name
 
     def is_of(self, scope: Scope) -> bool:
-        """Whether `scope` has the array."""
+        """Return whether this belongs to `scope`."""
         return self._scope() is scope
 
     @property
     def is_alive(self) -> bool:
-        """Whether the scope is still there."""
+        """Return whether the scope still exists."""
         return self._scope() is not None
 
     def hand(self, array: Array) -> None:
-        """Note that the scope is to hold `array`, which the guest goes on to read."""
+        """Note that the scope is to store `array`, which the observer still reads."""
         self._array = array
         self.desk.lend(array)
 
     def news(self) -> News | None:
-        """The array that the scope holds, where that is another one by now."""
+        """Return the scope's array if it was replaced, else None."""
         desk = self.desk
         if desk.follow().number == self._compared:
             return None
@@ -147,7 +148,7 @@ class Share:
             self._compared = version.number
             return None
         desk.lend(array)
-        # Nobody could begin to overwrite the array before it was lent.
+        # The reading protected the array from being overwritten until it was lent.
         del reading
         calls = ((setattr, self, "_compared", version.number), (setattr, self, "_array", array))
         return News(array, calls)

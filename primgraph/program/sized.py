@@ -1,4 +1,4 @@
-"""What is made for each set of sizes of arrays: kernels, how they are chosen and kept."""
+"""Kernels by symbolic sizes: selection, specialisation and caching."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ from primgraph.ir.types import Shape
 
 T = TypeVar("T")
 
-# For how many sets of sizes kernels are kept unless a call says otherwise.
+# Default number of size sets with cached kernels.
 KEPT = 64
-# What is done for sizes that are met for the first time.
+# Policies for new sizes.
 GENERIC, COMPILE = "generic", "compile"
 
-# What part of the runs by code for all sizes are for those that come often.
+# A size set is frequent if its size-generic runs are at least this fraction of all.
 _OFTEN = 16
-# A kernel pays for itself after as many elements as this for each equation; a run is worth some
-# elements of each equation whatever its sizes.
+# A kernel pays off after this many elements per equation; each run counts as this many more.
 _ELEMENTS, _RUN = 1_000_000, 2_000
-# Of how many sets of sizes without a kernel it is known how often they came.
+# Number of size sets without a kernel whose use is counted.
 _REMEMBERED = 4096
 
 
 def checked_kept(most: Any) -> int:
-    """`most`, if it is a number of sets of sizes. Raises `ArgumentError` for all else."""
+    """Return `most` if it is a number of size sets. Raises `ArgumentError` otherwise."""
     if type(most) is not int or most < 1:
         raise ArgumentError(f"kept_sizes is an integer from 1 on, not {most!r:.60}")
     return most
 
 
 def checked_new(new_sizes: Any) -> str:
-    """`new_sizes`, if it says what is done for new sizes. Raises `ArgumentError` for all else."""
+    """Return `new_sizes` if it is a known policy. Raises `ArgumentError` otherwise."""
     if new_sizes not in (GENERIC, COMPILE):
         raise ArgumentError(f"new_sizes is {GENERIC!r} or {COMPILE!r}, not {new_sizes!r:.60}")
     return str(new_sizes)
@@ -54,9 +53,9 @@ def checked_new(new_sizes: Any) -> str:
 @final
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How many sets of sizes are kept, and what is done for new ones.
+    """Caching policy: the number of cached size sets, and the treatment of new ones.
 
-    Without `compiles` nothing is made for sizes unless it is asked for.
+    Without `compiles`, kernels are specialised on request only.
     """
 
     most: int = KEPT
@@ -65,12 +64,12 @@ class Policy:
 
     @classmethod
     def checked(cls, kept_sizes: Any, new_sizes: Any, compiles: bool = True) -> Policy:
-        """The policy of these options. Raises `ArgumentError` for what are none."""
+        """Return the policy of these options. Raises `ArgumentError` for invalid ones."""
         return cls(checked_kept(kept_sizes), checked_new(new_sizes), compiles)
 
 
 class _Met(NamedTuple):
-    """Sizes that have come so many times, and how many elements a run for them computes."""
+    """Number of runs of a size set, and the number of elements that one run computes."""
 
     times: int
     elements: int
@@ -78,15 +77,13 @@ class _Met(NamedTuple):
 
 @final
 class BySizes(Generic[T]):
-    """What `make` gives for sizes, kept for those sets of them that were asked for last.
+    """Cache of results of `make` by sizes, for the most recently used size sets.
 
-    `graph` says what is assumed of sizes, and `fitting` how they are found. For sizes that are
-    new there is `whole()`, which is for all of them, and made but once: what is made for some
-    sizes takes long, and pays if they come often. So it is made when they come again, if a
-    sixteenth of all that took what is for all sizes were these; or if they have computed so much
-    that it would have paid. What is taken depends on nothing but the sizes that were asked for
-    before. Where what is for all sizes `suffices`, as native code does, nothing else is made.
-    Many threads may ask at the same time.
+    `graph` has the assumptions about sizes, and `fitting` solves for them. New sizes use `whole()`,
+    the size-generic object, created once. Specialising takes long and pays for frequent sizes. It
+    happens when sizes are repeated, if they are at least a sixteenth of all size-generic uses, or
+    have computed enough elements. The choice depends only on the sequence of requested sizes. If
+    the size-generic object `suffices`, like native code, nothing is specialised. Thread-safe.
     """
 
     def __init__(
@@ -106,10 +103,10 @@ class BySizes(Generic[T]):
         self._write = whole
         self._elements = _elements(graph) + _RUN * len(graph.body)
         self._least = _ELEMENTS * max(len(graph.body), 1)
-        # By the extents of arrays that are not known before; the newest come last.
+        # By the extents of symbolic axes, newest last.
         self._made: dict[tuple[int, ...], T] = {}
         self._met: dict[tuple[int, ...], _Met] = {}
-        # How often what is for all sizes was taken.
+        # Number of uses of the size-generic object.
         self._count = 0
         self._whole: T | None = None
         self._is_enough = False
@@ -117,17 +114,17 @@ class BySizes(Generic[T]):
         self._lock = make_lock()
 
     def __len__(self) -> int:
-        """For how many sets of sizes there is one."""
+        """Number of specialised size sets."""
         return len(self._made)
 
     @property
     def only(self) -> T | None:
-        """What is for all sizes, if it is there and nothing else will be made."""
+        """The size-generic object, if it exists and nothing else will be created."""
         return self._whole if self._is_enough else None
 
     @property
     def whole(self) -> T:
-        """What is for all sizes."""
+        """The size-generic object, created on first use."""
         if self._whole is None:
             made = self._write()
             with self._lock:
@@ -137,9 +134,9 @@ class BySizes(Generic[T]):
         return self._whole
 
     def of(self, arrays: Sequence[Any]) -> T:
-        """What is there for the sizes of these arrays.
+        """Return the object for the sizes of these arrays.
 
-        Raises `FeedError` where these contradict each other, or are not as the program assumes.
+        Raises `FeedError` if the sizes contradict each other or the program's assumptions.
         """
         shapes = [_shape(a) for a in arrays]
         key = self.fitting.key(shapes)
@@ -151,7 +148,7 @@ class BySizes(Generic[T]):
         return found
 
     def _new(self, key: tuple[int, ...], shapes: Sequence[Shape]) -> T:
-        """What is there for sizes for which nothing is made so far."""
+        """Return the object for sizes that are not specialised yet."""
         met = self._met.get(key)
         if met is None:
             sizes = self._checked(shapes)
@@ -168,7 +165,7 @@ class BySizes(Generic[T]):
         return whole
 
     def _is_ripe(self, met: _Met) -> bool:
-        """Whether it is time to make what is for these sizes alone."""
+        """Return whether these sizes are frequent enough to specialise."""
         if not self.policy.compiles or not met.times:
             return False
         if self._whole is not None and self._suffices(self._whole):
@@ -176,9 +173,9 @@ class BySizes(Generic[T]):
         return _OFTEN * met.times >= self._count or met.times * met.elements >= self._least
 
     def _general(self) -> T | None:
-        """What is for all sizes, if it is what new ones take.
+        """Return the size-generic object, if it is usable.
 
-        There is none where its code would have to know more of the sizes than that they are some.
+        It does not exist if its code would need a size as a number.
         """
         if not self._is_written:
             return None
@@ -189,7 +186,7 @@ class BySizes(Generic[T]):
             return None
 
     def _checked(self, shapes: Sequence[Shape]) -> dict[str, int]:
-        """The sizes of arrays, which are as the program assumes."""
+        """Return the sizes of arrays, checked against the program's assumptions."""
         sizes = self.fitting.sizes(shapes)
         self.fitting.require(self._conditions, sizes)
         return sizes
@@ -208,15 +205,15 @@ class BySizes(Generic[T]):
             del self._made[next(iter(self._made))]
 
     def at(self, shapes: Sequence[Shape]) -> T:
-        """What is made for the sizes of arrays of these shapes; see `of`."""
+        """Return the specialised object for arrays of these shapes; see `of`."""
         key = self.fitting.key(shapes)
         found = self._made.get(key)
         return self._made_for(key, self._checked(shapes)) if found is None else found
 
     def given(self, sizes: Mapping[str, Any]) -> T:
-        """What is made for these sizes, all of which are named.
+        """Return the specialised object for these sizes, which must be complete.
 
-        Raises `BuildError` for a size that is missing, and the errors of `of`.
+        Raises `BuildError` for a missing size, and the errors of `of`.
         """
         known = checked_sizes(sizes)
         shapes = [t.with_shape(self._extents(t.shape, known)).shape for _, t in self.fitting.inputs]
@@ -237,7 +234,7 @@ class BySizes(Generic[T]):
 
 
 def _elements(graph: Graph) -> int:
-    """How many elements the equations of a graph compute, loops once."""
+    """Count the elements that a graph's equations compute, with one step per loop."""
     counts = Counter(v.type for e in graph.body for v in e.outputs)
     total = 0
     for type, count in counts.items():
@@ -285,9 +282,9 @@ class SizedKernel(Fixed, Drawn):
             object.__setattr__(self, name, value)
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
-        """The outputs for `feeds`, as a kernel for their sizes gives them; see `Kernel`.
+        """Compute the outputs for `feeds` with the kernel for their sizes; see `Kernel`.
 
-        Raises `FeedError` where sizes contradict each other, or are not as the graph assumes.
+        Raises `FeedError` if sizes contradict each other or the graph's assumptions.
         """
         only = self._kernels.only
         if only is not None and not named and out is None and not borrow:
@@ -300,18 +297,19 @@ class SizedKernel(Fixed, Drawn):
 
     @property
     def generic(self) -> Kernel:
-        """The kernel for all sizes, in readable code. It trusts the sizes of what it is given."""
+        """Size-generic kernel in readable code. It does not check the sizes of its arguments."""
         return self._kernels.whole
 
     @property
     def source(self) -> str:
-        """The readable NumPy source, for all sizes, which new ones run."""
+        """Readable, size-generic NumPy source, which new sizes run."""
         return self.generic.source
 
     def lines(self, style: str = "readable") -> list[tuple[str, int]]:
-        """The source line by line, each with the equation that it computes; see `Kernel.lines`.
+        """Return the source line by line, each with the equation that it computes; see
+        `Kernel.lines`.
 
-        Raises `BuildError` for the style "planned", whose code is made for sizes that are known.
+        Raises `BuildError` for the style "planned", whose code needs known sizes.
         """
         return self.generic.lines(style)
 
@@ -323,22 +321,22 @@ class SizedKernel(Fixed, Drawn):
         scipy: bool = False,
         blas: bool = False,
     ) -> None:
-        """Write a Python file that needs NumPy only, with one function for all sizes.
+        """Write a Python file that needs NumPy only, with one size-generic function.
 
-        It refuses sizes that contradict each other, or are not as the graph assumes, by ValueError.
-        To a path that ends in .c it writes a function of C whose first arguments are the sizes.
-        Otherwise it is as `Kernel.save` says.
+        It raises ValueError for sizes that contradict each other or the graph's assumptions. A path
+        with the extension .c gives a C function whose first arguments are the sizes. The rest is as
+        for `Kernel.save`.
         """
         kernels = [k.generic if isinstance(k, SizedKernel) else k for k in others]
         self.generic.save(path, *kernels, force=force, scipy=scipy, blas=blas)
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The sizes that are found from arrays, by name."""
+        """Symbolic sizes, by name."""
         return self.graph.sizes
 
     def at(self, **sizes: int) -> Kernel:
-        """The kernel for these sizes, which are all named: `kernel.at(N=32)`."""
+        """Return the kernel for these sizes, which must be complete: `kernel.at(N=32)`."""
         return self._kernels.given(sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -352,5 +350,5 @@ class SizedKernel(Fixed, Drawn):
 
 
 def _again(function: Callable[..., Any], graph: Graph, options: dict[str, Any]) -> Any:
-    """What pickle makes of a sized kernel: `function` compiles its graph again."""
+    """Rebuild a pickled sized kernel: `function` compiles its graph again."""
     return function(graph, **options)

@@ -1,11 +1,10 @@
-"""Which target a graph is for where the user leaves that open: by what native code would save.
+"""Cost model for `target="auto"`: estimate the time that native code saves.
 
-Nothing is measured. NumPy takes some time for each of its calls, and goes through memory in each;
-native code saves the first, and about half of the second, in all steps that it does itself. Of
-products of matrices and what LAPACK does it saves the call, which takes longer; the rest only where
-C has loops of its own for it, as for small products, and where NumPy has to put it together of
-several calls. It costs what a C compiler takes. It is chosen where it has paid for that after
-`RUNS` calls, and not where no compiler is there.
+Nothing is measured. NumPy has an overhead for each call, and a memory pass in each. Native code
+saves the first, and about half of the second, in all steps that it compiles. For matrix products
+and LAPACK functions it saves the call overhead. It saves more only if C has its own loops, as for
+small products, or if NumPy combines several calls. Its cost is that of the C compiler. It is chosen
+if it pays off within `RUNS` calls and a compiler is installed.
 """
 
 from __future__ import annotations
@@ -23,27 +22,28 @@ from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 
-# After how many calls a compilation is to have paid.
+# Number of calls within which a compilation must pay off.
 RUNS = 10_000
 
-# Nanoseconds of a call of NumPy's, and of going from C to one of its steps and back; and of an
-# operator of Python's, by which small arrays are computed without NumPy.
+# Nanoseconds of a NumPy call, of leaving C for a step and returning, and of a Python operator,
+# which computes small arrays without NumPy.
 _CALL, _STEP, _OPERATOR = 400, 2000, 15
-# Of a product, a sum or extremum, a function of LAPACK's, and what NumPy puts together of several.
+# Nanoseconds of a product, of a reduction, of a LAPACK function, and of a function that NumPy
+# combines from several calls.
 _PRODUCT, _REDUCTION, _LAPACK, _HELPER = 800, 1500, 4000, 10_000
 _REDUCTIONS = (reduce_sum, reduce_prod, reduce_max, reduce_min)
-# Multiplications of a matrix with another up to which products are done without BLAS everywhere.
+# Number of multiplications up to which matrix products never use BLAS.
 _FEW = 131_072
-# The share of the time in a step's loop that native code saves.
+# Fraction of a step's loop time that native code saves.
 _SHARE = 0.5
-# Nanoseconds that the compiler takes, and those for each equation.
+# Nanoseconds of the compiler, in all and per equation.
 _COMPILER, _EQUATION = 80_000_000, 400_000
-# Trips of a loop without a bound, and what sizes count as.
+# Assumed steps of a loop without a bound, and assumed value of symbolic sizes.
 _TRIPS, _SIZE = 16, 64
 
 
 def style_of(graph: Graph) -> str:
-    """The style of the code generator's for a graph of primitives: "native" or "planned"."""
+    """Return the code generator's style for a graph of primitives: "native" or "planned"."""
     build = importlib.import_module("primgraph.codegen.native.toolchain.compile_c")
     if build.found() is None:
         return "planned"
@@ -51,14 +51,14 @@ def style_of(graph: Graph) -> str:
         known = at_sizes(graph, dict.fromkeys(graph.sizes, _SIZE)) if graph.sizes else graph
         saved = _CALL + _saved(schedule(known))
     except PrimgraphError:
-        # Sizes that are assumed to be others tell nothing.
+        # Assumed sizes that violate a condition give no estimate.
         return "planned"
     cost = _COMPILER + _EQUATION * len(graph.body)
     return "native" if saved * RUNS >= cost else "planned"
 
 
 def _saved(steps: Schedule) -> float:
-    """The nanoseconds that native code saves in one call."""
+    """Estimate the nanoseconds that native code saves in one call."""
     native = importlib.import_module("primgraph.codegen.native.lower.nests")
     items = importlib.import_module("primgraph.codegen.native.items")
     outside = {id(i.step.eqn) for i in native.nests(steps).items if isinstance(i, items.Outside)}
@@ -83,13 +83,13 @@ def _in_step(step: Step) -> float:
     if card.blas and card.fallible:
         return _HELPER + saved if card.helper else _LAPACK
     if step.op in _REDUCTIONS:
-        # Of sums along the first axes BLAS makes products.
+        # BLAS computes sums along the first axes as products.
         return _REDUCTION + (0.0 if card.blas else saved)
     return _CALL + saved
 
 
 def _in_operators(step: Step) -> float:
-    """The nanoseconds of a step that Python does element by element."""
+    """Estimate the nanoseconds of a step that Python computes element by element."""
     scalar = None if step.op.has_bodies else CARDS[step.op].scalar
     if step.op is matmul and any(t.size != 1 for t in step.operands):
         return math.inf

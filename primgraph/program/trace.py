@@ -1,4 +1,4 @@
-"""From a function written with primgraph's operators to a graph."""
+"""Tracing: from a function written with primgraph's operators to a graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.promotion import SCALARS, array_of, lift
 from primgraph.operators.variable import Variable, mannered
 
-# What NumPy has at most: lists nested deeper are no array.
+# NumPy's maximum number of axes: more deeply nested lists are not arrays.
 _MOST_AXES = 64
 
 
@@ -72,9 +72,9 @@ def dim(text: str) -> int:
 
 
 def modules_named(through: Sequence[ModuleType]) -> tuple[str, ...]:
-    """The names of modules whose functions are to be followed.
+    """Return the names of the modules whose functions are traced into.
 
-    Raises `ArgumentError` for what is no module.
+    Raises `ArgumentError` for an object that is not a module.
     """
     listed = tuple(through)
     for module in listed:
@@ -173,7 +173,7 @@ def trace(
 
 
 def with_flags(graph: Graph, traced: Builder) -> Graph:
-    """`graph` with the flags of `stop_gradient` as equations, which transforms see."""
+    """Return `graph` with `stop_gradient` flags as equations, which transforms see."""
     builder, stop = Builder(graph.name), lookup("stop_gradient")
     moved: dict[Value, Value] = {}
 
@@ -195,21 +195,22 @@ def with_flags(graph: Graph, traced: Builder) -> Graph:
 
 
 def free_name(builder: Builder, name: str) -> str:
-    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    """Return `name`, extended if an input has it: dotted keys may clash with container paths."""
     while name in builder.names:
         name += "_"
     return name
 
 
 def _apart(example: Any) -> tuple[Tree, list[Any]]:
-    """The containers of an argument of `trace`, and what stands for the arrays in them."""
+    """Flatten an argument of `trace` into its containers and the examples of arrays."""
     return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
 
 
 def _is_example(item: Any, depth: int = 0) -> bool:
-    """Whether an argument of `trace` stands for one array: a type, or nested lists of numbers.
+    """Return whether an argument of `trace` is one array: a type, or nested lists of numbers.
 
-    At depth 0, in a container, an empty list is one; deeper it is an array without elements.
+    At depth 0, in a container, an empty list is a container; deeper it is an array without
+    elements.
     """
     if type(item) not in (list, tuple):
         return isinstance(item, TensorType)
@@ -223,7 +224,7 @@ def _is_example(item: Any, depth: int = 0) -> bool:
 
 
 def is_container(example: Any) -> bool:
-    """Whether an argument of `trace` is a container of examples, not the example of an array."""
+    """Return whether an argument of `trace` is a container of examples, not an example array."""
     return not _is_example(example, depth=1) and opened(example) is not None
 
 
@@ -237,7 +238,7 @@ def _type_of(example: Any) -> TensorType:
 
 
 def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
-    """The containers that a function returned, and the variables in them."""
+    """Flatten the result of a function into its containers and variables."""
     tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
     for leaf in leaves:
         if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
@@ -253,7 +254,7 @@ def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Names for `count` arguments: those of the parameters, numbered ones beyond."""
+    """Return names for `count` arguments: those of the parameters, numbered ones beyond."""
     found: list[str] = []
     try:
         parameters = list(inspect.signature(function).parameters.values())

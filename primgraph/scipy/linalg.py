@@ -24,7 +24,7 @@ _NAMES = {*linalg.__all__} - {"LinAlgError"}
 
 
 def _original(name: str) -> Any:
-    """What SciPy has by that name; None if there is no SciPy."""
+    """Return SciPy's function of that name; None without SciPy."""
     try:
         return getattr(importlib.import_module("scipy.linalg"), name, None)
     except ImportError:

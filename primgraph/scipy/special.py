@@ -21,7 +21,7 @@ _NAMES = SPECIAL | SPECIAL_FUNCTIONS
 
 
 def _original(name: str) -> Any:
-    """What SciPy has by that name; None if there is no SciPy."""
+    """Return SciPy's function of that name; None without SciPy."""
     try:
         return getattr(importlib.import_module("scipy.special"), name, None)
     except ImportError:

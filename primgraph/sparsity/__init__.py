@@ -1,1 +1,1 @@
-"""Where derivatives may be other than zero, and how few directions tell them all."""
+"""Sparsity patterns of derivatives, and colourings for compressed products."""

@@ -1,7 +1,7 @@
-"""Affine maps from places in an array to columns: how dependencies are kept that are regular.
+"""Affine maps from array indices to columns: compact dependences of regular patterns.
 
-A value of any extent whose elements depend on a diagonal, a band, a block or on everything needs a
-few of these. They go through views, broadcasts and sums as they are, without a number an element.
+An array of any size whose elements depend on a diagonal, a band, a block or on everything needs
+only a few of these. Views, broadcasts and sums transform them without listing elements.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 class Affine(NamedTuple):
-    """Each place from `low` to before `high` has columns: `offset` and `strides` times the place,
-    and from there as many as `free` counts, pairs of a step and a number, of which each adds up.
+    """Columns of each index from `low` to before `high`: `offset` plus `strides` times the index,
+    and multiples of each step in `free`, pairs of a step and a count.
 
-    Steps of `free` are positive and ascend, numbers are larger than one.
+    Steps in `free` are positive and ascending, counts are larger than one.
     """
 
     offset: int
@@ -28,30 +28,31 @@ class Affine(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many places have columns."""
+        """Return the number of indices with columns."""
         return prod(b - a for a, b in zip(self.low, self.high, strict=True))
 
     @property
     def width(self) -> int:
-        """How many columns a place has, at most."""
+        """Return the maximum number of columns of an index."""
         return prod(count for _, count in self.free)
 
     @property
     def first(self) -> int:
-        """The first column of the first place."""
+        """Return the first column of the first index."""
         return self.offset + sum(s * a for s, a in zip(self.strides, self.low, strict=True))
 
 
 Maps: TypeAlias = "list[Affine]"
 
-# With as many maps, elements are counted one by one.
+# With more maps, elements are listed.
 MOST = 40
-# With how many of the last maps a new one is compared.
+# Number of latest maps that a new one is compared with.
 _NEAR = 12
 
 
 def diagonal(shape: Shape, offset: int) -> Maps:
-    """Each element of an array of that shape, in row-major order, has a column from `offset` on."""
+    """Map the elements of an array of that shape, in row-major order, to one column each, from
+    `offset` on."""
     if 0 in shape:
         return []
     strides = []
@@ -63,7 +64,7 @@ def diagonal(shape: Shape, offset: int) -> Maps:
 
 
 def everything(shape: Shape, columns: int) -> Maps:
-    """Each element has all columns."""
+    """Map each element to all columns."""
     if 0 in shape or not columns:
         return []
     free = ((1, columns),) if columns > 1 else ()
@@ -72,7 +73,7 @@ def everything(shape: Shape, columns: int) -> Maps:
 
 
 def joined(maps: Iterable[Affine]) -> Maps:
-    """The same columns by fewer maps: what is in others is left out, what continues one is not."""
+    """Merge maps: drop contained ones, and join adjacent ones."""
     found: Maps = []
     for new in maps:
         if new.low and any(a >= b for a, b in zip(new.low, new.high, strict=True)):
@@ -97,7 +98,7 @@ def _join(found: Maps, new: Affine) -> None:
 
 
 def _merged(a: Affine, b: Affine) -> Affine | None:
-    """One map for both, if there is one; `a` itself if it has all of `b`."""
+    """Return one map for both, or None; `a` itself if it contains `b`."""
     if a == b:
         return a
     if _has(a, b):
@@ -110,7 +111,7 @@ def _merged(a: Affine, b: Affine) -> Affine | None:
 
 
 def _same_strides(a: Affine, b: Affine, within: Affine) -> bool:
-    """Whether strides agree along the axes in which `within` has more than one place."""
+    """Return whether strides agree along the axes in which `within` has more than one index."""
     return all(
         s == t or hi - lo == 1
         for s, t, lo, hi in zip(a.strides, b.strides, within.low, within.high, strict=True)
@@ -122,7 +123,7 @@ def _column(a: Affine, place: Sequence[int]) -> int:
 
 
 def _has(a: Affine, b: Affine) -> bool:
-    """Whether `a` has all columns of `b`, as far as that is seen at once."""
+    """Return whether `a` obviously contains all columns of `b`."""
     if any(x > y for x, y in zip(a.low, b.low, strict=True)):
         return False
     if any(x < y for x, y in zip(a.high, b.high, strict=True)):
@@ -136,7 +137,7 @@ def _has(a: Affine, b: Affine) -> bool:
 
 
 def _range(a: Affine) -> tuple[int, int]:
-    """The first and the last column of all places."""
+    """Return the first and the last column of all indices."""
     low = high = a.offset
     for s, lo, hi in zip(a.strides, a.low, a.high, strict=True):
         ends = s * lo, s * (hi - 1)
@@ -146,7 +147,7 @@ def _range(a: Affine) -> tuple[int, int]:
 
 
 def _side_by_side(a: Affine, b: Affine) -> Affine | None:
-    """One map for intervals of columns that touch each other at every place."""
+    """Return one map for intervals of columns that are adjacent at every index, or None."""
     if not _same_strides(a, b, a) or len(a.free) > 1 or len(b.free) > 1:
         return None
     if any(step != 1 for step, _ in (*a.free, *b.free)):
@@ -160,7 +161,7 @@ def _side_by_side(a: Affine, b: Affine) -> Affine | None:
 
 
 def _one_behind_the_other(a: Affine, b: Affine) -> Affine | None:
-    """One map for two boxes that make one together."""
+    """Return one map for two adjacent boxes, or None."""
     if a.free != b.free:
         return None
     apart = [i for i in range(len(a.low)) if (a.low[i], a.high[i]) != (b.low[i], b.high[i])]
@@ -173,7 +174,7 @@ def _one_behind_the_other(a: Affine, b: Affine) -> Affine | None:
         return None
     single = a.high[axis] - a.low[axis] == 1, b.high[axis] - b.low[axis] == 1
     if single == (True, True):
-        # Two places have any stride.
+        # Two single indices fit any stride.
         stride = b.first - a.first
     else:
         stride = b.strides[axis] if single[0] else a.strides[axis]
@@ -195,12 +196,12 @@ def _put(numbers: Shape, place: int, number: int) -> Shape:
 
 
 def _free(parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Steps and numbers in order, intervals that continue each other as one."""
+    """Sort steps and counts, and merge intervals that continue each other."""
     found: list[tuple[int, int]] = []
     for step, count in sorted(parts):
         if found:
             last, before = found[-1]
-            # Steps that land within or right behind what is counted by a smaller one.
+            # Steps that fall within, or right behind, the range of a smaller one.
             if step % last == 0 and step <= last * before:
                 found[-1] = last, before + (count - 1) * (step // last)
                 continue
@@ -208,11 +209,11 @@ def _free(parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-# What operations do to maps. Each gives the maps of the result.
+# Effects of operations on maps. Each function returns the maps of the result.
 
 
 def moved(maps: Maps, axis_of: Sequence[int]) -> Maps:
-    """The axes of the result in the order `axis_of`, by their numbers in the operand."""
+    """Permute axes to the order `axis_of`, as numbered in the operand."""
     return [
         Affine(
             m.offset,
@@ -226,7 +227,7 @@ def moved(maps: Maps, axis_of: Sequence[int]) -> Maps:
 
 
 def repeated(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
-    """With axes `new` in the result of that shape, along which elements are repeated."""
+    """Insert axes `new` into the result of that shape, along which elements are repeated."""
     added = set(new)
     if not added:
         return maps
@@ -249,7 +250,7 @@ def repeated(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
 
 
 def summed(maps: Maps, axes: Iterable[int]) -> Maps:
-    """Each place with the columns of all places along `axes`, which disappear."""
+    """Sum over `axes`: unite the columns along them, and drop them."""
     gone = set(axes)
     if not gone:
         return maps
@@ -275,7 +276,8 @@ def summed(maps: Maps, axes: Iterable[int]) -> Maps:
 
 
 def sliced(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
-    """Place `i` of the result is place `starts + i * steps` of the operand, `sizes` of them."""
+    """Slice: index `i` of the result is index `starts + i * steps` of the operand, `sizes` of
+    them."""
     found = []
     for m in maps:
         low, high, strides, offset = [], [], [], m.offset
@@ -295,7 +297,7 @@ def sliced(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
 
 
 def shifted(maps: Maps, starts: Shape) -> Maps:
-    """Place `i` of the operand is place `starts + i` of the result."""
+    """Shift: index `i` of the operand is index `starts + i` of the result."""
     if not any(starts):
         return maps
     return [
@@ -311,7 +313,7 @@ def shifted(maps: Maps, starts: Shape) -> Maps:
 
 
 def within(maps: Maps, low: Shape, high: Shape) -> Maps:
-    """What lies in a box."""
+    """Return the parts of maps inside a box."""
     found = []
     for m in maps:
         lo = tuple([max(a, b) for a, b in zip(m.low, low, strict=True)])
@@ -322,7 +324,7 @@ def within(maps: Maps, low: Shape, high: Shape) -> Maps:
 
 
 def without(maps: Maps, low: Shape, high: Shape) -> Maps:
-    """What lies outside a box."""
+    """Return the parts of maps outside a box."""
     found = []
     for m in maps:
         rest = m
@@ -340,7 +342,7 @@ def without(maps: Maps, low: Shape, high: Shape) -> Maps:
 
 
 def turned(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
-    """With the order along `axes` of an array of that shape turned round."""
+    """Reverse the order along `axes` of an array of that shape."""
     flipped = set(axes)
     starts = tuple([n - 1 if i in flipped else 0 for i, n in enumerate(shape)])
     steps = tuple([-1 if i in flipped else 1 for i in range(len(shape))])
@@ -348,7 +350,7 @@ def turned(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
 
 
 def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
-    """The same elements in row-major order; None where too many maps would be needed."""
+    """Reshape in row-major order; None if too many maps would be needed."""
     if old == new or not maps:
         return maps
     found = maps
@@ -361,7 +363,7 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
                 return None
             shape = (*shape[:ahead], shape[ahead] * shape[ahead + 1], *shape[ahead + 2 :])
         if start == stop:
-            # Axes of one element that were not there.
+            # Insert axes of one element.
             for i in range(len(goal)):
                 shape = (*shape[: ahead + i], 1, *shape[ahead + i :])
                 found = repeated(found, shape, (ahead + i,))
@@ -384,7 +386,7 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
 
 
 def _groups(old: Shape, new: Shape) -> list[tuple[int, int, Shape]]:
-    """Runs of old axes, from one to before another, and the new ones of as many elements."""
+    """Return groups of consecutive old axes, as start and end, with the new axes of equal size."""
     found = []
     i = j = 0
     while i < len(old) or j < len(new):
@@ -404,7 +406,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[int, int, Shape]]:
 
 
 def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
-    """Axes `axis` and the one behind it as one."""
+    """Merge `axis` and the axis behind it."""
     inner = shape[axis + 1]
     found = []
     for m in maps:
@@ -414,7 +416,8 @@ def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
         whole = (first, last) == (0, inner) and (outer == step * inner or inner == 1)
         rows = [(lo, hi)] if whole else [(k, k + 1) for k in range(lo, min(hi, lo + MOST + 1))]
         for a, b in rows:
-            # One row has any stride, and a column of one element that of its rows.
+            # A single row fits any stride, and inner axes of one element have the stride of their
+            # rows.
             stride = outer if whole and inner == 1 else step
             offset = m.offset + a * (outer - stride * inner)
             found.append(
@@ -430,7 +433,7 @@ def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
 
 
 def _parted(maps: Maps, shape: Shape, axis: int, inner: int) -> Maps:
-    """An axis as two, of which the second has extent `inner`."""
+    """Split an axis in two, the second of size `inner`."""
     found = []
     for m in maps:
         stride, lo, hi = m.strides[axis], m.low[axis], m.high[axis]

@@ -1,7 +1,7 @@
-"""How few products with a matrix tell all its elements, and which product tells which element.
+"""Compressed products that determine all elements of a sparse matrix.
 
-Columns of one colour are added up in one product with the matrix, rows of one colour in one with
-its transpose; where a colour occurs once in a row, or in a column, the sum is an element.
+The columns of one colour are added in one product with the matrix, the rows of one colour in one
+with its transpose. If a colour occurs once in a row, or in a column, the sum is an element.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from primgraph.sparsity.pattern import Indices, Pattern
 
 SIDES = ("auto", "columns", "rows", "both")
 SYMMETRIC = ("auto", "star", "acyclic", "columns")
-# Every order is tried for patterns of so few elements; acyclic colours are found for those only,
-# where the vertices and their neighbours have so many neighbours together.
+# Up to this many elements all orders are tried; acyclic colourings are limited by the total number
+# of neighbours of neighbours.
 _SMALL = 100_000
 _WORK = 1_000_000
-# Beyond so many elements one side is coloured only, and many vertices at a time, where no row or
-# column has very many.
+# Above this many elements only one side is coloured, many vertices at a time, if no row or column
+# is very full.
 _LARGE = 2_000_000
 _WIDE = 256
-# Elements that are found by substitution wait for so many others at most.
+# Maximum length of chains of substitutions.
 _DEPTH = 200
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Elements that are known once others are: the sum at a place less those others.
+    """Elements computed from known ones: a sum minus these.
 
-    `elements` are numbers of elements of the pattern, `places` those of their sums. From the one
-    of number `into[k]` in this step, the element `others[k]` is subtracted.
+    `elements` are numbers of elements of the pattern, `places` those of their sums. The element
+    `others[k]` is subtracted from number `into[k]` of this step.
     """
 
     elements: Indices
@@ -52,11 +52,10 @@ class Step:
 class Coloring:
     """Colours of the columns and of the rows of a matrix of that `pattern`.
 
-    `columns` and `rows` are None where there are none of them; a colour of -1 is that of a column,
-    or row, that no product contains. `places` has, for each element of the pattern, where it
-    stands in what the products give, one after the other: `column_count` products with the
-    matrix, of m elements each, then `row_count` with its transpose, of n each. With `steps`, it is
-    what stands at `places` less what is known from earlier steps.
+    `columns` or `rows` is None if that side is not used; -1 is the colour of a column, or row, in
+    no product. `places` has, for each element of the pattern, its position in the concatenated
+    products: `column_count` products with the matrix, of m elements each, then `row_count` with its
+    transpose, of n each. With `steps`, elements of earlier steps are subtracted from it.
     """
 
     pattern: Pattern
@@ -67,17 +66,17 @@ class Coloring:
 
     @property
     def column_count(self) -> int:
-        """How many products with the matrix there are."""
+        """Number of products with the matrix."""
         return _count(self.columns)
 
     @property
     def row_count(self) -> int:
-        """How many products with the transpose there are."""
+        """Number of products with the transpose."""
         return _count(self.rows)
 
     @property
     def count(self) -> int:
-        """How many products there are."""
+        """Number of products."""
         return self.column_count + self.row_count
 
     def __repr__(self) -> str:
@@ -95,7 +94,8 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
     than the rest, as for arrow heads (Coleman and Verma, SIAM J. Sci. Comput. 19, 1998). At equal
     counts columns win, since they use forward mode. `side` chooses.
 
-    Raises `ArgumentError` for what is no pattern, `OptionError` for another side or order.
+    Raises `ArgumentError` for an object that is not a pattern, `OptionError` for another side or
+    order.
 
     >>> pg.coloring(pg.jacobian_sparsity(lambda x: x[1:] * x[:-1], np.ones(100))).count
     2
@@ -115,7 +115,7 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
     first = int(least[0] > least[1])
     best = _fewest(sides[first][1], order)
     found = sides[first][0](pattern, best)
-    # What is at least as many as are there already is not looked for.
+    # Stop the search at as many colours as are known already.
     beaten = least[1 - first] + (first == 0)
     if beaten <= found.count and pattern.nnz <= _LARGE:
         other = _fewest(sides[1 - first][1], order)
@@ -185,12 +185,12 @@ def _orders(pattern: Pattern, order: str) -> Iterator[str]:
 
 
 def _work(pattern: Pattern) -> int:
-    """How many elements the rows of all elements have."""
+    """Return the total number of elements in the rows of all elements."""
     return int(np.sum(np.diff(pattern.indptr).astype(np.float64) ** 2))
 
 
 def _fewest(pattern: Pattern, order: str) -> Indices:
-    """Colours of the columns, by number where that is as good as any, else one by one."""
+    """Colour the columns by number if that is optimal, else greedily."""
     least = fullest(pattern)
     if order != "auto":
         return _column_colors(pattern, order)
@@ -213,7 +213,7 @@ def _fewest(pattern: Pattern, order: str) -> Indices:
 
 
 def _star(pattern: Pattern, order: str, first: int) -> Indices:
-    """Star colours that begin at `first`."""
+    """Return star colours that start at `first`."""
     least = fullest(pattern)
     best = None
     if order == "auto":
@@ -231,7 +231,7 @@ def _star(pattern: Pattern, order: str, first: int) -> Indices:
 
 
 def _is_vast(pattern: Pattern, order: str) -> bool:
-    """Whether colours one by one would take long, and those of many at a time will do."""
+    """Return whether greedy colouring would be slow, so that parallel rounds are used."""
     wide = max(fullest(pattern), fullest(pattern.T))
     return order == "natural" and pattern.nnz > _LARGE and wide <= _WIDE
 
@@ -257,12 +257,12 @@ def _acyclic(pattern: Pattern, order: str) -> Indices:
 
 
 def _without_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
-    """The vertices that had better have a colour of their own, and the pattern without them."""
+    """Return hubs, vertices that should have their own colour, and the pattern without them."""
     counts = np.diff(pattern.indptr)
     order = np.argsort(-counts, kind="stable")
     left = np.append(counts[order], 0)
-    # With the k fullest rows apart, the next one still needs as many colours as it has elements,
-    # but for those in the columns of the k.
+    # Without the k fullest rows, the next one still needs a colour per element, except in the
+    # columns of these k.
     several = np.arange(left.size)
     best = int(np.argmin(several + left))
     if best + left[best] >= 0.75 * left[0]:
@@ -275,13 +275,13 @@ def _without_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
 
 
 def _kept(pattern: Pattern, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Pattern:
-    """The pattern of these elements."""
+    """Return the pattern of these elements."""
     ends = np.concatenate([[0], np.cumsum(kept)])
     return Pattern(pattern.shape, ends[pattern.indptr], pattern.indices[kept])
 
 
 def _dense(colors: Indices) -> Indices:
-    """The same colours, numbered without gaps."""
+    """Renumber colours without gaps."""
     found: Indices = np.unique(colors, return_inverse=True)[1].astype(np.int64)
     return found
 
@@ -297,9 +297,9 @@ def _by_rows(pattern: Pattern, colors: Indices) -> Coloring:
 
 
 def _mixed(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
-    """The fullest rows by rows and the rest by columns, or the other way round.
+    """Colour the fullest rows by rows and the rest by columns, or vice versa.
 
-    None where that takes as many colours as there are `most`, or nearly.
+    None if that takes nearly `most` colours, or more.
     """
     found = []
     for given in (pattern, pattern.T):
@@ -314,7 +314,7 @@ def _mixed(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
 
 
 def _split(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Coloring:
-    """The rows `apart` by colours of rows, the others by colours of columns; all `turned`."""
+    """Colour the rows `apart` by rows, the others by columns; transpose the result if `turned`."""
     height, width = pattern.shape
     is_apart = np.zeros(height, np.bool_)
     is_apart[apart] = True
@@ -331,13 +331,13 @@ def _split(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Colori
         return Coloring(pattern, columns, rows, places)
     by_column += _count(rows) * width
     places = np.where(is_apart[pattern.rows], by_row, by_column)
-    # Elements stand in the order of the pattern that is turned.
+    # Elements are in the order of the transposed pattern.
     at = np.lexsort((pattern.rows, pattern.indices))
     return Coloring(pattern.T, rows, columns, places[at])
 
 
 def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
-    """Each element and its mirror image from one place, in which one of both stands alone."""
+    """Read each element and its mirror element from a sum in which one of both is alone."""
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
     keys = colors[columns] * size + rows
@@ -355,16 +355,15 @@ def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
 
 
 def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
-    """Elements that are alone first, then those that are so but for known ones, and so on.
+    """Solve for elements by substitution: first those alone in a sum, then those left alone.
 
-    The leaves of each tree of two colours are known at once, then those that are leaves without
-    them.
+    In each two-coloured tree the leaves are known first, then the leaves of the remaining tree.
     """
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
     mirror = pattern._by_column
     lower = np.flatnonzero(rows >= columns)
-    # The sums that an element and its mirror image are part of.
+    # The sums that contain an element and its mirror element.
     sums = colors[columns] * size + rows
     pairs = np.stack([sums[lower], sums[mirror[lower]]])
     single = rows[lower] == columns[lower]

@@ -1,7 +1,7 @@
-"""Colours one after the other, each the first that fits, with sets of colours as Python integers.
+"""Greedy colouring with sets of colours as Python integers.
 
-A set of colours is one integer with a bit for each, so that a vertex asks and tells each of its
-neighbours once: the time is that of going through all elements twice, whatever the rows share.
+A set of colours is an integer with a bit for each, so that a vertex visits each neighbour once for
+reading and once for writing. The time is that of two passes over all elements.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from primgraph.errors import OptionError
 from primgraph.sparsity.pattern import Indices, Pattern
 
 ORDERS = ("natural", "largest_first", "smallest_last")
-# So many vertices are turned into Python's numbers at once.
+# Number of vertices converted to Python integers at once.
 _AT_ONCE = 65536
 
 
 def column_colors(pattern: Pattern, order: str = "natural") -> Indices:
-    """Colours of the columns such that no row has two elements of one colour.
+    """Colour the columns so that no row has two elements of one colour.
 
-    Colouring of the graph in which columns that share a row are neighbours (Coleman and Moré,
-    SIAM J. Numer. Anal. 20, 1983), which is distance-2 colouring of the columns in the bipartite
-    graph of rows and columns (Gebremedhin, Manne and Pothen, SIAM Review 47, 2005, section 3).
+    Columns that share a row are neighbours in the graph (Coleman and Moré, SIAM J. Numer. Anal. 20,
+    1983), which is distance-2 colouring of the columns in the bipartite graph of rows and columns
+    (Gebremedhin, Manne and Pothen, SIAM Review 47, 2005, section 3).
     """
     turned = pattern.T
     taken = [0] * pattern.shape[0]
@@ -44,9 +44,9 @@ def column_colors(pattern: Pattern, order: str = "natural") -> Indices:
 
 
 def vertex_colors(pattern: Pattern) -> Indices:
-    """Colours of the vertices of a symmetric pattern such that neighbours have different ones.
+    """Colour the vertices of a symmetric pattern so that neighbours differ.
 
-    The diagonal does not matter.
+    The diagonal is ignored.
     """
     bits = [0] * pattern.shape[0]
     for vertices, lists in _neighbors(pattern, np.arange(pattern.shape[0])):
@@ -59,15 +59,16 @@ def vertex_colors(pattern: Pattern) -> Indices:
 
 
 def star_colors(pattern: Pattern, order: str = "natural", first: int = 0) -> Indices:
-    """Star colouring of a symmetric pattern: no edge has one colour, no path of three edges two.
+    """Compute a star colouring of a symmetric pattern: neighbours differ, and no path of three
+    edges has two colours.
 
     Each element off the diagonal is then alone of its colour in its row, or in its column. Two
-    neighbours of a vertex share a colour only if it is above that of the vertex (Gebremedhin,
-    Manne and Pothen 2005, section 4), by which no path of four alternates. Colours begin at
-    `first`. The diagonal does not matter.
+    neighbours of a vertex share a colour only if it is above that of the vertex (Gebremedhin, Manne
+    and Pothen 2005, section 4), so that no path of four vertices alternates. Colours start at
+    `first`. The diagonal is ignored.
     """
     colors = [-1] * pattern.shape[0]
-    # The colours among neighbours, and those of them that a further neighbour must not take.
+    # Colours of the neighbours, and those that a further neighbour must not take.
     around, barred = [0] * pattern.shape[0], [0] * pattern.shape[0]
     below = (1 << first) - 1
     for vertices, lists in _neighbors(pattern, _order(pattern, pattern, order)):
@@ -89,7 +90,8 @@ def star_colors(pattern: Pattern, order: str = "natural", first: int = 0) -> Ind
 
 
 def acyclic_colors(pattern: Pattern, order: str = "natural") -> Indices:
-    """Acyclic colouring of a symmetric pattern: neighbours differ, and no cycle has two colours.
+    """Compute an acyclic colouring of a symmetric pattern: neighbours differ, and no cycle has two
+    colours.
 
     The edges between any two colours form trees, which are kept as disjoint sets of edges
     (Gebremedhin, Tarafdar, Manne and Pothen, SIAM J. Sci. Comput. 29, 2007).
@@ -136,7 +138,7 @@ def acyclic_colors(pattern: Pattern, order: str = "natural") -> Indices:
 
 
 def _order(pattern: Pattern, turned: Pattern, order: str) -> Indices:
-    """The columns of `pattern`, which are the rows of `turned`, in that order."""
+    """Return the columns of `pattern`, the rows of `turned`, in that order."""
     count = turned.shape[0]
     if order == "natural":
         return np.arange(count, dtype=np.int64)
@@ -145,7 +147,7 @@ def _order(pattern: Pattern, turned: Pattern, order: str) -> Indices:
     if pattern is turned:
         degrees = np.diff(pattern.indptr)
         return _largest(degrees) if order == "largest_first" else _smallest_last(pattern)
-    # How many elements are in the rows of a column: an upper bound of how many columns it meets.
+    # Number of elements in the rows of a column: an upper bound of the number of its neighbours.
     shares = np.concatenate([[0], np.cumsum(np.diff(pattern.indptr)[turned.indices])])
     degrees = shares[turned.indptr[1:]] - shares[turned.indptr[:-1]]
     return _largest(degrees) if order == "largest_first" else _fewest_last(pattern, turned, degrees)
@@ -156,7 +158,7 @@ def _largest(degrees: Indices) -> Indices:
 
 
 def _smallest_last(pattern: Pattern) -> Indices:
-    """The vertices of a symmetric pattern: each has, among those before it, fewest neighbours."""
+    """Return the vertices of a symmetric pattern in smallest-last order by number of neighbours."""
     starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
     degrees = np.diff(pattern.indptr).tolist()
     heap = [(d, v) for v, d in enumerate(degrees)]
@@ -176,7 +178,7 @@ def _smallest_last(pattern: Pattern) -> Indices:
 
 
 def _fewest_last(pattern: Pattern, turned: Pattern, degrees: Indices) -> Indices:
-    """The columns: each shares, among those before it, fewest elements of rows with them."""
+    """Return the columns in smallest-last order by shared elements of rows."""
     starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
     beginnings, rows = turned.indptr.tolist(), turned.indices.tolist()
     left_of = degrees.tolist()
@@ -201,7 +203,7 @@ def _fewest_last(pattern: Pattern, turned: Pattern, degrees: Indices) -> Indices
 
 
 def _neighbors(pattern: Pattern, order: Indices) -> Iterator[tuple[Indices, Iterator[list[int]]]]:
-    """Rows of `pattern` in that order, some at a time, with the lists of their columns."""
+    """Yield rows of `pattern` in that order, in batches, with lists of their columns."""
     for first in range(0, order.size, _AT_ONCE):
         chosen = order[first : first + _AT_ONCE]
         counts = pattern.indptr[chosen + 1] - pattern.indptr[chosen]

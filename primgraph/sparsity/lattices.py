@@ -1,8 +1,8 @@
-"""Colours of columns by their number modulo few, or by their place in a grid: where that is best.
+"""Colour columns by number modulo a small modulus, or by position in a grid, if that is optimal.
 
-The columns of banded matrices, of blocks along the diagonal and of stencils on grids are coloured
-with as few colours as any row has elements, at once, whatever their number (Curtis, Powell and
-Reid 1974 for bands; perfect Lee codes for stencils: Golomb and Welch 1970).
+The columns of banded matrices, block diagonals and stencils on grids get as few colours as the
+fullest row has elements, in one vectorised step (Curtis, Powell and Reid 1974 for bands; perfect
+Lee codes for stencils: Golomb and Welch 1970).
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ import numpy as np
 
 from primgraph.sparsity.pattern import Indices, Pattern
 
-# Differences of columns in the rows are told by so many diagonals at most.
+# Maximum number of diagonals used to find grid widths.
 _DIAGONALS = 48
-# Of how many rows colours are tried before all are looked at, and how many moduli are tried.
+# Number of sampled rows before all are checked, and number of moduli tried.
 _TRIED = 512
 _MODULI = 4
-# More colours than these are not had by number alone, nor for a grid of three axes.
+# Maximum number of colours by number, and for a grid of three axes.
 _MOST, _MOST_DEEP = 64, 12
-# What has fewer columns is no grid.
+# Patterns with fewer columns are not checked for grids.
 _FEWEST = 16
 
 
 def lattice_colors(pattern: Pattern, most: int) -> Indices | None:
-    """Colours of the columns, none twice in a row, hardly more than the fullest row has elements.
+    """Colour the columns, without repetition in a row, with hardly more colours than the fullest
+    row's elements.
 
-    None where no such colours are found with at most `most` of them.
+    None if no such colouring with at most `most` colours is found.
     """
     count = fullest(pattern)
     if not 0 < count <= min(_MOST, most) or pattern.shape[1] < _FEWEST:
@@ -52,7 +53,7 @@ def _colorings(
     pattern: Pattern,
     sample: Pattern,
 ) -> Iterator[Indices]:
-    """Colours that are right in a sample of the rows."""
+    """Yield colourings that are valid for a sample of the rows."""
     if is_proper(sample, columns % modulus, modulus):
         yield columns % modulus
     seen = sample.indices
@@ -69,7 +70,8 @@ def _colorings(
 
 
 def _digits(numbers: Indices, widths: tuple[int, ...]) -> list[Indices]:
-    """The places of elements of a grid, of these widths but for the last axis, fastest first."""
+    """Return the grid indices of elements, for these widths of all but the last axis, fastest
+    first."""
     digits = []
     for width in widths:
         numbers, rest = np.divmod(numbers, width)
@@ -83,7 +85,7 @@ def _weighted(digits: list[Indices], factors: tuple[int, ...]) -> Indices:
 
 
 def _strides(pattern: Pattern) -> Iterator[tuple[int, ...]]:
-    """Widths of grids, of two and three axes, that the diagonals of `pattern` hint at."""
+    """Yield widths of grids, of two and three axes, that the diagonals of `pattern` suggest."""
     height, width = pattern.shape
     if pattern.nnz == 0:
         return
@@ -103,7 +105,7 @@ def _strides(pattern: Pattern) -> Iterator[tuple[int, ...]]:
 
 
 def _sample(pattern: Pattern) -> Pattern:
-    """Some of the rows, from all over the matrix."""
+    """Return a sample of the rows, from all over the matrix."""
     height = pattern.shape[0]
     if height <= _TRIED:
         return pattern
@@ -113,7 +115,7 @@ def _sample(pattern: Pattern) -> Pattern:
 
 
 def rows_of(pattern: Pattern, kept: Indices) -> Pattern:
-    """The pattern of these rows alone, in this order."""
+    """Return the pattern of these rows, in this order."""
     counts = np.diff(pattern.indptr)[kept]
     starts = np.zeros(kept.size + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
@@ -122,12 +124,13 @@ def rows_of(pattern: Pattern, kept: Indices) -> Pattern:
 
 
 def fullest(pattern: Pattern) -> int:
-    """How many elements the fullest row has: no fewer colours of columns tell them apart."""
+    """Return the number of elements in the fullest row, a lower bound for the number of column
+    colours."""
     return int(np.diff(pattern.indptr).max(initial=0))
 
 
 def is_proper(pattern: Pattern, colors: Indices, count: int) -> bool:
-    """Whether no row has two elements in columns of one colour; of a colour below 0 it has none."""
+    """Return whether no row has two elements of one colour, and none of a negative colour."""
     found = colors[pattern.indices]
     if found.min(initial=0) < 0:
         return False

@@ -1,4 +1,4 @@
-"""Which elements of a matrix may be other than zero: its rows, compressed, in NumPy arrays."""
+"""Sparsity patterns of matrices in compressed rows, as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
 Array = np.ndarray[Any, Any]
 Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-# Bits of a positive number.
+# Bits of a positive int64.
 _WORD = 63
 
 
 @final
 class Pattern:
-    """The elements of a matrix of shape `(m, n)` that may be other than zero.
+    """Pattern of a matrix of shape `(m, n)`: the elements that may be nonzero.
 
-    Those of row i stand in the columns `indices[indptr[i]:indptr[i + 1]]`, which ascend and are
-    all different; both are arrays of int64 that cannot be written. All else about the matrix is
-    a structural zero. Patterns are equal where shape and elements are.
+    Those of row i are in the columns `indices[indptr[i]:indptr[i + 1]]`, ascending and without
+    duplicates; both are read-only int64 arrays. All other elements are structural zeros. Patterns
+    are equal if shape and elements are.
 
     Raises `ShapeError` where `indptr` or `indices` do not fit `shape`, and `BoundsError` for
     columns outside it.
@@ -68,17 +68,18 @@ class Pattern:
 
     @staticmethod
     def _of(shape: tuple[int, int], indptr: Indices, indices: Indices) -> Pattern:
-        """One of arrays that nobody else holds and that are known to be right."""
+        """Return a pattern of trusted arrays with no other owner."""
         made = Pattern.__new__(Pattern)
         made._hold(shape, indptr, indices)
         return made
 
     @staticmethod
     def from_coo(rows: Any, columns: Any, shape: Sequence[int]) -> Pattern:
-        """The pattern with an element at each `rows[k], columns[k]`, in any order, once or more.
+        """Return the pattern with an element at each `rows[k], columns[k]`, in any order, with
+        duplicates.
 
-        Raises `ShapeError` for lists of different lengths, `BoundsError` for an element that lies
-        outside `shape`.
+        Raises `ShapeError` for lists of different lengths, `BoundsError` for an element outside of
+        `shape`.
         """
         size = _size(shape)
         down, across = _integers("rows", rows), _integers("columns", columns)
@@ -90,7 +91,7 @@ class Pattern:
 
     @staticmethod
     def from_dense(matrix: Any) -> Pattern:
-        """The pattern of what is not zero in an array of two axes, NaN included."""
+        """Return the pattern of the nonzero elements of a 2-d array, NaN included."""
         array = np.asarray(matrix)
         if array.ndim != 2 or array.dtype.kind not in "biufc":
             raise ShapeError(
@@ -102,7 +103,8 @@ class Pattern:
 
     @staticmethod
     def from_scipy(matrix: Any) -> Pattern:
-        """The pattern of what a sparse matrix of SciPy stores, explicit zeros included."""
+        """Return the pattern of the stored elements of a SciPy sparse matrix, explicit zeros
+        included."""
         found = matrix.tocoo()
         return Pattern.from_coo(found.row, found.col, found.shape)
 
@@ -113,24 +115,24 @@ class Pattern:
 
     @property
     def density(self) -> float:
-        """The share of elements that may be other than zero; 0 for a matrix without elements."""
+        """Fraction of elements that may be nonzero; 0 for a matrix without elements."""
         return self.nnz / prod(self.shape) if prod(self.shape) else 0.0
 
     @cached_property
     def rows(self) -> Indices:
-        """The row of each element, in the order of `indices`."""
+        """Row of each element, in the order of `indices`."""
         found = np.repeat(np.arange(self.shape[0], dtype=np.int64), np.diff(self.indptr))
         found.setflags(write=False)
         return found
 
     @property
     def cols(self) -> Indices:
-        """The column of each element: `indices`."""
+        """Column of each element: `indices`."""
         return self.indices
 
     @cached_property
     def T(self) -> Pattern:
-        """The pattern of the transposed matrix."""
+        """Pattern of the transposed matrix."""
         starts = _starts(np.bincount(self.indices, minlength=self.shape[1]))
         found = Pattern._of(self.shape[::-1], starts, self.rows[self._by_column])
         found.__dict__["T"] = self
@@ -138,10 +140,11 @@ class Pattern:
 
     @cached_property
     def _by_column(self) -> Indices:
-        """The numbers of the elements, column by column: in a symmetric one, the mirror image."""
+        """Numbers of the elements in column order: in a symmetric pattern, of the mirror
+        elements."""
         bits = self.nnz.bit_length()
         if self.shape[1].bit_length() + bits < _WORD:
-            # Numbers that carry others along are sorted far faster than places of numbers.
+            # Sorting numbers with the position in the low bits is much faster than argsort.
             both = np.sort(self.indices << bits | np.arange(self.nnz, dtype=np.int64))
             found: Indices = both & ((1 << bits) - 1)
         else:
@@ -150,7 +153,7 @@ class Pattern:
         return found
 
     def union(self, other: Pattern) -> Pattern:
-        """The elements of either; `ShapeError` for a pattern of another shape."""
+        """Return the union of both patterns; raises `ShapeError` for another shape."""
         if not isinstance(other, Pattern):
             raise ArgumentError(f"a pattern is joined with another one, not with {other!r:.60}")
         if self.shape != other.shape:
@@ -158,28 +161,29 @@ class Pattern:
         return _from_keys(np.concatenate([self._keys(), other._keys()]), self.shape)
 
     def missing(self, other: Pattern) -> Pattern:
-        """The elements of `other` that this one lacks; `ShapeError` for one of another shape."""
+        """Return the elements of `other` that this one lacks; raises `ShapeError` for another
+        shape."""
         if self.shape != other.shape:
             raise ShapeError(f"patterns of shapes {self.shape} and {other.shape} differ in all")
         return _from_keys(np.setdiff1d(other._keys(), self._keys(), True), self.shape)
 
     def to_dense(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """A mask of shape `(m, n)`."""
+        """Return a boolean mask of shape `(m, n)`."""
         mask = np.zeros(self.shape, np.bool_)
         mask[self.rows, self.indices] = True
         return mask
 
     def to_scipy(self) -> Any:
-        """A `scipy.sparse.csr_array` of ones, in arrays of its own; SciPy is needed here only.
+        """Return a `scipy.sparse.csr_array` of ones, with copied arrays.
 
-        Raises `OptionError` where SciPy cannot be imported.
+        Raises `OptionError` if SciPy cannot be imported.
         """
         module = scipy_sparse("Pattern.to_scipy")
         data = np.ones(self.nnz, np.bool_)
         return module.csr_array((data, self.indices.copy(), self.indptr.copy()), shape=self.shape)
 
     def _keys(self) -> Indices:
-        """One number an element, ascending."""
+        """Return one number per element, ascending."""
         keys: Indices = self.rows * self.shape[1] + self.indices
         return keys
 
@@ -205,7 +209,7 @@ class Pattern:
         return hash((self.shape, self.nnz, self.indices[:64].tobytes()))
 
     def _repr_svg_(self) -> str:
-        """Draw where the elements are, for notebooks; see `pg.spy`."""
+        """Draw the positions of the elements, for notebooks; see `pg.spy`."""
         picture: str = import_module("primgraph.view.formats.spy").spy(self)._repr_svg_()
         return picture
 
@@ -215,7 +219,7 @@ class Pattern:
 
 
 def scipy_sparse(what: str) -> Any:
-    """The module `scipy.sparse`; `OptionError` where there is none."""
+    """Import `scipy.sparse`; raises `OptionError` if SciPy is not installed."""
     try:
         return import_module("scipy.sparse")
     except ImportError:
@@ -257,7 +261,7 @@ def _starts(counts: Array) -> Indices:
 
 
 def _from_keys(keys: Indices, shape: tuple[int, int]) -> Pattern:
-    """The pattern of elements that are numbered row by row, in any order, once or more."""
+    """Return the pattern of elements by row-major number, in any order, with duplicates."""
     if not np.all(keys[1:] > keys[:-1]):
         keys = np.sort(keys)
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if keys.size else keys

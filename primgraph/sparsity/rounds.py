@@ -1,9 +1,9 @@
-"""Colours of very many vertices, many at a time: each takes the first that fits, or tries again.
+"""Colouring of very many vertices in parallel rounds.
 
-Vertices of a batch, drawn at random, are coloured as if there were no others in it; of those that
-do not fit together then, the first keeps its colour, and the others take part in the next round
-(Gebremedhin and Manne, Concurrency: Practice and Experience 12, 2000). Batches are so small that
-few meet, and each round is a few operations of NumPy.
+The vertices of a random batch are coloured independently. Among those in conflict the first keeps
+its colour, and the others take part in the next round (Gebremedhin and Manne, Concurrency: Practice
+and Experience 12, 2000). Batches are small enough for few conflicts, and each round is a few NumPy
+operations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from primgraph.sparsity.pattern import Indices, Pattern
 
 Words: TypeAlias = "np.ndarray[Any, np.dtype[np.uint64]]"
 
-# Colours in a word, and how many batches there are at least, and at most.
+# Colours per word, and minimum and maximum number of batches.
 _BITS = 64
 _FEWEST, _MOST = 16, 512
 _ONE = np.uint64(1)
@@ -25,7 +25,7 @@ _ALL = np.uint64(2**64 - 1)
 
 @final
 class _Sets:
-    """For each of `count` things a set of colours, as bits of words; there are words as needed."""
+    """Sets of colours for `count` items, as bits of words, which are added as needed."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -37,21 +37,22 @@ class _Sets:
         return self.words[number]
 
     def add(self, places: Indices, colors: Indices, *, once: bool = False) -> None:
-        """Put colours into the sets at `places`; some may be there already.
+        """Add colours to the sets at `places`; some may be there already.
 
-        With `once`, none comes twice to one place.
+        With `once`, no place gets a colour twice.
         """
         for number in range(int(colors.max(initial=-1)) // _BITS + 1):
             own = colors // _BITS == number
             bits = _ONE << (colors[own] % _BITS).astype(np.uint64)
             word, at = self.word(number), places[own]
-            # What is new at a place once is added, which takes a fraction of the time.
+            # If each new bit is added once, addition is much faster than bitwise or.
             fresh = bits & ~word[at]
             np.add.at(word, at, fresh) if once else np.bitwise_or.at(word, at, fresh)
 
 
 def first_free(sets: _Sets, places: Indices, starts: Indices) -> Indices:
-    """For each run of `places`, which begins at one of `starts`, the first colour in no set."""
+    """Return, for each run of `places` that begins at one of `starts`, the first colour in none of
+    its sets."""
     found = np.full(starts.size, -1, np.int64)
     number = 0
     while True:
@@ -67,7 +68,7 @@ def first_free(sets: _Sets, places: Indices, starts: Indices) -> Indices:
 
 
 def column_colors(pattern: Pattern) -> Indices:
-    """Colours of the columns such that no row has two elements of one colour."""
+    """Colour the columns so that no row has two elements of one colour."""
     turned = pattern.T
     taken = _Sets(pattern.shape[0])
     colors = np.zeros(pattern.shape[1], np.int64)
@@ -87,10 +88,10 @@ def column_colors(pattern: Pattern) -> Indices:
 
 
 def star_colors(pattern: Pattern, first: int = 0) -> Indices:
-    """Star colours of a symmetric pattern, from `first` on; see `greedy.star_colors`."""
+    """Return star colours of a symmetric pattern, from `first` on; see `greedy.star_colors`."""
     size = pattern.shape[0]
     colors = np.full(size, -1, np.int64)
-    # The colours among neighbours, and those that a further neighbour must not take.
+    # Colours of the neighbours, and those that a further neighbour must not take.
     around, barred = _Sets(size), _Sets(size)
     beside = pattern.rows != pattern.indices
     ends = np.concatenate([[0], np.cumsum(beside)])
@@ -104,7 +105,8 @@ def star_colors(pattern: Pattern, first: int = 0) -> Indices:
             found = first_free(barred, others, starts)
             owner = np.repeat(np.arange(waiting.size), np.diff(np.append(starts, others.size)))
             color = found[owner]
-            # Where a vertex between two others has no colour, or a higher one, theirs differ.
+            # If a vertex between two others has no colour yet, or a higher one, these two must
+            # differ.
             strict = (colors[others] < 0) | (color < colors[others])
             place = np.concatenate([others[strict], waiting])
             who = np.concatenate([owner[strict], np.arange(waiting.size)])
@@ -122,7 +124,7 @@ def star_colors(pattern: Pattern, first: int = 0) -> Indices:
 
 
 def _bar_below(around: _Sets, barred: _Sets, vertices: Indices, colors: Indices) -> None:
-    """Of vertices that have a colour now: it is barred, and those around that are below it."""
+    """Bar the colours of newly coloured vertices, and lower colours of their neighbours."""
     for number in range(max(len(around.words), int(colors.max(initial=0)) // _BITS + 1)):
         rank = np.clip(colors - number * _BITS, -1, _BITS)
         bit = np.where(
@@ -133,7 +135,7 @@ def _bar_below(around: _Sets, barred: _Sets, vertices: Indices, colors: Indices)
 
 
 def _batches(pattern: Pattern, vertices: Indices) -> list[Indices]:
-    """`vertices` at random, in parts of which few members share a row of `pattern`."""
+    """Return `vertices` in random batches, in which few share a row of `pattern`."""
     counts = np.diff(pattern.indptr).astype(np.float64)
     near = float(np.sum(counts**2)) / max(vertices.size, 1)
     number = int(np.clip(near, _FEWEST, _MOST))
@@ -142,7 +144,7 @@ def _batches(pattern: Pattern, vertices: Indices) -> list[Indices]:
 
 
 def _joined(pattern: Pattern, rows: Indices) -> tuple[Indices, Indices]:
-    """The columns of these rows, none of which is empty, and where those of each begin."""
+    """Return the columns of these nonempty rows, and the start of each row in them."""
     counts = pattern.indptr[rows + 1] - pattern.indptr[rows]
     starts = np.cumsum(counts) - counts
     places = np.arange(counts.sum()) + np.repeat(pattern.indptr[rows] - starts, counts)
@@ -150,7 +152,7 @@ def _joined(pattern: Pattern, rows: Indices) -> tuple[Indices, Indices]:
 
 
 def _later(keys: Indices, owner: Indices, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of `count` owners have a key that one before them has, too."""
+    """Return which of `count` owners have a key that an earlier one has, too."""
     bits = count.bit_length()
     both = np.sort(keys << bits | owner)
     again = both[1:] >> bits == both[:-1] >> bits

@@ -1,4 +1,4 @@
-"""Rows of columns, compressed: how dependencies are kept that follow no rule."""
+"""Compressed rows of columns: dependences without a regular pattern."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 class Rows(NamedTuple):
-    """The columns of each element of an array in row-major order: those of element i stand from
-    `starts[i]` to before `starts[i + 1]` in `columns`, ascending and each once."""
+    """Columns of each element of an array in row-major order: those of element i are from
+    `starts[i]` to before `starts[i + 1]` in `columns`, ascending and without duplicates."""
 
     starts: Indices
     columns: Indices
 
     @property
     def extent(self) -> int:
-        """How many elements of an array have columns listed."""
+        """Return the number of elements."""
         return len(self.starts) - 1
 
 
 def size_of(maps: Maps) -> int:
-    """How many pairs of a place and a column maps have, those in several counted as often."""
+    """Return the number of pairs of index and column, with overlaps counted repeatedly."""
     return sum(m.places * m.width for m in maps)
 
 
 def from_pairs(places: Indices, columns: Indices, count: int, width: int) -> Rows:
-    """Of `count` elements, from pairs in any order, once or more, of columns before `width`."""
+    """Return rows of `count` elements from pairs in any order, with duplicates, for columns below
+    `width`."""
     keys = places * width
     keys += columns
     return _from_keys(keys, count, width)
 
 
 def _from_keys(keys: Indices, count: int, width: int) -> Rows:
-    """Of numbers that count elements of a matrix of that width; they are sorted in place."""
+    """Return rows from row-major numbers of matrix elements, which are sorted in place."""
     if keys.size > 1 and not bool(np.all(keys[1:] > keys[:-1])):
         keys.sort()
         fresh = np.empty(keys.size, np.bool_)
@@ -53,7 +54,7 @@ def _from_keys(keys: Indices, count: int, width: int) -> Rows:
 
 
 def _numbers(shape: Shape, low: Shape, high: Shape) -> Indices:
-    """Row-major numbers of the places in a box, as an array of the shape of the box."""
+    """Return the row-major numbers of the indices in a box, as an array of the shape of the box."""
     found = np.zeros((1,) * len(shape), np.int64)
     step = 1
     for axis in range(len(shape) - 1, -1, -1):
@@ -64,7 +65,7 @@ def _numbers(shape: Shape, low: Shape, high: Shape) -> Indices:
 
 
 def listed(maps: Maps, shape: Shape, width: int) -> Rows:
-    """The columns that maps give to elements of an array of that shape, one by one."""
+    """List the columns that maps give to the elements of an array of that shape."""
     count = prod(shape)
     parts = []
     for m in maps:
@@ -83,7 +84,7 @@ def listed(maps: Maps, shape: Shape, width: int) -> Rows:
 
 
 def taken(rows: Rows, places: Indices) -> Rows:
-    """The rows at `places`, in that order; none at those below zero."""
+    """Return the rows at `places`, in that order; empty ones for negative places."""
     counts = np.diff(rows.starts)
     present = places >= 0
     sizes = np.where(present, counts[np.where(present, places, 0)] if counts.size else 0, 0)
@@ -96,12 +97,13 @@ def taken(rows: Rows, places: Indices) -> Rows:
 
 
 def places_of(rows: Rows) -> Indices:
-    """For each column listed, the element that it is of."""
+    """Return, for each column listed, its element."""
     return np.repeat(np.arange(rows.extent, dtype=np.int64), np.diff(rows.starts))
 
 
 def sent(rows: Rows, targets: Indices, count: int, width: int) -> Rows:
-    """Each row added to what its target has, of `count` targets; below zero it goes nowhere."""
+    """Scatter-add: unite each row with those of its target, of `count` targets; negative ones are
+    dropped."""
     goal = targets[places_of(rows)]
     kept = goal >= 0
     if not bool(np.all(kept)):
@@ -110,7 +112,7 @@ def sent(rows: Rows, targets: Indices, count: int, width: int) -> Rows:
 
 
 def united(parts: Sequence[Rows], width: int) -> Rows:
-    """All columns of rows of as many elements."""
+    """Unite rows of equally many elements."""
     first = parts[0]
     others = [p for p in parts[1:] if not _is_equal(p, first)]
     if not others:
@@ -128,5 +130,5 @@ def _is_equal(a: Rows, b: Rows) -> bool:
 
 
 def kept(rows: Rows, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Rows:
-    """The rows where `mask` is true, and none elsewhere."""
+    """Keep the rows where `mask` is true; empty the others."""
     return taken(rows, np.where(mask.reshape(-1), np.arange(rows.extent, dtype=np.int64), -1))

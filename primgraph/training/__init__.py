@@ -1,1 +1,1 @@
-"""Training: runs over batches and epochs, and losses as SciPy's optimizers take them."""
+"""Training loops over batches and epochs, and objectives for SciPy's optimizers."""

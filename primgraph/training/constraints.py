@@ -1,4 +1,4 @@
-"""Constraints with sparse derivatives, in the form that SciPy's methods take."""
+"""Constraints with sparse derivatives for SciPy's methods."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def constraints(
 @final
 @checked_methods(late=True)
 class Constraints:
-    """Values, Jacobian and weighted Hessian of constraints at vectors `x` of float64."""
+    """Values, Jacobian and weighted Hessian of constraints at float64 vectors `x`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Constraints:
         self._patterns = pattern, hessian_pattern
 
     def fun(self, x: Any) -> Array:
-        """The values at `x`, a vector."""
+        """Return the values at `x`, a vector."""
         found: Any = self._values(_vector(x))
         if not isinstance(found, np.ndarray):
             raise ArgumentError(
@@ -101,20 +101,20 @@ class Constraints:
         return found
 
     def jac(self, x: Any) -> Any:
-        """The Jacobian at `x`: a `scipy.sparse.csr_array`, or an array if not `sparse`."""
+        """Return the Jacobian at `x`: a `scipy.sparse.csr_array`, or an array if not `sparse`."""
         return self._given(self._slopes(_vector(x)))
 
     def hess(self, x: Any, v: Any) -> Any:
-        """The sum of the Hessians of all constraints at `x`, each times its weight in `v`.
+        """Return the sum of the Hessians of all constraints at `x`, weighted by `v`.
 
-        That is their part of the Hessian of a Lagrangian.
+        This is their part of the Hessian of a Lagrangian.
         """
         return self._given(self._curvature(_vector(x), _vector(v)))
 
     def to_scipy(self) -> Any:
-        """A `scipy.optimize.NonlinearConstraint`, for the method trust-constr.
+        """Return a `scipy.optimize.NonlinearConstraint`, for the method trust-constr.
 
-        Raises `OptionError` where SciPy cannot be imported.
+        Raises `OptionError` if SciPy cannot be imported.
         """
         try:
             optimize = import_module("scipy.optimize")
@@ -125,9 +125,9 @@ class Constraints:
         )
 
     def to_dicts(self, x: Any) -> list[dict[str, Any]]:
-        """The same as SciPy's method SLSQP takes it: equalities, and inequalities from zero on.
+        """Return dicts for SciPy's method SLSQP: equalities, and inequalities `>= 0`.
 
-        `x` is any vector of the right length. SLSQP works on dense matrices.
+        `x` is any vector of the right length. SLSQP uses dense matrices.
         """
         count = self.fun(x).size
         low, high = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)

@@ -1,4 +1,4 @@
-"""Training: runs of a program, or steps eagerly, over batches and epochs."""
+"""Training loops: runs of a program, or eager steps, over batches and epochs."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def _require_feeds(feeds: Any) -> None:
 def _run_of(
     program: Program | Callable[..., Tensor], loss: Any, executor: Executor | None, target: Any
 ) -> tuple[Callable[[Feed], float], str]:
-    """What takes a step with a feed and gives the loss of before; and the name of what is run."""
+    """Return a function that takes a step with a feed and returns the loss before it, and its
+    name."""
     if isinstance(program, Program):
         runner = Executor(target=target) if executor is None else executor
         return _runner(program, loss, runner), program.name
@@ -136,7 +137,7 @@ def _run_of(
 
 
 def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
-    """The mean of the losses of an epoch, of a step with each of its feeds."""
+    """Return the mean of the losses of an epoch, with one step for each feed."""
     batches = applied(feeds, epoch) if callable(feeds) else feeds
     losses = [run(batch) for batch in batches]
     if not losses:
@@ -148,7 +149,7 @@ def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
 
 
 def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:
-    """What runs a program with a feed, and gives the loss."""
+    """Return a function that runs a program with a feed, and returns the loss."""
     if isinstance(loss, Optimizer):
         raise ArgumentError(
             "fit of a program takes its loss, and not the optimizer",
@@ -168,7 +169,7 @@ def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], f
 def _stepper(
     function: Callable[..., Tensor], optimizer: Any, executor: Executor | None
 ) -> Callable[[Feed], float]:
-    """What takes a step with a feed, and gives the loss of before."""
+    """Return a function that takes an eager step with a feed, and returns the loss before it."""
     if not isinstance(optimizer, Optimizer):
         raise ArgumentError(
             f"fit of a function takes an optimizer, not {type(optimizer).__name__}",
@@ -192,7 +193,7 @@ def _stepper(
 
 
 def _as_tensor(array: Any) -> Tensor:
-    """`array` as a tensor; itself, if it is one."""
+    """Convert `array` to a tensor; return a tensor as it is."""
     return array if isinstance(array, Tensor) else tensor(array)
 
 

@@ -1,4 +1,4 @@
-"""Functions of arrays as functions of one flat vector, as SciPy's methods take them."""
+"""Functions of arrays as functions of one flat vector, for SciPy's methods."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = np.ndarray[Any, Any]
 
 @checked_methods("__init__", late=True)
 class FlatObjective(ABC):
-    """A loss as a function of `theta`, the elements of arrays of given types in one float64 vector.
+    """Loss as a function of `theta`, the elements of arrays of given types in one float64 vector.
 
-    Value and gradient of the latest vector are kept: `fun` and `jac` at the same point cost one
+    Value and gradient of the latest vector are cached: `fun` and `jac` at the same point cost one
     evaluation.
     """
 
@@ -32,32 +32,32 @@ class FlatObjective(ABC):
 
     @abstractmethod
     def _evaluated(self, vector: Array) -> tuple[float, Array]:
-        """The loss and its gradient at a vector that fits."""
+        """Return the loss and its gradient at a validated vector."""
 
     @abstractmethod
     def _start(self) -> Sequence[Array]:
-        """What the arrays are before anything is varied."""
+        """Return the initial arrays."""
 
     @property
     def size(self) -> int:
-        """The number of elements of a vector."""
+        """Number of elements of a vector."""
         return self._ends[-1]
 
     @property
     def x0(self) -> Array:
-        """What the parameters are before they are varied, as one vector."""
+        """Initial parameters as one vector."""
         return flat(self._start())
 
     def fun(self, theta: Any) -> float:
-        """The loss at `theta`."""
+        """Return the loss at `theta`."""
         return self._at(theta)[0]
 
     def jac(self, theta: Any) -> Array:
-        """The gradient at `theta`, a vector."""
+        """Return the gradient at `theta`, a vector."""
         return self._at(theta)[1].copy()
 
     def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
-        """The loss and its gradient at `theta`, for SciPy's `jac=True`."""
+        """Return the loss and its gradient at `theta`, for SciPy's `jac=True`."""
         value, gradient = self._at(theta)
         return value, gradient.copy()
 
@@ -75,11 +75,11 @@ class FlatObjective(ABC):
         return vector
 
     def _split(self, theta: Any) -> list[Array]:
-        """The arrays of which `theta` holds the elements."""
+        """Return the arrays whose elements are in `theta`."""
         parts = np.split(self._vector(theta), self._ends[:-1])
         return [p.reshape(t.shape).astype(t.dtype) for p, t in zip(parts, self._types, strict=True)]
 
 
 def flat(arrays: Sequence[Array]) -> Array:
-    """The elements of all arrays in one float64 vector."""
+    """Return the elements of all arrays in one float64 vector."""
     return np.concatenate([a.ravel() for a in arrays]).astype(np.float64)

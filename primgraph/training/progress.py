@@ -1,4 +1,4 @@
-"""How far training has come: a table that renews itself in notebooks, a bar on terminals."""
+"""Progress of training: an updated table in notebooks, a bar on terminals."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from primgraph.tables import quantity
 
 Advance: TypeAlias = Callable[[float], None]
 
-# A table is renewed after so many seconds, or after this share of the time that has passed, if
-# that is longer: some hundred times in the first half minute, and 70 times in each doubling.
+# Interval between updates of a table: this many seconds, or this fraction of the elapsed time if
+# that is longer. That is about a hundred updates in the first half minute, and 70 for each
+# doubling.
 _SOON, _SHARE = 0.2, 0.01
 _HEAD = ("epoch", "loss", "least loss", "time", "to go")
 
 
 @contextmanager
 def progress(wanted: bool | None, epochs: int, name: str) -> Iterator[Advance]:
-    """A context in which the function that it gives is to be called with the loss of each epoch.
+    """Yield a function to be called with the loss of each epoch, which shows the progress.
 
-    A notebook shows a table, a terminal a bar, if rich is installed. Where `wanted` is None
-    nothing is shown elsewhere, where it is False nowhere. Raises `ArgumentError` where rich is
-    needed and missing.
+    A notebook shows a table, a terminal a bar if rich is installed. If `wanted` is None, nothing is
+    shown elsewhere; if it is False, nothing at all. Raises `ArgumentError` if rich is needed and
+    missing.
     """
     kernel_shell = notebook()
     if wanted is not False and kernel_shell is not None:
@@ -68,7 +69,7 @@ def _table(shell: Any, epochs: int, name: str) -> Iterator[Advance]:
 
 @final
 class _Table:
-    """A display of a notebook, which is renewed at its place."""
+    """Display of a notebook, updated in place."""
 
     def __init__(self, shell: Any, epochs: int, name: str) -> None:
         self.shell = shell
@@ -118,7 +119,7 @@ class _Table:
 
 
 def _clock(seconds: float) -> str:
-    """`2.50 s`, or from a minute on `1:02:03`."""
+    """Format seconds as `2.50 s`, or from a minute on as `1:02:03`."""
     if seconds < 60:
         return quantity(seconds, "s")
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""A program's loss as a function of one flat vector, in the form that SciPy's methods take."""
+"""Loss of a program as a function of one flat vector, for SciPy's methods."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _chosen(
 class Objective(FlatObjective):
     """Value, gradient and Hessian of a loss at flat float64 vectors `theta`.
 
-    Each kernel is compiled at its first use. Value and gradient come from one of them.
+    Each kernel is compiled at its first use. One kernel computes value and gradient.
     """
 
     def __init__(
@@ -168,12 +168,13 @@ class Objective(FlatObjective):
         self._record.fit(self._others)
 
     def _start(self) -> Sequence[Array]:
-        """What the parameters hold now: their first values before any run."""
+        """Return the current parameters: their initial values before any run."""
         states = [self.program.states[p.value] for p in self.parameters]
         return state_values(self.program, self.program.scope, states)
 
     def hess(self, theta: Any) -> Any:
-        """The Hessian at `theta`, one row an element: an array, or with `hess="sparse"` sparse."""
+        """Return the Hessian at `theta`, one row per element: an array, or sparse with
+        `hess="sparse"`."""
         if self._is_sparse:
             kernel, matrix = self._sparse_hessian
             (values,) = kernel(self._vector(theta), *self._others)
@@ -184,40 +185,40 @@ class Objective(FlatObjective):
         return found
 
     def hessp(self, theta: Any, p: Any) -> Array:
-        """The Hessian at `theta` times the vector `p`, without the Hessian."""
+        """Return the Hessian at `theta` times the vector `p`, without forming the Hessian."""
         (product,) = self.hessp_kernel(self._vector(theta), self._vector(p), *self._others)
         found: Array = product
         return found
 
     def unflatten(self, theta: Any) -> dict[str, Array]:
-        """The parameters of which `theta` holds the elements, by name."""
+        """Return the parameters whose elements are in `theta`, by name."""
         names = [p.name for p in self.parameters]
         return dict(zip(names, self._split(theta), strict=True))
 
     def assign(self, theta: Any) -> None:
-        """Store the elements of `theta` as values of the parameters, in the program's scope."""
+        """Store `theta` as the values of the parameters, in the program's scope."""
         self.program.set_state_dict(self.unflatten(theta))
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Computes value and gradient from `theta` and what is constant."""
+        """Kernel of value and gradient from `theta` and constants."""
         return self._record.kernel()
 
     @cached_property
     def hessp_kernel(self) -> Kernel:
-        """Computes the product of the Hessian with a vector."""
+        """Kernel of the product of the Hessian with a vector."""
         return compiled(self._record.curvature, style=self._style)
 
     @cached_property
     def hess_kernel(self) -> Kernel:
-        """Computes the products of the Hessian with the rows of a matrix, all at once."""
+        """Kernel of the products of the Hessian with the rows of a matrix, all at once."""
         graph = clean_up(lower(self._record.curvature))
         axes = [None, 0, *(None for _ in self._others)]
         return compiled(batch(graph, self.size, axes), style=self._style)
 
     @cached_property
     def _sparse_hessian(self) -> tuple[Kernel, Any]:
-        """Computes the elements of the Hessian that may be other than zero; and where they are."""
+        """Kernel of the possibly nonzero elements of the Hessian, and their sparse matrix."""
         return self._record.sparse_hessian()
 
     def _evaluated(self, vector: Array) -> tuple[float, Array]:
@@ -226,7 +227,7 @@ class Objective(FlatObjective):
 
 
 class _Record:
-    """The loss on slices of a vector, in a builder of its own, with its derivatives."""
+    """Loss on slices of a vector, in a separate builder, with its derivatives."""
 
     def __init__(
         self,
@@ -255,7 +256,7 @@ class _Record:
         self.loss = Variable(builder, moved[loss.value])
 
     def fit(self, arrays: Sequence[Array]) -> None:
-        """Let sizes that have names be those of the arrays, which are the same for all vectors."""
+        """Set symbolic sizes to those of the arrays, which are the same for all vectors."""
         inputs = [self.theta.value, *self.constants]
         if not any(v.type.names for v in inputs):
             return
@@ -283,7 +284,7 @@ class _Record:
 
     @cached_property
     def gradient(self) -> Variable:
-        """One vector; parameters that do not matter have zeros."""
+        """Gradient as one vector; zeros for unused parameters."""
         with self.builder:
             found = grad(self.loss, self.parts)
             flat = [
@@ -293,14 +294,15 @@ class _Record:
             return concatenate(flat)
 
     def kernel(self) -> Kernel:
-        """From the vector and the constants to the value and the gradient."""
+        """Return the kernel from the vector and the constants to the value and the gradient."""
         with self.builder:
             outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
         graph = self._graph([self.theta.value, *self.constants], outputs)
         return compiled(graph, style=self.style)
 
     def sparse_hessian(self) -> tuple[Kernel, Any]:
-        """From the vector and the constants to elements of the Hessian, and where these are."""
+        """Return the kernel from the vector and the constants to elements of the Hessian, and their
+        matrix."""
         module = import_module("primgraph.derivatives.matrices.sparse")
         with self.builder:
             loss = reshape(self.loss, ()).astype(FLOAT64)
@@ -310,7 +312,8 @@ class _Record:
 
     @cached_property
     def curvature(self) -> Graph:
-        """From the vector, a direction and the constants to the Hessian times the direction."""
+        """Graph from the vector, a direction and the constants to the Hessian times the
+        direction."""
         with self.builder:
             direction = Variable(self.builder, self.builder.input(self.type))
             change = forward_grad(self.gradient, self.theta, direction)

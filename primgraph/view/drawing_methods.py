@@ -1,4 +1,4 @@
-"""The methods that draw: of graphs, programs and kernels alike."""
+"""Drawing methods of graphs, programs and kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NARROWEST = 40
 
 @final
 class Faces:
-    """How graphs, programs and kernels are drawn."""
+    """Implementation of the drawing methods."""
 
     def dot(self, drawn: Drawn) -> str:
         return to_dot(picture_of(drawn))

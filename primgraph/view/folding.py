@@ -1,4 +1,4 @@
-"""What can be folded, as a tree, and which of it is unfolded at first."""
+"""Tree of foldable groups, and the choice of initially open ones."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from primgraph.view.layers import BODY, OPERATOR, SMALL, Part, lanes_of
 from primgraph.view.picture import Arrow, Box, Picture, total_heat
 
 LIMIT = 300
-# How many things lie side by side in a group, and in a part outside of all groups; where there are
-# more they become runs of neighbours.
+# Maximum numbers of items side by side in a group, and in a part outside of groups; more are split
+# into runs of neighbours.
 MOST_INSIDE = 48
 MOST_OUTSIDE = 24
-# Into how many runs at most, and how many things one has at least, if it has not all of them.
+# Maximum number of runs, and minimum length of a run.
 RUNS = 12
 LEAST_OF_RUN = 8
-# Inputs, and outputs, are one group where they are more than this.
+# Above this number, inputs or outputs are grouped.
 MANY = 12
-# How many ops the note of a group names, and how many types the label of an arrow.
+# Maximum numbers of ops in a group's note, and of types in an arrow's label.
 _NAMED = 2
 
 _ENDS = ("input", "output")
@@ -30,9 +30,9 @@ _ENDS = ("input", "output")
 @final
 @dataclass(eq=False, slots=True)
 class Node:
-    """A box, which has no children, or a group of nodes; `boxes` are the numbers of its boxes.
+    """Box, which has no children, or group of nodes; `boxes` are the numbers of its boxes.
 
-    `lane` is the part that it stands with. `kind` is that of the group, "run" for neighbours.
+    `lane` is the part that it is drawn in. `kind` is the kind of the group, "run" for neighbours.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Node:
 
 
 def tree_of(picture: Picture, kind: str) -> Node:
-    """The tree of the groups of one kind; of no groups if there are none of that kind."""
+    """Return the tree of the groups of one kind; a tree without groups if there are none."""
     pairs = [(a.tail, a.head) for a in picture.arrows]
     lanes = lanes_of([(b.part, b.order) for b in picture.boxes], pairs)
     leaves = [_leaf(box, lane) for box, lane in zip(picture.boxes, lanes, strict=True)]
@@ -107,7 +107,7 @@ def _group(label: str, kind: str, children: Sequence[Node], picture: Picture) ->
 
 
 def _note(nodes: Sequence[Node], picture: Picture) -> str:
-    """What is in a group: the groups within where these are few, else the ops."""
+    """Describe the content of a group: its inner groups if there are few, else its ops."""
     names = {n.label for n in nodes if n.children}
     if len(names) <= _NAMED and all(n.kind != "run" for n in nodes):
         return counted([n.label if n.children else op_of(picture.boxes[n.boxes[0]]) for n in nodes])
@@ -124,7 +124,7 @@ def _adopt(node: Node, children: Sequence[Node], picture: Picture) -> None:
 
 
 def _outermost(nodes: list[Node], picture: Picture) -> list[Node]:
-    """What lies outside of all groups; ends are groups where they are many, as are neighbours."""
+    """Return the nodes outside of all groups; many inputs, outputs or neighbours are grouped."""
     lanes: dict[Part, list[Node]] = {}
     for node in nodes:
         lanes.setdefault(node.lane, []).append(node)
@@ -141,11 +141,11 @@ def _outermost(nodes: list[Node], picture: Picture) -> list[Node]:
 
 
 def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) -> list[Node]:
-    """The nodes, or runs of neighbours where they are more than `most`."""
+    """Return the nodes, split into runs of neighbours if there are more than `most`."""
     if len(nodes) <= most:
         return list(nodes)
     ordered = sorted(nodes, key=lambda n: n.boxes[0])
-    # As many of one length as there have to be.
+    # As few runs as possible, of equal length.
     pieces = min(-(-len(ordered) // LEAST_OF_RUN), RUNS)
     size = -(-len(ordered) // pieces)
     runs = []
@@ -159,7 +159,7 @@ def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) ->
 
 
 def within(node: Node) -> Iterator[Node]:
-    """All groups within a node, and itself, inner ones after the outer ones."""
+    """Yield all groups in a node, and the node itself; outer groups precede inner ones."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -169,7 +169,7 @@ def within(node: Node) -> Iterator[Node]:
 
 
 def first_kind(picture: Picture) -> str:
-    """The kind of grouping that is used unless another one is asked for."""
+    """Return the default kind of grouping."""
     return next(iter(picture.groupings), "none")
 
 
@@ -203,7 +203,7 @@ def opened(
 
 
 def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
-    """The groups to shut so that about `limit` boxes are seen; none if there are no more anyway."""
+    """Return the groups to fold so that about `limit` boxes show; none for fewer boxes."""
     if len(picture.boxes) <= limit:
         return ()
     root = tree_of(picture, "layer")
@@ -220,10 +220,10 @@ def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
 
 
 def folded(picture: Picture, shut: Collection[Group]) -> Picture:
-    """The picture with one box in the place of each group, and one arrow for each pair of boxes.
+    """Return the picture with one box for each folded group, and one arrow for each pair of boxes.
 
-    Arrows inside a group are gone; the groups of one kind, which do not overlap, can be shut. A
-    group stands where its first member was, and may be before and behind another one at once.
+    Arrows inside a group are dropped. The folded groups must be of one kind and not overlap. A
+    group has the position of its first member, so that arrows between two groups may run both ways.
     """
     if not shut:
         return picture
@@ -248,7 +248,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
 
 
 def _shut(number: int, group: Group, members: Sequence[Box]) -> Box:
-    """The box that stands for a group."""
+    """Return the box that stands for a folded group."""
     ops = [op_of(b) for b in members if b.part not in ("input", "output")]
     parts = {b.part for b in members}
     own = parts - {"input", "constant", "output"} or parts
@@ -266,12 +266,12 @@ def _shut(number: int, group: Group, members: Sequence[Box]) -> Box:
 
 
 def op_of(box: Box) -> str:
-    """The op alone, of a label such as `y = mul(·, 2.0)`."""
+    """Return the op in a label such as `y = mul(·, 2.0)`."""
     return box.label.rpartition(" = ")[2].partition("(")[0].partition(" ")[0]
 
 
 def counted(names: Sequence[str], most: int = _NAMED) -> str:
-    """Each name once, the most frequent first, with how often it occurs."""
+    """Return the distinct names with counts, most frequent first."""
     counted = Counter(names).most_common()
     told = [name if n == 1 else f"{name} ×{n}" for name, n in counted[:most]]
     return ", ".join([*told, "…"] if len(counted) > most else told)

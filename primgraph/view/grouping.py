@@ -1,4 +1,4 @@
-"""What belongs together in a picture: layers of each part, lines of source, repeated patterns."""
+"""Groups of boxes in a picture: layers of each part, source lines, repeated patterns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from primgraph.view.layers import BODY, Part, is_told, layer_groups, line_label
 from primgraph.view.loop_bodies import Span, enclosing_spans, with_whole_bodies
 from primgraph.view.patterns import repeats
 
-# How many boxes a group has at most, and into how many groups the largest graphs are cut.
+# Maximum size of a group, and maximum number of groups of the largest graphs.
 MOST_MEMBERS = 150
 MOST_PIECES = 100
-# More inputs, or outputs, than this are grouped themselves.
+# Above this number, inputs or outputs are grouped separately.
 MANY = 24
 
 
@@ -41,7 +41,7 @@ def groupings_of(
     states: Mapping[int, str],
     spans: Sequence[Span],
 ) -> dict[str, tuple[Group, ...]]:
-    """The groups of each kind, each of at least two boxes.
+    """Return the groups of each kind, of at least two boxes each.
 
     There is one entry for each box: its equation, and its part and order. `pairs` are the arrows,
     `states` the names of inputs that are states, `spans` branches, loops and their bodies, inner
@@ -67,7 +67,7 @@ Labelled: TypeAlias = list[tuple[str, list[int]]]
 
 @final
 class _Collector:
-    """Makes groups of labelled lists of boxes."""
+    """Builder of groups from labelled lists of boxes."""
 
     def __init__(self, parts: Sequence[str], pairs: Sequence[tuple[int, int]]) -> None:
         self.parts = parts
@@ -90,7 +90,8 @@ class _Collector:
         )
 
     def _add_ends(self, groups: Labelled) -> None:
-        """Give constants, and ends where they are many, to the only group that they touch."""
+        """Assign constants, and inputs and outputs if there are many, to the only group they
+        touch."""
         owner = {box: number for number, (_, members) in enumerate(groups) for box in members}
         ends = {"constant": self.users, "input": self.users, "output": self.makers}
         for part, near in ends.items():
@@ -107,7 +108,7 @@ class _Collector:
                 groups += self._pieces(f"{part}s", rest)
 
     def _pieces(self, label: str, members: list[int]) -> Labelled:
-        """The group, or pieces of one that is large; nothing for a single box."""
+        """Split a large group into pieces; a single box gives no group."""
         if len(members) < 2:
             return []
         count = -(-len(members) // self.most)
@@ -119,7 +120,7 @@ class _Collector:
 
 
 def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Labelled:
-    """All that one line of the user computes, each part by itself."""
+    """Group the boxes that one line of the user computes, by part."""
     found: dict[Hashable, tuple[str, list[int]]] = {}
     for box, eqn in enumerate(equations):
         if eqn is None or eqn.source is None or not is_told(eqn.source):
@@ -130,7 +131,7 @@ def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Label
 
 
 def _patterns(equations: Sequence[Equation | None]) -> Labelled:
-    """Runs of equations that come again: the same ops, results of the same types."""
+    """Group repeated runs of equations: the same ops with results of the same types."""
     boxes = [box for box, eqn in enumerate(equations) if eqn is not None]
     numbers: dict[Hashable, int] = {}
     tokens = []

@@ -1,4 +1,4 @@
-"""How many equations derivatives of rising order have."""
+"""Number of equations of derivatives by order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_TITLE = 60
 @checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The number of equations for each order of derivative, from 0; it prints as a table."""
+    """Number of equations for each order of derivative, from 0; it prints as a table."""
 
     name: str
     mode: str
@@ -47,7 +47,7 @@ class Growth:
         return "\n".join(lines)
 
     def to_svg(self) -> str:
-        """A plot of the numbers over the orders, as SVG."""
+        """Return a plot of the numbers over the orders, as SVG."""
         most = max(1, *self.equations)
         step = _WIDTH / max(1, len(self.equations) - 1)
         places = [
@@ -74,9 +74,9 @@ class Growth:
         return document(body, needed, _TOP + _HEIGHT + _FOOT, self._title())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plot to a file whose name ends in .svg, or the table to .txt.
+        """Write the plot to a file with the extension .svg, or the table to .txt.
 
-        Raises `ArgumentError` for another ending.
+        Raises `ArgumentError` for another extension.
         """
         forms = {".svg": self.to_svg, ".txt": self.__str__}
         form = Path(path).suffix.lower()
@@ -133,7 +133,7 @@ def growth(
 
 
 def _derived(outputs: Sequence[Variable], x: Variable, mode: str) -> list[Variable]:
-    """The derivatives of `outputs` by `x`; zeros where they do not depend on it any more."""
+    """Return the derivatives of `outputs` by `x`; zeros if they no longer depend on it."""
     if mode == "reverse":
         return [grad(list(outputs), x, materialize_grads=True)]
     found = forward_grad(list(outputs), x)
@@ -143,7 +143,7 @@ def _derived(outputs: Sequence[Variable], x: Variable, mode: str) -> list[Variab
 
 
 def _ticks(most: int) -> list[int]:
-    """Round numbers from 0 up to `most`, a handful of them."""
+    """Return a few round numbers from 0 to `most`."""
     unit = next(u for u in (b * 10**k for k in count() for b in (1, 2, 5)) if most <= 5 * u)
     return list(range(0, most + 1, unit))
 

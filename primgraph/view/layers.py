@@ -1,7 +1,7 @@
-"""The groups of a picture by part and layer: what each layer does in each part, and within it.
+"""Groups of a picture by part and layer.
 
-A layer is a path, such as `network.body.0`: that of the `nn.Layer` within which an equation was
-written, or the name of the parameter that it uses, up to the last dot.
+A layer is a path, such as `network.body.0`: that of the `nn.Layer` in which an equation was
+recorded, or the name of the parameter that it uses, up to the last dot.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SMALL = 40
 _LARGE_OPERATOR = 4
 # More boxes of no layer than this, in one part, are grouped by the lines that they come from.
 FEW = 8
-# The most groups and boxes of one part that stand side by side where nothing is unfolded.
+# Maximum number of groups and boxes of one part side by side when all groups are folded.
 SIDE_BY_SIDE = 14
 
-# How many layers within one another are told apart.
+# Maximum depth of nested layers.
 _DEEPEST = 8
 
 _FORWARD: Part = ("forward", 0)
@@ -41,7 +41,7 @@ _ENDS = ("input", "constant", "output")
 
 
 def is_told(source: Source) -> bool:
-    """Whether it is a line that the user wrote, and not one of a transform or of a graph's text."""
+    """Return whether it is a line of the user, and not one of a transform or of a graph's text."""
     return source.line > 0 and source.file != "graph text"
 
 
@@ -52,14 +52,16 @@ def part_title(part: str, order: int) -> str:
 
 
 def line_label(source: Source, part: str, order: int) -> str:
-    """What a group is called of what one line computes in one part."""
-    return f"{source.spot} {part_title(part, order)}" if order else source.spot
+    """Return the label of a group of one line in one part."""
+    if order > 1:
+        return f"{source.spot} {part}, order {order}"
+    return f"{source.spot} {part}" if order == 1 else source.spot
 
 
 def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:
-    """The part that each box stands with; inputs, constants and outputs go with their neighbours.
+    """Return the part that each box is drawn in; inputs, constants and outputs join neighbours.
 
-    What is used in the forward part stands there, else in the first part that uses it.
+    A box used in the forward part is drawn there, else in the first part that uses it.
     """
     lanes = list(parts)
     users: list[set[Part]] = [set() for _ in parts]
@@ -75,7 +77,7 @@ def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Pa
 
 
 def rank(lane: Part) -> tuple[int, int, str]:
-    """The place of a part from left to right: forward, then derivatives by order, then updates."""
+    """Sort key of parts from left to right: forward, then derivatives by order, then updates."""
     part, order = lane
     return (2 if part == UPDATE else 1 if order else 0, order, "" if part == "tangent" else part)
 
@@ -83,7 +85,7 @@ def rank(lane: Part) -> tuple[int, int, str]:
 @final
 @dataclass(slots=True)
 class _Branch:
-    """A layer in one part: its path, the boxes that are of it alone, and the layers within."""
+    """Layer in one part: its path, its own boxes, and its inner layers."""
 
     path: Path
     boxes: list[int] = field(default_factory=list)
@@ -102,11 +104,11 @@ def layer_groups(
     pairs: Sequence[tuple[int, int]],
     states: Mapping[int, str],
 ) -> Groups:
-    """Labels and members of the groups, those that hold others before these.
+    """Return labels and members of the groups; enclosing groups precede inner ones.
 
-    Of each part there are groups by layer, in them groups by the layers within and by operator,
-    and of what belongs to no layer groups by line, if it is much. A group that would hold one
-    thing alone is left out, and so are the outermost ones as long as few enough groups are left.
+    Each part has groups by layer. These contain groups by inner layer and by operator. Many boxes
+    without a layer are grouped by line. A group with a single item is dropped, and so are the
+    outermost groups while few enough groups remain.
     """
     lanes = lanes_of(parts, pairs)
     paths = _Paths(equations, parts, lanes, pairs, states).paths
@@ -121,7 +123,7 @@ def layer_groups(
 
 
 def _dissolve(trunks: Sequence[_Branch]) -> None:
-    """Let the layers within stand in the place of a layer, in all parts, while they are few."""
+    """Replace a layer by its inner layers, in all parts, while these are few."""
     waiting = sorted({p for t in trunks for p in t.inner})
     while waiting:
         name = waiting.pop(0)
@@ -138,9 +140,9 @@ def _dissolve(trunks: Sequence[_Branch]) -> None:
 
 
 def _dissolved(trunk: _Branch, name: str) -> int:
-    """How many things a part would show with what is in a layer in the place of that; about.
+    """Estimate the number of items that a part shows if a layer is replaced by its content.
 
-    Boxes of no layer count only so far, as they are grouped where they are many.
+    Boxes without a layer count up to a limit, as many of them are grouped.
     """
     branch = trunk.inner[name]
     boxes = len(trunk.boxes) + len(branch.boxes)
@@ -150,7 +152,7 @@ def _dissolved(trunk: _Branch, name: str) -> int:
 def _groups(
     branch: _Branch, equations: Sequence[Equation | None], lane: Part
 ) -> tuple[Groups, list[int], int]:
-    """The groups within a layer, all boxes of it, and how many things lie directly in it."""
+    """Return the groups within a layer, all its boxes, and the number of its direct items."""
     found: Groups = []
     boxes: list[int] = []
     count = 0
@@ -201,7 +203,7 @@ def _operators(computed: Sequence[int], equations: Sequence[Equation | None]) ->
 
 
 def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Part) -> Groups:
-    """What each line of the user's computes."""
+    """Group boxes by line of the user's code."""
     found: dict[tuple[str, int], tuple[str, list[int]]] = {}
     for box in boxes:
         eqn = equations[box]
@@ -212,13 +214,13 @@ def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Par
 
 
 def _path(name: str) -> Path:
-    """The layer of a state of that name."""
+    """Return the layer of a state of that name."""
     return tuple(name.split(".")[:-1][:_DEEPEST]) if name.strip(".") else ()
 
 
 @final
 class _Paths:
-    """Finds the layer of each box; boxes are looked at in order, in which arrows point forward."""
+    """Search for the layer of each box, in order, in which arrows point forward."""
 
     def __init__(
         self,
@@ -232,7 +234,7 @@ class _Paths:
         self.parts = parts
         self.lanes = lanes
         self.states = states
-        # Boxes whose layer is told from the name of a parameter, and not from a call.
+        # Boxes whose layer is known from the name of a parameter, and not from a call.
         self.named: set[int] = set()
         self.makers: list[list[int]] = [[] for _ in parts]
         self.users: list[list[int]] = [[] for _ in parts]
@@ -271,7 +273,8 @@ class _Paths:
         return self.paths[max(forward or same)] if same else ()
 
     def _shared(self, box: int, near: Sequence[int]) -> Path:
-        """The path of the optimizer for what is made of its own values alone: all layers use it."""
+        """Return the path of the optimizer for values computed from its own values only, shared by
+        layers."""
         paths = {self.paths[u] for u in near}
         if len(paths) != 1 or any(self.parts[u][0] != UPDATE for u in near):
             return ()
@@ -286,7 +289,7 @@ class _Paths:
         return eqn.source.file, eqn.source.line
 
     def _by_users(self, box: int) -> Path:
-        """The layer of a derivative that goes only into what updates one layer."""
+        """Return the layer of a derivative that is only used to update one layer."""
         if self.parts[box][0] != "cotangent" or not self.users[box]:
             return ()
         paths = {self.paths[u] for u in self.users[box]}
@@ -294,7 +297,7 @@ class _Paths:
         return paths.pop() if updates and len(paths) == 1 else ()
 
     def _end(self, box: int, known: set[tuple[Part, Path]]) -> Path:
-        """The layer of an input, a constant or an output; that of data is none."""
+        """Return the layer of an input, a constant or an output; data have none."""
         part, lane = self.parts[box][0], self.lanes[box]
         if part == "output":
             makers = [u for u in self.makers[box] if self.parts[u][0] == UPDATE]

@@ -1,4 +1,4 @@
-"""What pictures show of branches and loops: their bodies, as groups that fold."""
+"""Bodies of branches and loops in pictures, as groups that fold."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ def with_whole_bodies(
 
 
 class Shown(NamedTuple):
-    """A body, its title, and its inputs with the operands that they begin with or always are.
+    """Body with its title, and its inputs with their initial or constant operands.
 
-    The title is empty where there is no other body. `carried` are the inputs that change from trip
-    to trip.
+    The title is empty for a single body. `carried` are the inputs that change between steps.
     """
 
     title: str
@@ -66,7 +65,7 @@ class Shown(NamedTuple):
 
 
 def shown_bodies(eqn: Equation) -> list[Shown]:
-    """The bodies of a branch or a loop, in order."""
+    """Return the bodies of a branch or a loop, in order."""
     params = eqn.kwargs
     kinds = [key for key, value in eqn.params if isinstance(value, Graph)]
     found = []
@@ -82,7 +81,7 @@ def shown_bodies(eqn: Equation) -> list[Shown]:
 
 
 def title_of(eqn: Equation) -> str:
-    """A branch or a loop in a few words: what it is of, and how often that is done."""
+    """Return the title of a branch or a loop: its op, its bodies and the number of steps."""
     params = eqn.kwargs
     loops = [v.name for k, v in eqn.params if k == "body" and isinstance(v, Graph)]
     names = " | ".join(loops or dict.fromkeys(b.name for b in eqn.bodies))

@@ -1,4 +1,4 @@
-"""Repeated patterns: runs of tokens that occur again, and most of all one after the other."""
+"""Repeated runs of tokens, preferably consecutive ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeAlias
 
 Place: TypeAlias = tuple[int, int]
 
-# Shorter runs are no pattern.
+# Minimum length of a pattern.
 SHORTEST = 2
 
 
 class _Repeat(NamedTuple):
-    """`times` runs of `length` tokens, `step` apart; ordered so that the best one comes first."""
+    """`times` runs of `length` tokens, `step` apart; the best one sorts first."""
 
     uncovered: int
     length: int
@@ -23,11 +23,11 @@ class _Repeat(NamedTuple):
 
 
 def repeats(tokens: Sequence[int], longest: int) -> list[list[Place]]:
-    """The runs of at most `longest` tokens that occur at least twice, without any overlap.
+    """Return the runs of at most `longest` tokens that occur at least twice, without overlaps.
 
-    Each entry has the places, start and length, of one run, in order. Where runs compete, those
-    that cover most win, and among them the shortest, so that ten equal layers are ten runs and
-    not two of five layers. Takes n log² n time.
+    Each entry has the positions, start and length, of one run, in order. Among competing runs those
+    that cover most win, and then the shortest, so that ten equal layers are ten runs and not two of
+    five layers. Takes n log² n time.
     """
     taken: list[Place] = []
     for repeat in sorted(set(_candidates(tokens, longest))):
@@ -42,7 +42,7 @@ def repeats(tokens: Sequence[int], longest: int) -> list[list[Place]]:
 
 
 def _is_free(taken: Sequence[Place], place: Place) -> bool:
-    """Whether `place` overlaps none of those in `taken`, which are sorted."""
+    """Return whether `place` overlaps none of those in `taken`, which are sorted."""
     start, length = place
     i = bisect_left(taken, place)
     if i < len(taken) and taken[i][0] < start + length:
@@ -51,10 +51,10 @@ def _is_free(taken: Sequence[Place], place: Place) -> bool:
 
 
 def _candidates(tokens: Sequence[int], longest: int) -> list[_Repeat]:
-    """Repeats, from where runs of 2, 4, 8, … tokens occurred last.
+    """Return candidate repeats, from the last occurrences of runs of 2, 4, 8, … tokens.
 
-    Equal runs of a length have equal numbers (Karp, Miller and Rosenberg 1972). Where the distance
-    to the last such run stays the same, everything is repeated at this distance.
+    Equal runs of a length have equal numbers (Karp, Miller and Rosenberg 1972). While the distance
+    to the last equal run is constant, the tokens repeat at this distance.
     """
     found = []
     names, width = list(tokens), 1
@@ -77,7 +77,7 @@ def _candidates(tokens: Sequence[int], longest: int) -> list[_Repeat]:
 
 
 def _repeated(start: int, distance: int, same: int, longest: int) -> list[_Repeat]:
-    """The repeat in which `same` tokens from `start` on come again at `distance`."""
+    """Return the repeat of `same` tokens from `start` on at `distance`."""
     length = min(distance, same)
     if not SHORTEST <= length <= longest:
         return []

@@ -1,4 +1,4 @@
-"""The picture of a graph as data: boxes, arrows, and the groups that boxes can be folded into."""
+"""Picture of a graph as data: boxes, arrows, and groups that boxes can be folded into."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from primgraph.view.loop_bodies import Shown, Span, shown_bodies, title_of
 from primgraph.view.orders import Result, known_results, orders_of, titled_results
 from primgraph.view.primitive_twins import without_twins
 
-# How much of a long text a box tells.
+# Maximum lengths of a detail and of a label.
 _MOST_DETAIL = 300
 _MOST_LABEL = 28
 _SPELLED = 8
 _SHORT = 8
 
-# The least and the greatest element of an array, and how many are NaN if that is known.
+# Minimum and maximum of an array, and the number of NaNs if known.
 Limits: TypeAlias = tuple[float, float] | tuple[float, float, int]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What makes values: an input, a constant, an equation; or an output of the graph.
+    """Box for an input, a constant, an equation, or an output of the graph.
 
-    `part` is "input", "constant", "forward", "tangent", "cotangent", "update" or "output";
-    `order` says of a derivative how often was differentiated. `details` are pairs of a name and a
-    text. `heat` is the share of the time that it takes, from 0 to 1.
+    `part` is "input", "constant", "forward", "tangent", "cotangent", "update" or "output"; `order`
+    is the order of a derivative. `details` are pairs of a name and a text. `heat` is the fraction
+    of the time that it takes, from 0 to 1.
     """
 
     id: int
@@ -58,7 +58,7 @@ class Box:
 @final
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """The use of a value: one for each operand of each equation; the label is its type."""
+    """Use of a value: one for each operand of each equation; the label is its type."""
 
     tail: int
     head: int
@@ -68,9 +68,9 @@ class Arrow:
 @final
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Boxes and arrows, and for each kind of grouping its groups.
+    """Boxes and arrows, and the groups of each kind of grouping.
 
-    The ids of boxes are their positions, in an order in which arrows of a graph point forward.
+    Ids of boxes are their positions, in an order in which arrows of a graph point forward.
     """
 
     title: str
@@ -79,7 +79,7 @@ class Picture:
     groupings: dict[str, tuple[Group, ...]]
 
     def data(self) -> dict[str, Any]:
-        """The same as dictionaries, lists, strings and numbers, which JSON can hold."""
+        """Return the picture as dictionaries, lists, strings and numbers, for JSON."""
         return asdict(self)
 
 
@@ -89,12 +89,11 @@ def picture_of(
     times: Sequence[float] | None = None,
     ranges: Sequence[Limits] | None = None,
 ) -> Picture:
-    """The picture of a graph, of all that a program computes, or of the graph of a kernel.
+    """Return the picture of a graph, of a whole program, or of the graph of a kernel.
 
-    `times` has the seconds that each equation takes, `ranges` the least and the greatest element
-    of its first result, and how many NaNs it has. Uniform constants are written into the boxes
-    that use them. Raises `ArgumentError` for anything else, and where there is not one entry for
-    each equation.
+    `times` has the seconds of each equation, `ranges` minimum, maximum and number of NaNs of its
+    first result. Uniform constants are written into the boxes that use them. Raises `ArgumentError`
+    for anything else, and unless there is one entry for each equation.
     """
     return numbered(drawable, times=times, ranges=ranges)[0]
 
@@ -106,7 +105,7 @@ def numbered(
     times: Sequence[float] | None = None,
     ranges: Sequence[Limits] | None = None,
 ) -> tuple[Picture, list[int]]:
-    """The picture as `picture_of` gives it, and the box of each equation; -1 where it has none."""
+    """Return the picture as by `picture_of`, and the box of each equation; -1 if it has none."""
     graph = graph_of(drawable)
     for name, given in (("times", times), ("ranges", ranges)):
         if given is not None and len(given) != len(graph.body):
@@ -125,7 +124,7 @@ def numbered(
 
 
 def graph_of(drawable: Drawn) -> Graph:
-    """The graph of what can be drawn. Raises `ArgumentError` for anything else."""
+    """Return the graph of a drawable object. Raises `ArgumentError` for anything else."""
     if isinstance(drawable, Graph):
         return drawable
     if isinstance(drawable, Program):
@@ -141,7 +140,7 @@ def graph_of(drawable: Drawn) -> Graph:
 @final
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is known of values beyond their graph: states, what updates them, names, gradients.
+    """Known roles of values outside of their graph: states, updates, names, gradients.
 
     `states` are inputs, `updates` has the values that become theirs, and `gradients` those inputs
     that results are the gradients by. `titled` are results of a graph whose title says that they
@@ -170,12 +169,12 @@ class _Told:
         return _Told(states, updates, hints, built.gradients, frozenset(), known)
 
     def after(self, outputs: Sequence[Value]) -> list[Value]:
-        """The values of states after a run that are no outputs yet."""
+        """Return the new values of states that are not outputs yet."""
         known = set(outputs)
         return [v for v in self.updates if v not in known]
 
     def moved(self, moved: Mapping[Value, Value]) -> _Told:
-        """The same of the values that stand for those known here."""
+        """Return the same for values mapped by `moved`."""
         if not moved:
             return self
         return _Told(
@@ -188,7 +187,7 @@ class _Told:
         )
 
     def result(self, value: Value) -> str:
-        """What a value is, where more is known than its equation tells."""
+        """Describe a value by its role, if known."""
         if value in self.updates:
             return f"new {self.updates[value].hint}"
         if value in self.hints:
@@ -198,7 +197,7 @@ class _Told:
 
 @final
 class _Drawing:
-    """Collects the boxes and arrows of one graph."""
+    """Builder of the boxes and arrows of one graph."""
 
     def __init__(
         self,
@@ -225,7 +224,7 @@ class _Drawing:
         self.last = {e.source.place: e for e in graph.body if e.source is not None}
 
     def place_of(self, value: Value) -> int:
-        """The box that makes a value; -1 where it has none."""
+        """Return the box that computes a value; -1 if it has none."""
         return self.place.get(value, -1)
 
     def picture(self) -> Picture:
@@ -255,7 +254,7 @@ class _Drawing:
         return Picture(graph.name, boxes, arrows, groupings)
 
     def _result(self, value: Value, eqn: Equation | None) -> str:
-        """What an output is: by its name, by what it is the next value or the gradient of."""
+        """Return the label of an output: its name, or its role as new state or gradient."""
         told = self.told.result(value)
         known = self.told.derivatives.get(value)
         if value in self.told.gradients and value not in self.told.hints and known is not None:
@@ -263,7 +262,7 @@ class _Drawing:
         if told or eqn is None or eqn.source is None or not is_told(eqn.source):
             return told
         if eqn.source.is_derived:
-            # Of a gradient the derivative is one, also where it was computed in forward mode.
+            # The derivative of a gradient is one, also if forward mode computed it.
             is_gradient = value in self.told.titled or eqn.source.role == "cotangent"
             return "gradient" if is_gradient else "tangent"
         is_last = self.last[eqn.source.place] is eqn
@@ -301,7 +300,7 @@ class _Drawing:
         measured: Sequence[tuple[str, str]],
         heat: float | None,
     ) -> None:
-        """The box of an equation, with the bodies that it has before it, and its arrows."""
+        """Add the box of an equation, after the boxes of its bodies, and its arrows."""
         first = len(self.boxes)
         ends = [end for shown in shown_bodies(eqn) for end in self._body(shown, part)]
         note = ", ".join(str(v.type) for v in eqn.outputs)
@@ -351,7 +350,7 @@ class _Drawing:
         return [(self.place[v], str(v.type)) for v in ends]
 
     def _stands_for(self, inner: Value, outer: Value) -> None:
-        """An input of a body is what an operand is, in each trip or in parts of it."""
+        """Map an input of a body to its operand, which is constant or sliced by step."""
         if outer in self.inlined:
             self.inlined[inner] = self.inlined[outer]
         else:
@@ -359,7 +358,7 @@ class _Drawing:
             self.place[inner] = self.place[outer]
 
     def _part(self, eqn: Equation) -> tuple[str, int]:
-        """The part that an equation belongs to, and the order of the derivative."""
+        """Return the part of an equation, and the order of the derivative."""
         source = eqn.source
         if not eqn.inputs:
             return "constant", 0
@@ -369,10 +368,10 @@ class _Drawing:
         return (UPDATE if updates else "forward"), 0
 
     def _label(self, eqn: Equation) -> str:
-        """The op, with constants among its operands; a dot stands for what an arrow brings."""
+        """Return the op, with constants among its operands; a dot stands for an arrow."""
         label = eqn.op.name
         if label in ("full", "constant"):
-            # The type of an array stands below.
+            # The type of an array is in the second line.
             numbers = brief(eqn.kwargs["value"])
             label = f"const {_short(numbers[numbers.find('{') if numbers.endswith('}') else 0 :])}"
         operands = [_short(self.inlined[v]) if v in self.inlined else "·" for v in eqn.inputs]
@@ -402,7 +401,7 @@ class _Drawing:
 
 
 def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
-    """The equations that nothing but updates of states needs, and nothing derived."""
+    """Return the equations that only updates of states use, derivatives excluded."""
     if not updates:
         return set()
     others = {v for v in graph.outputs if v not in updates}
@@ -417,7 +416,7 @@ def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
 
 
 def _numbered(labels: Sequence[str]) -> list[str]:
-    """Labels for outputs: those that are empty or occur again with their numbers."""
+    """Return labels for outputs; empty or repeated ones get numbers."""
     if len(labels) == 1:
         return [labels[0] or "output"]
     count = Counter(labels)
@@ -427,7 +426,7 @@ def _numbered(labels: Sequence[str]) -> list[str]:
 
 
 def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
-    """The equation as graphs print it, without the elements of large arrays."""
+    """Return the equation as graphs print it, without the elements of large arrays."""
     results = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     arguments = [name[v] for v in eqn.inputs]
     arguments += [f"{key}={brief(value)}" for key, value in eqn.params]
@@ -435,7 +434,7 @@ def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
 
 
 def _short(number: str) -> str:
-    """A number to four digits where it is spelled with many; details have all of them."""
+    """Shorten a long number to four digits; details have all of them."""
     try:
         return number if len(number) <= _SHORT else f"{float(number):.4g}"
     except ValueError:
@@ -443,13 +442,13 @@ def _short(number: str) -> str:
 
 
 def _range_text(least: float, greatest: float, nans: int = 0) -> str:
-    """In words, what the elements of an array are; NaN for both ends stands for no number."""
+    """Describe the range of an array; NaN for both ends stands for no number."""
     told = f"from {least:.6g} to {greatest:.6g}" if least == least else "no number"
     return f"{told}, {nans} NaN" if nans else told
 
 
 def brief(value: Any) -> str:
-    """A parameter as text, without the elements of a large array."""
+    """Return a parameter as text, without the elements of a large array."""
     if isinstance(value, Array) and value.data.size > _SPELLED:
         return f"{value.type}{{…}}"
     if isinstance(value, tuple):
@@ -459,6 +458,6 @@ def brief(value: Any) -> str:
 
 
 def total_heat(heats: Sequence[float | None]) -> float | None:
-    """The share of the time of boxes taken together; None where none was measured."""
+    """Return the sum of fractions of the time; None if none was measured."""
     measured = [h for h in heats if h is not None]
     return min(sum(measured), 1.0) if measured else None

@@ -16,12 +16,12 @@ from primgraph.primitives.constants import constant, full
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 
-# An operator that becomes more primitives than this is drawn as them.
+# An operator with a larger decomposition is drawn as its primitives.
 _MOST = 200
 
 
 def without_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
-    """The graph with each value once, and what stands for each value of the given one.
+    """Return the graph with each value once, and a map from values of the given graph.
 
     An operator stays where nothing but its result is used of what it decomposes into; where
     derivatives use more of it, what it decomposes into stands in its place. Equal loops become one.
@@ -54,7 +54,7 @@ def _contracted(
     moved: Mapping[Value, Value],
     outputs: Sequence[Value],
 ) -> list[Equation]:
-    """`body`, with what was written in the place of what it became where nothing looks into it."""
+    """Replace decompositions in `body` by their operators if no inner value is used elsewhere."""
     made = {v: e for e in body for v in e.outputs}
     uses = dict.fromkeys(made, 0)
     for value in (*outputs, *(v for e in body for v in e.inputs)):
@@ -84,7 +84,7 @@ def _contracted(
 
 
 def _inner(result: Value, inputs: Sequence[Value], made: Mapping[Value, Equation]) -> set[Equation]:
-    """The equations that compute `result` from `inputs`, but for constants."""
+    """Return the equations that compute `result` from `inputs`, without constants."""
     found: set[Equation] = set()
     waiting = [result]
     ends = set(inputs)

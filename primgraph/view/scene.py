@@ -1,8 +1,8 @@
-"""Where everything in a picture stands: each group is laid out by itself, and holds what is in it.
+"""Layout of a picture with groups: each group is laid out separately.
 
-An open group is a frame. What comes into it from outside comes in at a port, a small box that is
-called as what it comes from is; what goes out leaves at a dot. So a group is laid out only once,
-whatever is open around it, and nothing but its own inside is looked at.
+An open group is a frame. Values enter it at a port, a small box labelled like their source, and
+leave it at a dot. So a group's layout depends on its own content only, whatever is open around it,
+and is computed once.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from primgraph.view.picture import Picture
 LABEL_SIZE, NOTE_SIZE = 13.0, 11.0
 HEIGHT = 42.0
 NARROWEST, PADDING = 56.0, 28.0
-# Room for the sign of an order beside the label, which stays in the middle.
+# Room for the order sign beside the label, which stays centred.
 ORDER = 26.0
-# The button of a group, how far the sheets below it look out, the line of a frame that has its
-# title, and a port and a dot.
+# Sizes of a group's button, of the stack of sheets below it, of the title line of a frame, of a
+# port and of a dot.
 BUTTON, STACK, TITLE = 20.0, 6.0, 26.0
 PORT, DOT = 18.0, 8.0
 # Of the title of a frame, how much of the line is for other things, and how wide a letter may be.
 TITLE_LEFT, TITLE_LETTER = 44.0, 9.0
 _MOST_LABEL, _MOST_NOTE, _MOST_PORT = 34, 40, 24
-# More ports than this become one for each group that they come from, or one for all.
+# Above this number, ports are merged by source group, or into one.
 MANY_PORTS = 8
-# What goes to more children than this has a port at each of them.
+# A value used by more children than this has a port at each of them.
 MANY_HEADS = 2
 
 Size: TypeAlias = tuple[float, float]
@@ -42,7 +42,7 @@ Size: TypeAlias = tuple[float, float]
 @final
 @dataclass(frozen=True, slots=True)
 class Face:
-    """The two lines of text of a box, and its size."""
+    """Two lines of text of a box, and its size."""
 
     label: str
     note: str
@@ -52,9 +52,9 @@ class Face:
 @final
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A place at which values come into a group, from box `source`; or a dot, where they leave.
+    """Point at which values enter a group, from box `source`; or a dot, where they leave.
 
-    Where it stands for values from several boxes, `source` is the first of these.
+    If the values come from several boxes, `source` is the first of these.
     """
 
     label: str
@@ -65,7 +65,7 @@ class Port:
 @final
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The use of values, between children and ports of a group, with their types."""
+    """Use of values, between children and ports of a group, with their types."""
 
     tail: int
     head: int
@@ -75,7 +75,7 @@ class Edge:
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A part that runs from top to bottom of the picture, beside others."""
+    """Part that runs from top to bottom of the picture, beside others."""
 
     part: str
     order: int
@@ -85,7 +85,7 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What is in a group: ports, edges, and where all of it stands.
+    """Content of a group: ports, edges, and their layout.
 
     Ports are numbered after the children. `sizes` are those of children and ports as laid out.
     """
@@ -98,26 +98,26 @@ class Inside:
 
     @property
     def size(self) -> Size:
-        """The size of the frame, with its title."""
+        """Size of the frame, with its title."""
         return self.plan.width, self.plan.height + TITLE
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The faces of all nodes, and the insides of all groups."""
+    """Faces of all nodes, and insides of all groups."""
 
     faces: Mapping[Node, Face]
     insides: Mapping[Node, Inside]
 
 
 def scene_of(picture: Picture, root: Node, unfolded: Collection[Node]) -> Scene:
-    """The scene of a tree, in which the groups of `unfolded` are open as others are laid out."""
+    """Return the scene of a tree, with the groups in `unfolded` open."""
     return _Scene(picture, root, unfolded).made()
 
 
 def face_of(node: Node) -> Face:
-    """What a box shows: its note or its share of the time, and both fit."""
+    """Return label, note or fraction of the time, and a size that fits either."""
     told = shortened(plain(node.title), _MOST_LABEL)
     below = shortened(plain(node.note if node.heat is None else percent(node.heat)), _MOST_NOTE)
     small = shortened(plain(node.note), _MOST_NOTE)
@@ -130,7 +130,7 @@ def face_of(node: Node) -> Face:
 
 @final
 class _Scene:
-    """The work on one scene."""
+    """State of the computation of one scene."""
 
     def __init__(self, picture: Picture, root: Node, unfolded: Collection[Node]) -> None:
         self.picture = picture
@@ -144,7 +144,7 @@ class _Scene:
         self.depth: dict[Node, int] = {root: 0}
         for group in self.groups:
             self.depth.update(dict.fromkeys(group.children, self.depth[group] + 1))
-        # Of each group its edges between children, and the boxes that come in, or go out, where.
+        # For each group: edges between its children, boxes of incoming values, and outgoing values.
         self.between: dict[Node, dict[tuple[int, int], list[str]]] = {g: {} for g in self.groups}
         self.coming: dict[Node, dict[tuple[int, int], list[str]]] = {g: {} for g in self.groups}
         self.leaving: dict[Node, dict[int, list[str]]] = {g: {} for g in self.groups}
@@ -164,7 +164,8 @@ class _Scene:
         return Scene(faces, insides)
 
     def _arrow(self, tail: int, head: int, label: str) -> None:
-        """Note an arrow in the group where it crosses, and in those that it leaves and enters."""
+        """Register an arrow in the group that contains both ends, and in those that it leaves and
+        enters."""
         lower, upper = self.leaf[head], self.leaf[tail]
         while lower.parent is not upper.parent:
             if self.depth[lower] >= self.depth[upper]:
@@ -205,10 +206,10 @@ class _Scene:
         return Inside(whole, tuple(ports), tuple(edges), plan)
 
     def _ports(self, group: Node) -> dict[object, tuple[int, str, dict[int, list[str]]]]:
-        """What comes into a group: the first box that it comes from, a name, and by child types.
+        """Return the ports of a group: first source box, name, and types by child.
 
-        There is one entry for each box that values come from, or for each node outside of all
-        groups, or for all together, so that they are not too many.
+        There is one port for each source box, or for each outermost source node, or for all
+        together, to limit their number.
         """
         boxes = dict.fromkeys(t for t, _ in self.coming[group])
         key: dict[int, tuple[object, str]] = {t: (t, self._source(group, t)) for t in boxes}
@@ -225,13 +226,14 @@ class _Scene:
         return found
 
     def _source(self, group: Node, box: int) -> str:
-        """What a value that comes into a group is called: an input, an op here, or a group."""
+        """Return the label of a value's source: an input, an op in the same outermost group, or a
+        group."""
         own, outer = self._outer(group.boxes[0]), self._outer(box)
         found = self.picture.boxes[box]
         return found.label if found.part == "input" or outer is own else outer.label
 
     def _outer(self, box: int) -> Node:
-        """The outermost node that holds a box."""
+        """Return the outermost node that contains a box."""
         node = self.leaf[box]
         while node.parent is not self.root:
             assert node.parent is not None
@@ -239,7 +241,7 @@ class _Scene:
         return node
 
     def _plan(self, group: Node, sizes: Sequence[Size], pairs: Sequence[tuple[int, int]]) -> Layout:
-        """The layout of a group, upside down in reverse mode; equal groups are laid out once."""
+        """Return the layout of a group, upside down in reverse mode; equal groups share it."""
         upward = _runs_upward(group.lane)
         key = (upward, tuple(sizes), tuple(pairs))
         if key not in self.plans:
@@ -250,7 +252,7 @@ class _Scene:
     def _ladder(
         self, group: Node, sizes: Sequence[Size], pairs: Sequence[tuple[int, int]]
     ) -> tuple[Layout, tuple[Column, ...]]:
-        """The layout of all: parts side by side if there are several."""
+        """Return the layout of the root, with several parts side by side."""
         ranks = [rank(c.lane) for c in group.children]
         parts = {r: c.lane for r, c in zip(ranks, group.children, strict=True)}
         order = sorted(parts)

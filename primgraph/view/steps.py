@@ -1,4 +1,4 @@
-"""A program on its way through the compiler: as built, lowered, derived, cleaned up, planned."""
+"""Stages of compilation: as built, lowered, derived, cleaned up, planned."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _LONGEST = 400
 @final
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A program after one step: the graph, its text line by line, and what the step does.
+    """Program after one step: the graph, its text by line, and a description of the step.
 
-    `equations[i]` is the equation that line i writes down or computes, -1 where there is none.
+    `equations[i]` is the equation that line i prints or computes, -1 if there is none.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Stage:
         return f"<Stage {self.name!r}: {self.graph!r}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows is the graph."""
+        """Return the HTML of the graph."""
         return self.graph._repr_html_()
 
     def step(
@@ -55,14 +55,14 @@ class Stage:
         times: Sequence[float] | None = None,
         ranges: Sequence[Limits] | None = None,
     ) -> Step:
-        """The same for a page, with the boxes of a picture in the place of equations.
+        """Return the step for a page, with boxes of a picture in place of equations.
 
         `times` and `ranges` are those of `picture_of`.
         """
         return self.drawn(*numbered(self.graph, times=times, ranges=ranges))
 
     def drawn(self, picture: Picture, box_of: Sequence[int]) -> Step:
-        """The same with a picture of its graph, and the box of each equation in that."""
+        """Return the step with a picture of its graph, and the box of each equation in it."""
         boxes = tuple(box_of[i] if i >= 0 else -1 for i in self.equations)
         return Step(self.name, picture, self.lines, boxes, self.note)
 
@@ -71,7 +71,7 @@ class Stage:
 @checked_methods("__init__")
 @dataclass(frozen=True, slots=True, repr=False)
 class Steps(Tabled):
-    """The stages of one program, in order; it prints as how many equations each has."""
+    """Stages of one program, in order; it prints as a table of their numbers of equations."""
 
     stages: tuple[Stage, ...]
 
@@ -82,7 +82,7 @@ class Steps(Tabled):
         return len(self.stages)
 
     def __getitem__(self, name: str) -> Stage:
-        """The stage of that name. Raises `ArgumentError` if there is none."""
+        """Return the stage of that name. Raises `ArgumentError` if there is none."""
         found = [s for s in self.stages if s.name == name]
         if not found:
             known = ", ".join(s.name for s in self.stages)
@@ -91,7 +91,7 @@ class Steps(Tabled):
 
     @uncollected
     def to_html(self) -> str:
-        """A page that shows the stages side by side, and what changed from one to the next."""
+        """Return a page that shows the stages side by side, and the changes between them."""
         known: dict[int, tuple[Picture, list[int]]] = {}
         for stage in self.stages:
             if id(stage.graph) not in known:
@@ -99,7 +99,7 @@ class Steps(Tabled):
         return page([s.drawn(*known[id(s.graph)]) for s in self.stages])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file whose name ends in .html. Raises `ArgumentError` for others."""
+        """Write the page to a file with the extension .html. Raises `ArgumentError` for others."""
         if Path(path).suffix.lower() != ".html":
             raise ArgumentError(f"steps are saved as .html, not to {os.fspath(path)!r:.200}")
         Path(path).write_text(self.to_html(), encoding="utf-8")
@@ -160,7 +160,7 @@ def as_built(
     times: Sequence[float] | None = None,
     ranges: Sequence[Limits] | None = None,
 ) -> Step:
-    """The only step of a page that shows one graph, with what was measured where that is given."""
+    """Return the only step of a page for one graph, with measurements if given."""
     graph = graph_of(drawable)
     drawn = numbered(drawable, times=times, ranges=ranges)
     return _stage(graph.name, graph, "").drawn(*drawn)
@@ -173,7 +173,7 @@ def _is_to_derive(graph: Graph) -> bool:
 
 
 def _stage(name: str, graph: Graph, note: str) -> Stage:
-    """A stage whose text is that of the graph, without the elements of large arrays."""
+    """Return a stage with the text of the graph, without the elements of large arrays."""
     spelled = names(graph)
     inputs = ", ".join(f"{spelled[v]}: {v.type}" for v in graph.inputs)
     lines = [f"graph {graph.name}({inputs}) {{"]

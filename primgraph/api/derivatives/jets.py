@@ -1,4 +1,5 @@
-"""Derivatives of high orders: of functions along a curve, and of what has been built on a line."""
+"""Taylor mode: derivatives of high order of functions along a curve, and of built values along a
+line."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
 
 
 def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
-    """The derivatives of each argument, as lists."""
+    """Return the derivatives of each argument, as lists."""
     given = [series] if single else series
     fits = isinstance(given, list | tuple) and all(isinstance(s, list | tuple) for s in given)
     if not fits or len(given) != count:
@@ -92,7 +93,7 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
     One pass of Taylor mode computes all orders; its equations grow at most as the square of the
     order. Coefficients of the Taylor series are `1/k!` of these derivatives.
 
-    Results can be differentiated again. Raises as `pg.forward_grad` does.
+    Results can be differentiated again. Raises like `pg.forward_grad`.
 
     >>> with pg.Program() as program:
     ...     x = pg.data("x", ())

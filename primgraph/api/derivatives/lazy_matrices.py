@@ -1,4 +1,4 @@
-"""Jacobians and Hessians of tensors as matrices that are evaluated where they are indexed."""
+"""Lazy Jacobians and Hessians of tensors, evaluated by indexing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from primgraph.ir.types import TensorType, as_dtype
 
 @final
 class TensorSlopes(Matrix):
-    """The matrix of derivatives of all `outputs` by all `inputs`, which are tensors.
+    """Lazy matrix of derivatives of all `outputs` by all `inputs`, which are tensors.
 
-    Derivatives go through it if it is `tracked`.
+    It is differentiable if `tracked`.
 
-    Rows and columns that were asked for are kept, as tensors that are computed when they are
-    looked at. The rows of a Hessian are its columns.
+    Requested rows and columns are cached, as lazy tensors. The rows of a Hessian are its columns.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class TensorSlopes(Matrix):
         return sorted(set(numbers) - self._kept[axis].keys())
 
     def _strips(self, axis: int, numbers: Sequence[int]) -> Any:
-        """These rows (axis 0) or columns (axis 1), in this order; what is new is evaluated."""
+        """Return these rows (axis 0) or columns (axis 1), in order; missing ones are evaluated."""
         kept, missing = self._kept[axis], self._missing(axis, numbers)
         if missing:
             found = self._evaluated(axis, missing)
@@ -130,11 +129,12 @@ class TensorSlopes(Matrix):
 def matrix_of(
     name: str, function: Any, inputs: Any, is_batched: bool, check: bool, holomorphic: bool
 ) -> tuple[Matrix, bool]:
-    """The matrix of a function of tensors, or of what was computed from them.
+    """Return the matrix of a function of tensors, or of computed tensors, and whether there is one
+    output.
 
-    With it comes whether one output is meant. Raises `NotDifferentiable` for other dtypes than
-    floats and for tensors that do not require gradients, `NotScalarError` for a Hessian of more
-    elements than one, `ShapeError` for arrays without samples.
+    Raises `NotDifferentiable` for dtypes other than floats and for tensors that do not require
+    gradients, `NotScalarError` for a Hessian of several elements, `ShapeError` for arrays without
+    samples.
     """
     tensors = listed(inputs)
     family = family_of(tensors)
@@ -176,7 +176,7 @@ def matrix_of(
 
 
 def _batch_extent(name: str, nodes: Sequence[Node]) -> int:
-    """The extent of axis 0, which all share."""
+    """Return the size of axis 0, which all share."""
     extents = {n.type.shape[:1] for n in nodes}
     if len(extents) != 1 or extents == {()}:
         types = ", ".join(str(n.type) for n in nodes)

@@ -1,4 +1,4 @@
-"""Derivatives of functions of arrays in containers, as functions of the same arguments."""
+"""Derivatives of functions of pytrees, as functions of the same arguments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from primgraph.operators.promotion import type_of
 
 @final
 class Derivative(Transformed[P, R]):
-    """A function of the arguments of `function`: its derivative of some kind, by some of them."""
+    """Derivative of `function` by some of its arguments, as a function of all of them."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Derivative(Transformed[P, R]):
 
 @final
 class _Evaluated:
-    """A function that was called for a derivative of it, and what it returned."""
+    """Function called for its derivative, with its results."""
 
     def __init__(self, derivative: Derivative[..., Any], chosen: Chosen) -> None:
         self._derivative = derivative
@@ -106,35 +106,37 @@ class _Evaluated:
         return opened
 
     def _require_direction(self, results: Sequence[Any]) -> None:
-        """Refuse complex results, unless the derivative is said not to depend on a direction."""
+        """Raise for complex results, unless the function is declared holomorphic."""
         asked = self._derivative
         inputs, outputs = (list(map(_type_of, v)) for v in (self._chosen.leaves, results))
         of_one = asked.kind in _OF_ONE
         require_direction(asked.name, inputs, outputs, asked.holomorphic, of_one=of_one)
 
     def value(self) -> Any:
-        """What the function returned: with `has_aux` a tuple of two."""
+        """Return the result of the function: a pair with `has_aux`."""
         value, aux = self._outputs.closed(self._applied.results)
         return (value, aux) if self._derivative.has_aux else value
 
     def with_aux(self, found: Any) -> Any:
-        """A derivative, with what else the function returned if there is that."""
+        """Return a derivative, together with the auxiliary result if there is one."""
         if not self._derivative.has_aux:
             return found
         return found, self._outputs.closed(self._applied.results)[1]
 
     def gradient(self) -> Any:
-        """The gradient by the chosen arguments, with their containers."""
+        """Return the gradient by the selected arguments, in their containers."""
         return self._by_argument(self._applied.vjp(1, [None]))
 
     def matrix(self, mode: str | None) -> Any:
-        """The containers of the outputs, with those of the arguments in each place."""
+        """Return the Jacobian: the containers of the outputs, with those of the arguments as
+        leaves."""
         self._outputs.require_floats()
         rows = self._applied.matrix(self._outputs.count, mode)
         return tree.unflatten(self._outputs.structure, [self._by_argument(row) for row in rows])
 
     def _by_argument(self, leaves: Sequence[Any]) -> Any:
-        """A container like each chosen argument: alone for one, in a tuple for a tuple of them."""
+        """Return leaves in the containers of each selected argument; in a tuple for several
+        `argnums`."""
         found = self._chosen.filled(leaves)
         return tuple(found) if isinstance(self._derivative.argnums, list | tuple) else found[0]
 
@@ -146,16 +148,16 @@ _KINDS: dict[str, Callable[[_Evaluated], Any]] = {
     "forward": lambda e: e.with_aux(e.matrix("forward")),
     "reverse": lambda e: e.with_aux(e.matrix("reverse")),
 }
-# Those of functions of one element.
+# Derivatives of functions of one element.
 _OF_ONE = ("gradient", "value and gradient")
 
 
 @final
 class Outputs:
-    """The arrays that a function returned, and the containers around them.
+    """Arrays in the result of a function, and the containers around them.
 
-    Those that derivatives are taken of come first, then those in `aux`, of which what is no
-    array of the function's world is kept as it is.
+    Those that are differentiated come first, then those in `aux`; other objects in `aux` are kept
+    as they are.
     """
 
     def __init__(self, name: str) -> None:
@@ -167,11 +169,11 @@ class Outputs:
 
     @property
     def paths(self) -> list[str]:
-        """What messages call the arrays that derivatives are taken of."""
+        """Return the names of the differentiated arrays for messages."""
         return tree.paths_of(self.structure, "result")
 
     def opened(self, value: Any, aux: Any) -> list[Any]:
-        """All arrays in a row."""
+        """Flatten the result to a list of all arrays."""
         self._found, self.structure = tree.flatten(value)
         for leaf, path in zip(self._found, self.paths, strict=True):
             if not is_array(leaf):
@@ -187,14 +189,14 @@ class Outputs:
         return [*self._found, *(leaf for leaf in self._aux if isinstance(leaf, Handle))]
 
     def closed(self, results: Sequence[Handle]) -> tuple[Any, Any]:
-        """What was returned, with `results` for the arrays."""
+        """Unflatten `results` into the containers of the result."""
         value = tree.unflatten(self.structure, results[: self.count])
         others = iter(results[self.count :])
         aux = [next(others) if isinstance(leaf, Handle) else leaf for leaf in self._aux]
         return value, tree.unflatten(self._aux_structure, aux)
 
     def require_floats(self) -> None:
-        """Raise `NotDifferentiable` unless all arrays are of a float dtype."""
+        """Raise `NotDifferentiable` unless all arrays are floats."""
         for leaf, path in zip(self._found, self.paths, strict=True):
             if isinstance(leaf, Handle) and not leaf.type.is_inexact:
                 raise NotDifferentiable(
@@ -207,7 +209,7 @@ def _type_of(array: Any) -> TensorType:
 
 
 def require_one(name: str, result: Any) -> None:
-    """Raise `NotScalarError` unless a function returned one element of a float dtype."""
+    """Raise `NotScalarError` unless a function returned one float element."""
     if not is_array(result):
         hint = ""
         if isinstance(result, tuple) and len(result) == 2:
@@ -234,7 +236,7 @@ def gradient_of(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """The function that gives the gradient of `function`; see `pg.grad`."""
+    """Return the gradient function of `function`; see `pg.grad`."""
     return Derivative("grad", "gradient", function, argnums, has_aux, holomorphic)
 
 
@@ -392,7 +394,7 @@ def jacobian_of(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """As `jacfwd` or `jacrev`, whichever has fewer directions; see `pg.jacobian`."""
+    """Like `jacfwd` or `jacrev`, whichever needs fewer directions; see `pg.jacobian`."""
     return Derivative("jacobian", mode or "jacobian", function, argnums, has_aux, holomorphic)
 
 
@@ -402,9 +404,9 @@ def hessian_of(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """The function that gives the second derivatives of `function`; see `pg.hessian`.
+    """Return the Hessian function of `function`; see `pg.hessian`.
 
-    Forward over reverse mode.
+    It uses forward over reverse mode.
     """
     gradient: Derivative[..., Any] = Derivative(
         "hessian", "gradient", function, argnums, has_aux, holomorphic

@@ -1,6 +1,6 @@
-"""Derivatives of tensors that were computed before, by tensors that they depend on.
+"""Derivatives of computed tensors, by tensors that they depend on.
 
-They are equations like all others: derivatives of them can be taken in their turn.
+They are recorded like other operations, and can be differentiated again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from primgraph.ir.types import Shape, TensorType
 
 
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any, order: int) -> Any:
-    """`pg.forward_grad` of tensors."""
+    """Compute `pg.forward_grad` of tensors."""
     ends, starts = nodes_of("forward_grad", outputs, inputs)
     seeds = seeds_of(starts, grad_inputs, ones=True)
     tracked = recording.is_on.get()
@@ -39,7 +39,7 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any, order: int) -> Any
 
 
 def taylor(outputs: Any, inputs: Any, order: int, direction: Any) -> Any:
-    """`pg.taylor` of tensors."""
+    """Compute `pg.taylor` of tensors."""
     ends, starts = nodes_of("taylor", outputs, inputs)
     curves = [{1: seed} for seed in seeds_of(starts, direction, ones=True)]
     rows = jets(ends, starts, curves, order, tracked=recording.is_on.get())
@@ -51,13 +51,13 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any) -> Any:
 
 
 def jacobian(y: Any, x: Any, mode: str | None, holomorphic: bool) -> Any:
-    """`pg.jacobian` of tensors."""
+    """Compute `pg.jacobian` of tensors."""
     _require_direction("jacobian", y, x, holomorphic)
     return _matrix("jacobian", y, x, lambda y, x: (*y.shape, *x.shape), mode=mode)
 
 
 def batched_jacobian(y: Any, x: Any, check: bool, holomorphic: bool) -> Any:
-    """`pg.batched_jacobian` of tensors."""
+    """Compute `pg.batched_jacobian` of tensors."""
     _require_direction("batched_jacobian", y, x, holomorphic)
     return _matrix("batched_jacobian", y, x, lambda y, x: (*y.shape, *x.shape[1:]), check=check)
 
@@ -68,7 +68,7 @@ def _require_direction(name: str, y: Any, x: Any, holomorphic: bool) -> None:
 
 
 def hessian(y: Any, x: Any) -> Any:
-    """`pg.hessian` of tensors."""
+    """Compute `pg.hessian` of tensors."""
     ends, starts = nodes_of("hessian", y, x)
     if len(ends) != 1:
         raise ShapeError(f"hessian takes one output, not {len(ends)}")
@@ -105,7 +105,7 @@ def _matrix(
 
 
 def _arranged(rows: Sequence[Sequence[Node]], single_row: bool, single_column: bool) -> Any:
-    """Tensors of all blocks, in tuples only where there was a sequence."""
+    """Return tensors of all blocks, nested in tuples for sequences."""
     found = [tuple([Tensor(n) for n in row]) for row in rows]
     blocks = tuple([row[0] if single_column else row for row in found])
     return blocks[0] if single_row else blocks
@@ -116,10 +116,10 @@ def zeros(type: TensorType) -> Node:
 
 
 def nodes_of(name: str, outputs: Any, inputs: Any) -> tuple[list[Node], list[Node]]:
-    """What tensors stand for, of which derivatives are taken and by which.
+    """Return the nodes of the output and input tensors of a derivative.
 
-    Raises `NotDifferentiable` for inputs that do not require gradients and for other dtypes than
-    floats, `BuildError` where it has been dropped how the outputs were computed.
+    Raises `NotDifferentiable` for inputs that do not require gradients and for dtypes other than
+    floats, `BuildError` if the tape of the outputs was released.
     """
     ends, starts = [t.node for t in listed(outputs)], [t.node for t in listed(inputs)]
     for role, nodes in (("outputs", ends), ("inputs", starts)):

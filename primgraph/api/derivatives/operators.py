@@ -1,4 +1,4 @@
-"""Differential operators: of variables, of tensors, and of functions of one array."""
+"""Differential operators of variables, of tensors, and of functions of one array."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _OF_VARIABLES: dict[str, Callable[..., Any]] = {
 def differential(
     name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
 ) -> Any:
-    """The differential operator of that name, of whatever `y` and `x` are.
+    """Apply the differential operator of that name to variables, tensors or a function.
 
-    With `orders` it gives a list of results, one for each of them.
+    With `orders` the result is a list, with one entry for each of them.
     """
     if callable(y) and not isinstance(y, Handle):
         operator = Operator(name, y, is_batched, check, orders)
@@ -49,13 +49,13 @@ def differential(
     return found(y, x, *([] if orders is None else [orders]), is_batched, check=check)
 
 
-# The home of what is loaded when it is first asked for.
+# Module that is imported on first use.
 _PARTIALS = "primgraph.derivatives.partials"
 
 
 @final
 class Operator(Transformed[[Any], Any]):
-    """A differential operator of a function of one array, as a function of that array."""
+    """Differential operator of a function of one array, as a function of that array."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Operator(Transformed[[Any], Any]):
 
 
 def _apart(x: Variable) -> Variable:
-    """The same elements as another variable, which is nothing else: it stands behind reshapes."""
+    """Return the same elements as a distinct variable, by reshapes that no other variable has."""
     builder, shape = x.recorder, x.shape
     assert isinstance(builder, Builder)
     value: Value = x.value
@@ -138,7 +138,7 @@ def _of_tensors(
 
 
 def _type_of(name: str, y: Tensor, x: Tensor, is_batched: bool) -> TensorType:
-    """The type of the result; raises `ShapeError` for tensors that do not fit."""
+    """Return the type of the result; raises `ShapeError` for tensors that do not fit."""
     if is_batched and (not x.shape or x.shape[:1] != y.shape[:1]):
         raise ShapeError(f"{name}: {y.type} and {x.type} have not the same samples")
     if name == "divergence":

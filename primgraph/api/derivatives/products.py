@@ -1,4 +1,5 @@
-"""Products of derivatives and vectors, for functions of arrays and of tensors."""
+"""Jacobian-vector, vector-Jacobian and Hessian-vector products of functions of arrays and
+tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Function = Callable[..., Any]
 
 
 def vjp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any]:
-    """`pg.vjp` for arrays or tensors as `inputs`."""
+    """Compute `pg.vjp` for arrays or tensors as `inputs`."""
     chosen, single = _chosen("vjp", function, inputs)
     applied, outputs = _applied(chosen)
     seeds = tree.spread(v, outputs.structure, "v")
@@ -28,7 +29,7 @@ def vjp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any
 
 
 def jvp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any]:
-    """`pg.jvp` for arrays or tensors as `inputs`."""
+    """Compute `pg.jvp` for arrays or tensors as `inputs`."""
     chosen, single = _chosen("jvp", function, inputs)
     seeds = _seeds(chosen, single, v)
     applied, outputs = _applied(chosen)
@@ -42,7 +43,8 @@ def jvp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any
 def hessian_product(
     name: str, function: Function, inputs: Any, v: Any, strict: bool
 ) -> tuple[Any, Any]:
-    """`pg.hvp` and `pg.vhp` for arrays or tensors as `inputs`: forward over reverse mode."""
+    """Compute `pg.hvp` and `pg.vhp` for arrays or tensors as `inputs`: forward over reverse
+    mode."""
     chosen, single = _chosen(name, function, inputs)
     seeds = _seeds(chosen, single, v)
     inner: list[Applied] = []
@@ -67,7 +69,7 @@ def hessian_product(
 
 
 def _chosen(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
-    """The call of a function on `inputs`, and whether these are one argument alone."""
+    """Return the call of a function on `inputs`, and whether these are a single argument."""
     single = not isinstance(inputs, list | tuple)
     args = (inputs,) if single else tuple(inputs)
     return Chosen.of(name, function, args, {}, range(len(args))), single
@@ -83,7 +85,7 @@ def _applied(chosen: Chosen) -> tuple[Applied, Outputs]:
 
 
 def _seeds(chosen: Chosen, single: bool, v: Any) -> list[Any]:
-    """A seed for each leaf of the arguments, in whose containers they are given."""
+    """Return a seed for each leaf of the arguments, given in their containers."""
     form = tree.Structure(tuple, tuple(range(len(chosen.structures))), chosen.structures)
     return tree.spread(v, form.parts[0] if single else form, "v")
 
@@ -94,7 +96,7 @@ def _pair(chosen: Chosen, value: Any, derivative: Any) -> tuple[Any, Any]:
 
 
 def _require_dependence(chosen: Chosen, applied: Applied, outputs: Outputs) -> None:
-    """Refuse an input that no output depends on, and an output that depends on no input."""
+    """Raise for an input that no output depends on, and for an output that depends on no input."""
     reached, used = applied.depends(outputs.count)
     _require_matter(chosen, used)
     for path, depends in zip(outputs.paths, reached, strict=True):

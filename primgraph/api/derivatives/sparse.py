@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians: of variables, of functions, and of functions at arrays."""
+"""Sparse Jacobians and Hessians of variables and of functions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def sparse_hessian(
     element are the same number. `triangle="lower"` or "upper" stores only that triangle and the
     diagonal, as solvers want it.
 
-    Products are by forward mode over one gradient. See `symmetric_coloring` for the sources.
+    Products are by forward mode over one gradient. See `symmetric_coloring` for references.
 
     Raises `NotScalarError` for a `y` of more elements; otherwise as `sparse_jacobian`.
 
@@ -133,7 +133,7 @@ def _of_variables(
 
 @final
 class Sparse(Transformed[..., Any]):
-    """A sparse matrix of derivatives of a function, as a function of the same arguments."""
+    """Sparse derivative matrix of a function, as a function of the same arguments."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Patterns of derivatives, of functions and of variables of a program."""
+"""Sparsity patterns of derivatives, of functions and of variables of a program."""
 
 from __future__ import annotations
 

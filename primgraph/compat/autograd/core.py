@@ -136,7 +136,7 @@ class _OfPrimitive(Definition):
         return tuple(tree.unflatten(self._structure, leaves))
 
     def _value(self, call: Call) -> Any:
-        """What the function has given, with the derivative that the rules give."""
+        """Return the function's value, with the derivative that the rules define."""
         return tree.map(lambda kept: call.shown(kept.held), call.state)
 
     def _undefined(self, places: Sequence[int], *_: Any) -> Any:

@@ -49,7 +49,7 @@ class Evaluated:
         return self.applied.results[: self.count]
 
     def value(self) -> Any:
-        """What the function has given; with `has_aux` two."""
+        """Return the function's value; a pair with `has_aux`."""
         value, aux = self._outputs.closed(self.applied.results)
         return self.given_back((value, aux) if self._has_aux else value)
 

@@ -25,14 +25,14 @@ class VSpace:
 
     @property
     def shape(self) -> Any:
-        """That of an array; for a container, the spaces in it."""
+        """Shape of an array; for a container, the spaces of its parts."""
         if self._structure == tree.LEAF:
             return self._types[0][0]
         return tree.unflatten(self._structure, [vspace(np.zeros(*t)) for t in self._types])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of an array."""
+        """Dtype of an array."""
         return self._types[0][1]
 
     @property
@@ -50,7 +50,7 @@ class VSpace:
 
     @property
     def ndim(self) -> int:
-        """That of an array."""
+        """Number of dimensions of an array."""
         return len(self._types[0][0])
 
     def _made(self, arrays: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What tells arrays that derivatives go through from NumPy's, and functions with rules."""
+"""Distinguish traced arrays from NumPy's, and functions with rules from others."""
 
 from __future__ import annotations
 

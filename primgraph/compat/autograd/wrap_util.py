@@ -14,7 +14,7 @@ _DOC = """\
 
 
 def name_of(function: Any) -> str:
-    """What a function is called."""
+    """Return the name of a function."""
     return str(getattr(function, "__name__", "[unknown name]"))
 
 

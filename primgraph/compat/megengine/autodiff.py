@@ -22,7 +22,7 @@ class Function:
     """
 
     def forward(self, *inputs: Any) -> Any:
-        """What the function gives."""
+        """Compute the value; subclasses define it."""
         raise MissingMethodError(f"{type(self).__name__} has no forward")
 
     def backward(self, *gradients: Any) -> Any:
@@ -30,7 +30,7 @@ class Function:
         raise MissingMethodError(f"{type(self).__name__} has no backward")
 
     def __call__(self, *inputs: Any) -> Any:
-        """What `forward` gives, with the derivative that `backward` gives."""
+        """Apply the function: `forward`, with the derivative that `backward` defines."""
         return _Called.apply(self, *inputs)
 
 

@@ -110,5 +110,6 @@ def as_tensor(data: Any, dtype: Any = None) -> Tensor:
 
 
 def as_paddles(made: T) -> T:
-    """What a function of primgraph has made, as a tensor of this package if it is a tensor."""
+    """Convert a tensor of primgraph to a tensor of this package; return other objects as they
+    are."""
     return cast("T", Tensor(made.node)) if isinstance(made, _Tensor) else made

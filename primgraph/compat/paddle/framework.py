@@ -1,4 +1,4 @@
-"""What belongs to no single part of Paddle's API: modes, places, default dtype, attributes."""
+"""General functions of Paddle's API: modes, places, default dtype, attributes."""
 
 from __future__ import annotations
 

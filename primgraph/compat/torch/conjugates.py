@@ -18,7 +18,7 @@ from primgraph.operators.handle import Handle
 
 
 def turned(given: Any) -> Any:
-    """What is complex as its conjugate, in lists, tuples and dicts too; all else as it is."""
+    """Conjugate complex values, also in lists, tuples and dicts; return others as they are."""
     if isinstance(given, Handle):
         return conj(given) if given.type.is_complex else given
     if isinstance(given, dict):

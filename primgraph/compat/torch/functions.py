@@ -422,7 +422,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 class Extremes(NamedTuple):
-    """What is largest, or smallest, along an axis, and where it is."""
+    """Maxima or minima along an axis, and their indices."""
 
     values: Any
     indices: Any

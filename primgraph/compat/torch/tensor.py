@@ -258,7 +258,7 @@ class Tensor(Manners, _Tensor):
         return turned_node(gradient, self.family)
 
     def hooked(self, gradient: Node) -> Node:
-        """What the hooks make of a gradient."""
+        """Apply the hooks to a gradient in torch's conjugate convention."""
         found = super().hooked(turned_node(gradient, self.family))
         return turned_node(found, self.family)
 

@@ -1,8 +1,8 @@
-"""Diagonals of sparse Jacobians and Hessians, by few directions.
+"""Diagonals of sparse Jacobians and Hessians by coloured directions.
 
-The axes of one colour make one direction: what stands beside the diagonal and would be added to it
-in a product is a structural zero. Only axes that meet need different colours, which are fewer than
-all elements take: two for a tridiagonal matrix or an arrow head, whatever the size.
+The axes of one colour form one direction: all off-diagonal elements that would be added in its
+product are structural zeros. Only axes that meet need different colours. A tridiagonal matrix or an
+arrowhead needs two colours, whatever its size.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ from primgraph.transforms.optimize.clean_up import clean_up
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
-# So many times fewer directions than axes are worth finding; a pattern of which more than this
-# share may be other than zero, or so many elements of all samples, is given up.
+# Required ratio of axes to directions, and limits for the pattern: the fraction of its elements
+# that may be nonzero, and the number of listed elements of all samples.
 _FEWER = 3
 _SHARE = 6
 _LISTED, _MOST = 2**14, 2**22
 
 
 def axis_colors(graph: Graph, wrt: Value, lead: Shape) -> Indices | None:
-    """For each element of a sample of `wrt` a colour, no two of one colour on a row of `graph`.
+    """Return a colour for each element of a sample of `wrt`; no row of `graph` has two of one
+    colour.
 
-    `graph` has one result, of the type of `wrt`: its row at a place is the slope of the element
-    there, and rows count whose own element has the colour. None where that takes too many colours.
+    `graph` has one result, of the type of `wrt`: its row at an index is the gradient of that
+    element. A row counts for the colour of its own element. None if too many colours are needed.
     """
     shape = wrt.shape
     if names_in(shape) or graph.outputs[0].type != wrt.type:
@@ -67,16 +68,16 @@ def axis_colors(graph: Graph, wrt: Value, lead: Shape) -> Indices | None:
 
 
 def count_of(colors: Indices) -> int:
-    """How many colours there are."""
+    """Return the number of colours."""
     return int(colors.max(initial=0)) + 1
 
 
 def directions_of(
     gradient: Graph, wrt: Value, colors: Indices, lead: Shape
 ) -> np.ndarray[Any, Any] | None:
-    """For each colour the sum of the unit vectors of its axes, for all samples alike.
+    """Return for each colour the sum of the unit vectors of its axes, for all samples.
 
-    None where each element of the diagonal is had by simpler means: by what is moved and scaled.
+    None if the diagonal has a cheaper form, of moved and scaled elements.
     """
     if not lead:
         jvp, _ = linearized(gradient, [gradient.inputs.index(wrt)])
@@ -91,7 +92,7 @@ def directions_of(
 
 
 def _masks(colors: Indices, shape: Shape, lead: Shape) -> Mask:
-    """For each colour where it is, in a shape that goes with that of a value."""
+    """Return for each colour its mask, in a shape that broadcasts with the value."""
     masks: Mask = np.arange(count_of(colors))[:, None] == colors[None, :]
     return masks.reshape(-1, *(1 for _ in lead), *shape[len(lead) :])
 
@@ -101,9 +102,9 @@ def _seeds(masks: Mask, wrt: Value) -> np.ndarray[Any, Any]:
 
 
 def hessian_diagonal(request: Request, colors: Indices, lead: Shape) -> Variable | None:
-    """The second derivatives of the output by each element of the input twice.
+    """Return the second derivatives of the output by each element of the input twice.
 
-    None where there are no derivatives by forward mode over the gradient.
+    None if forward mode over the gradient is not available.
     """
     (gradient,) = reverse(request, [None], None, lenient=True)
     if gradient is None:
@@ -114,9 +115,9 @@ def hessian_diagonal(request: Request, colors: Indices, lead: Shape) -> Variable
 def jacobian_diagonal(
     request: Request, colors: Indices, lead: Shape, *, symmetric: bool = False
 ) -> Variable | None:
-    """The derivatives of each element of the output by that of the input at its place.
+    """Return the derivatives of each element of the output by the input element at its index.
 
-    None where there are no derivatives by forward mode.
+    None if forward mode is not available.
     """
     path = request.path()
     if not path.wrt:
@@ -132,7 +133,7 @@ def jacobian_diagonal(
 
 
 def _from_elements(request: Request, path: Path, colors: Indices, symmetric: bool) -> Variable:
-    """Element by element where these are simpler to write out than products."""
+    """Compute the diagonal by elementwise formulas if these are simpler than products."""
     (y,), (x,) = request.outputs, request.inputs
     layouts = Layout((y.shape,), None), Layout((x.shape,), None)
     slopes = Slopes(
@@ -147,7 +148,7 @@ def _from_elements(request: Request, path: Path, colors: Indices, symmetric: boo
 
 
 def _from_products(request: Request, path: Path, colors: Indices, lead: Shape) -> Variable:
-    """From products with the matrices of all samples at once."""
+    """Compute the diagonal from products with the matrices of all samples at once."""
     (x,) = request.inputs
     along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
     masks = _masks(colors, x.shape, lead)

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians, evaluated where they are indexed."""
+"""Jacobians and Hessians, evaluated lazily by indexing."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from primgraph.operators.variable import Variable
 Function: TypeAlias = "Callable[..., Variables] | Variables"
 
 
-# How matrices of derivatives by handles of other classes than variables are made: of the name, the
-# function or what it has given, the inputs, whether these are batches, and whether to check these.
-# With the matrix comes whether one output is meant.
+# Constructors of derivative matrices for handles other than variables. Their arguments are the
+# name, the function or its result, the inputs, whether these are batched, and whether to check
+# that. They return the matrix, and whether there is a single output.
 makers: dict[type, Callable[..., tuple[Matrix, bool]]] = {}
 
 
@@ -126,12 +126,12 @@ class Jacobian(DerivativeMatrix):
 @final
 @checked_methods(late=True)
 class Hessian(DerivativeMatrix):
-    """The second derivatives of `function` by all `inputs`, evaluated when indexed.
+    """Second derivatives of `function` by all `inputs`, evaluated when indexed.
 
-    The function returns one element, or with `is_batched` one for each sample, of shape `(B,)`
-    or `(B, 1)`; what it has built may be given in its place. The shape is `(M, M)` or
-    `(B, M, M)`. All else is as in `Jacobian`, and with `sparse` as in `sparse_hessian`; as the
-    matrix is symmetric, rows are evaluated as columns, by forward mode over one gradient.
+    The function returns one element, or with `is_batched` one per sample, of shape `(B,)` or `(B,
+    1)`; its result may be given in its place. The shape is `(M, M)` or `(B, M, M)`. The rest is as
+    in `Jacobian`, and with `sparse` as in `sparse_hessian`. As the matrix is symmetric, rows are
+    evaluated as columns, by forward mode over one gradient.
 
     Raises `NotScalarError`, a ValueError and a RuntimeError, for more than one element.
 
@@ -177,7 +177,7 @@ class Hessian(DerivativeMatrix):
 
 
 def _sparse() -> Any:
-    """What few programs use, and is loaded by the first one that does."""
+    """Import the module for sparse matrices, which few programs use."""
     return import_module("primgraph.derivatives.matrices.sparse")
 
 
@@ -196,14 +196,14 @@ def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) 
 def jacobian(
     y: Function, x: Variables, *, mode: str | None = None, holomorphic: bool = False
 ) -> Any:
-    """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
+    """Return the derivatives of `y` by `x`, of shape `y.shape + x.shape`.
 
-    For a sequence of outputs or inputs a tuple, of tuples if both are sequences; `y` may be a
-    function of `x` in place of what it gives. Evaluated in one vectorised pass, by the `mode`
-    "reverse" or "forward", by default by that which takes fewer passes.
+    For a sequence of outputs or inputs the result is a tuple, or a tuple of tuples for both. `y`
+    may be a function of `x`. Derivatives by unused inputs are zeros. One vectorised pass by the
+    `mode` "reverse" or "forward" evaluates all; by default the mode that takes fewer passes.
 
-    Raises `OptionError` for another mode, and for reverse mode of complex outputs by real inputs
-    or forward mode of real outputs by complex inputs; for all else see `Jacobian`.
+    Raises `OptionError` for another mode, and for reverse mode of complex outputs by real inputs or
+    forward mode of real outputs by complex inputs. See `Jacobian` for other errors.
     """
     found = Jacobian(y, x, blocks=True, flat=False, holomorphic=holomorphic)
     found._slopes.choose(checked_mode(mode))
@@ -211,14 +211,14 @@ def jacobian(
 
 
 def checked_mode(mode: Any) -> str | None:
-    """`mode`, if there is one of that name, or None; `OptionError` otherwise."""
+    """Return `mode` if it is "forward", "reverse" or None; raises `OptionError` otherwise."""
     if mode not in (None, "forward", "reverse"):
         raise OptionError(f"a mode is 'forward' or 'reverse', not {mode!r:.60}")
     return None if mode is None else str(mode)
 
 
 def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
-    """The derivatives of each of the first `count` results of `call` by each of its inputs.
+    """Return the derivatives of each of the first `count` results of `call` by each input.
 
     A block has the shape of the output, then that of the input; all have one dtype.
     """
@@ -235,11 +235,11 @@ def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
 def batched_jacobian(
     y: Function, x: Variables, *, check: bool = True, holomorphic: bool = False
 ) -> Any:
-    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+    """Return the derivatives of each sample of `y` by the same sample of `x`.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
-    *x.shape[1:])`; sequences give tuples as in `jacobian`. Raises `MixedSamplesError` where
-    samples may mix, unless `check` is False; see `Jacobian`.
+    *x.shape[1:])`; sequences give tuples as in `jacobian`. Raises `MixedSamplesError` if samples
+    may mix, unless `check` is False; see `Jacobian`.
     """
     found = Jacobian(y, x, True, blocks=True, flat=False, check=check, holomorphic=holomorphic)
     return _evaluated(found, found._single, x)
@@ -248,23 +248,23 @@ def batched_jacobian(
 @hands_out
 @checked_late
 def hessian(y: Callable[..., Variable] | Variable, x: Variables) -> Any:
-    """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+    """Return the second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
-    For a sequence of inputs a tuple of tuples; `y` may be a function of `x` in place of what it
-    gives. Raises `NotScalarError` for more elements.
+    For a sequence of inputs the result is a tuple of tuples. `y` may be a function of `x`. Raises
+    `NotScalarError` for more elements.
     """
     return _evaluated(Hessian(y, x, blocks=True, flat=False), isinstance(x, Variable), x)
 
 
 def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
-    """All blocks as variables, in tuples only where there was a sequence, or no `single` output."""
+    """Evaluate all blocks; nest them in tuples for a sequence of inputs or outputs."""
     rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
     found = tuple(row[0] for row in rows) if isinstance(x, Handle) else rows
     return found[0] if single else found
 
 
 def with_gradient(name: str, function: Any, inputs: Any, rank: int) -> Function:
-    """A value and its gradients by all inputs: a function if there is one, else variables."""
+    """Return value and gradients: as a function if `function` is one, else as variables."""
     if callable(function):
         return gradient_of(name, function, rank=rank)
     (value,) = _one(name, function)
@@ -275,7 +275,7 @@ def with_gradient(name: str, function: Any, inputs: Any, rank: int) -> Function:
 
 
 def _one(name: str, outputs: Any) -> list[Variable]:
-    """The only variable in `outputs`."""
+    """Return the only variable in `outputs`."""
     listed = variables_of(name, "function", outputs)
     if len(listed) != 1:
         raise ShapeError(f"{name} takes one output, not {len(listed)}")
@@ -288,10 +288,10 @@ _ALL = slice(None)
 @final
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What a matrix is made of: inputs and outputs, of a function that was called or of a program.
+    """Inputs and outputs of a derivative matrix, of a called function or of a program.
 
-    `sources` are the inputs as paths to the outputs have them. `single` tells that one output is
-    meant, and no sequence of one.
+    `sources` are the inputs as they occur on the paths to the outputs. `single` says that the
+    output is one variable, and not a sequence of one.
     """
 
     name: str
@@ -304,7 +304,7 @@ class Traced:
 
     @staticmethod
     def of(name: str, function: Any, inputs: Any) -> Traced:
-        """`function` is called once; what it has built may be given in its place."""
+        """Call `function` once, or use its result given in its place."""
         listed = variables_of(name, "inputs", inputs)
         if isinstance(function, Variable | list | tuple):
             request = Request.of(name, variables_of(name, "function", function), listed)
@@ -317,12 +317,12 @@ class Traced:
         return Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
 
     def require_direction(self, holomorphic: bool) -> None:
-        """Refuse derivatives that are no numbers; see the function of that name."""
+        """Raise for derivatives that are not numbers; see the function of that name."""
         inputs, outputs = ([v.type for v in listed] for listed in (self.inputs, self.outputs))
         require_direction(self.name, inputs, outputs, holomorphic)
 
     def path(self, which: slice) -> tuple[Path, list[Value]]:
-        """The path to these outputs, and the values of the builder for its free ones."""
+        """Return the path to these outputs, and the builder's values for its free inputs."""
         made = self.made
         if isinstance(made, Call):
             path = made.path(made.results[which])
@@ -338,7 +338,8 @@ class Traced:
         check: bool = False,
         symmetric: bool = False,
     ) -> Slopes:
-        """The matrix of derivatives of these outputs; with `check` samples have to be apart."""
+        """Return the derivative matrix of these outputs; with `check`, samples must be
+        independent."""
         inputs, outputs = self.inputs, self.outputs[which]
         batch = _batch_extent(self.name, self.builder, inputs, outputs) if is_batched else None
         path, free = self.path(which)
@@ -361,7 +362,7 @@ class Traced:
 def _batch_extent(
     name: str, builder: Builder, inputs: Sequence[Value], outputs: Sequence[Value]
 ) -> int:
-    """The extent of axis 0, which all inputs and outputs share."""
+    """Return the size of axis 0, which all inputs and outputs share."""
     extents = {v.shape[0] if v.shape else None for v in (*inputs, *outputs)}
     extent = extents.pop()
     if extents or extent is None:

@@ -1,4 +1,4 @@
-"""A Jacobian as a matrix whose rows and columns are evaluated when they are needed, and once."""
+"""Lazy Jacobian: rows and columns are evaluated on demand, once each."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from primgraph.transforms.jacobians.strong_zeros import strong_zeros
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
 
-# So many rows or columns are evaluated one by one, whatever the others are.
+# Up to this many rows or columns are evaluated directly.
 _FEW = 2
 
 
 @final
 class Slopes(Matrix):
-    """The matrix of derivatives of all `outputs` by all `inputs`, one after the other.
+    """Lazy matrix of derivatives of all `outputs` by all `inputs`, concatenated.
 
-    Its shape is `(N, M)`, or `(B, N, M)` for `batch` samples that are independent. A row is one
-    reverse pass for all samples at once, a column one forward pass; those that are asked for
-    together are evaluated together, by one vectorised derivative, and kept. If `symmetric`, rows
-    are had from columns. `mode`, "forward" or "reverse", chooses columns or rows for all.
+    Its shape is `(N, M)`, or `(B, N, M)` for `batch` independent samples. A row is one reverse pass
+    for all samples at once, a column one forward pass. Rows or columns requested together are
+    evaluated by one vectorised derivative, and cached. If `symmetric`, rows are read from columns.
+    `mode`, "forward" or "reverse", selects columns or rows for all.
 
-    `free` and `ends` are what the free values and outputs of `path` are in the builder, in which
-    results are recorded. `places`
-    has for each input of the matrix its place in `path.wrt`, None for one that does not matter.
+    `free` and `ends` are the builder's values for the free inputs and outputs of `path`; results
+    are recorded in that builder. `places` has for each input of the matrix its index in `path.wrt`,
+    None for an unused one.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Slopes(Matrix):
         self.places = list(places)
         self.dtype = dtype
         self.symmetric = symmetric
-        # Rows of complex outputs by real inputs would be real parts only, and so would columns of
+        # Rows of complex outputs by real inputs would have real parts only; so would columns of
         # real outputs by complex inputs.
         self.only = only_mode([v.type for v in path.wrt], [v.type for v in self.ends])
         self.mode: str | None = self.only
         self.passes = Passes()
-        # The derivative along tangents: as it is computed, and as it is transposed.
+        # The derivative along tangents, by whether it is to be transposed.
         self._linear: dict[bool, Graph] = {}
         self._forward: Graph | None = None
         self._reverse: dict[tuple[int, ...], Graph] = {}
@@ -113,9 +113,9 @@ class Slopes(Matrix):
             return picked(reshape(block, (block.size,)), 0, selection.places)
 
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
-        """The elements in `rows` and `columns`, by the mode, or whichever way takes fewer passes.
+        """Return the elements in `rows` and `columns`, by the mode that takes fewer passes.
 
-        Both are in the order in which they are wanted; there may be repetitions.
+        Both may have repetitions; the result has their order.
         """
         if self._is_diagonal:
             return self._diagonal_block(rows, columns)
@@ -138,9 +138,9 @@ class Slopes(Matrix):
         return picked(self._rows.joined(rows), axis + 1, columns)
 
     def whole(self, rows: tuple[int, int], columns: tuple[int, int]) -> Variable:
-        """So many rows from a first one on, and columns: first and number of each.
+        """Return ranges of rows and columns, given by start and number.
 
-        All of the matrix is evaluated, in one pass that is vectorised over all unit vectors.
+        The whole matrix is evaluated, in one pass vectorised over all unit vectors.
         """
         axis = len(self.outputs.lead())
         if self._known_whole is None or self._known_whole.value not in self.builder:
@@ -149,7 +149,7 @@ class Slopes(Matrix):
             return sliced(sliced(self._known_whole, axis, *rows), axis + 1, *columns)
 
     def _all(self) -> Variable:
-        """All rows and columns."""
+        """Evaluate all rows and columns."""
         height, width = self.outputs.offsets()[-1], self.inputs.offsets()[-1]
         lead = self.outputs.lead()
         axis = len(lead)
@@ -173,7 +173,7 @@ class Slopes(Matrix):
     def _along_all(
         self, derivative: Graph, count: int, extent: int, *, by_columns: bool
     ) -> Variable:
-        """`derivative` on `count` unit vectors, each of which gives a vector of that extent."""
+        """Apply `derivative` to `count` unit vectors; each gives a vector of `extent` elements."""
         lead = self.outputs.lead()
         last = len(self.free)
         with recording(self.builder):
@@ -191,9 +191,10 @@ class Slopes(Matrix):
             return moveaxis(result, 0, len(lead) + by_columns)
 
     def products(self, seeds: np.ndarray[Any, Any], *, by_columns: bool) -> Variable:
-        """The matrix, or its transpose, times each row of `seeds`: shape `(k, -1)`, no samples.
+        """Multiply the matrix, or its transpose, with each row of `seeds`: shape `(k, -1)`,
+        unbatched.
 
-        One row of ones is left out where products are simpler so.
+        A single row of ones is omitted if products are simpler that way.
         """
         if by_columns:
             derivative = self.forward()
@@ -217,25 +218,26 @@ class Slopes(Matrix):
             return wrap(found)
 
     def tangents(self) -> Graph:
-        """From free values and one long tangent to that of all outputs; zeros meet what they do."""
+        """Return the graph from free values and one tangent vector to that of all outputs."""
         return self._flat(self.outputs_all())
 
     def plain_forward(self) -> tuple[Graph, bool]:
-        """`forward`, with zeros not kept from infinite factors, and whether there may be any."""
+        """Return `forward` without strong zeros, and whether these would make a difference."""
         flat, forward = self._flat(self.outputs_all()), self.forward()
         return clean_up(flat), len(flat.body) != len(forward.body)
 
     def recorded(self, values: Graph) -> Variable:
-        """What a graph of the free values gives, which is made of derivatives."""
+        """Record a graph of the free values that was made of derivatives."""
         (found,) = self._record(values, self.free)
         return Variable(self.builder, found)
 
     def outputs_all(self) -> tuple[int, ...]:
-        """The places of all outputs."""
+        """Indices of all outputs."""
         return tuple(range(len(self.outputs.shapes)))
 
     def _turned(self, used: tuple[int, ...]) -> Graph:
-        """From free values and a long cotangent of the outputs in `used` to that of the inputs."""
+        """Return the graph from free values and a cotangent vector of `used` outputs to that of the
+        inputs."""
         if used not in self._reverse:
             flat = self._flat(used, turned=True)
             last = len(self.free)
@@ -243,7 +245,8 @@ class Slopes(Matrix):
         return self._reverse[used]
 
     def _written_out(self, wanted: int) -> Variable | None:
-        """The whole matrix, if structure makes it cheap, and it is there or so much is wanted."""
+        """Return the whole matrix, if cached, or if its structure makes it cheap for `wanted`
+        rows."""
         if self._written is not None and self._written.value in self.builder:
             return self._written
         if self._is_dense or wanted <= _FEW or self.mode not in (None, "forward"):
@@ -261,7 +264,7 @@ class Slopes(Matrix):
 
     @cached_property
     def _moved_outputs(self) -> list[bool]:
-        """Which outputs have tangents: some that are reached may be constant all the same."""
+        """Return which outputs have tangents: a reached output may still be constant."""
         if True not in self._linear:
             self._linear[True] = self.path.to_be_turned()
         linear = self._linear[True]
@@ -269,14 +272,14 @@ class Slopes(Matrix):
         return [v in moved or v in linear.inputs for v in linear.outputs]
 
     def _is_by_columns(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
-        """Whether to evaluate these columns rather than these rows."""
+        """Return whether evaluating these columns is cheaper than these rows."""
         if self.mode is not None:
             return self.mode == "forward"
         fewer = self.is_by_columns(len(self._live_rows(rows)), len(self._live_columns(columns)))
         return fewer and self.goes_forward
 
     def _diagonal_block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
-        """The elements where each output depends on one input alone: one pass has them all."""
+        """Return a block of a diagonal Jacobian: one pass computes the diagonal."""
         if self._slope is None or self._slope.value not in self.builder:
             flat = self._flat((0,))
             (found,) = self._record(flat, [*self.free, None])
@@ -289,11 +292,11 @@ class Slopes(Matrix):
             return where(equal(lift(down), lift(across)), slope, 0.0)
 
     def _live_rows(self, numbers: Sequence[int]) -> list[int]:
-        """Those of outputs that depend on some input; the others are zero."""
+        """Return the rows of outputs that depend on an input; the others are zero."""
         return owned(numbers, self.outputs, self.path.reached)
 
     def _live_columns(self, numbers: Sequence[int]) -> list[int]:
-        """Those of inputs that some output depends on; the others are zero."""
+        """Return the columns of inputs that an output depends on; the others are zero."""
         return owned(numbers, self.inputs, [p is not None for p in self.places])
 
     def _evaluate_rows(self, numbers: list[int]) -> None:
@@ -326,7 +329,7 @@ class Slopes(Matrix):
         self.passes = Passes(self.passes.reverse, self.passes.forward + len(numbers))
 
     def forward(self) -> Graph:
-        """From free values and one long tangent of the inputs to that of the outputs."""
+        """Return the graph from free values and one tangent vector to that of the outputs."""
         if self._forward is None:
             flat = self._flat(self.outputs_all())
             self._forward = self._with_strong_zeros(flat)
@@ -337,7 +340,8 @@ class Slopes(Matrix):
 
     @cached_property
     def goes_forward(self) -> bool:
-        """Whether there is a forward mode: a rule for cotangents that is not linear has none."""
+        """Return whether forward mode exists: it does not for a custom cotangent rule that is not
+        linear."""
         try:
             self.forward()
         except MissingRuleError:
@@ -347,7 +351,7 @@ class Slopes(Matrix):
     def _add_zeros(
         self, pool: Pool, numbers: Sequence[int], live: Sequence[int], axis: int, extent: int
     ) -> None:
-        """Note that those in `numbers` and not in `live` are zeros; each is of that extent."""
+        """Cache zeros for the `numbers` not in `live`; each has `extent` elements."""
         dead = sorted(set(numbers) - set(live))
         if dead:
             shape = [*self.outputs.lead(), extent]
@@ -355,7 +359,7 @@ class Slopes(Matrix):
             pool.add(dead, zeros_of(self.builder, TensorType(tuple(shape), self.dtype)), axis)
 
     def _apply(self, derivative: Graph, numbers: list[int], extent: int) -> Variable:
-        """`derivative` on unit vectors: shape `(k, -1)`, or `(B, k, -1)` with samples."""
+        """Apply `derivative` to unit vectors: shape `(k, -1)`, or `(B, k, -1)` if batched."""
         batch = self.outputs.batch
         count = len(numbers)
         given: list[Value | None] = [*self.free]
@@ -382,7 +386,8 @@ class Slopes(Matrix):
         return record(self.builder, self.path, derivative, given, ends=self.ends, **more)
 
     def _flat(self, used: tuple[int, ...], *, turned: bool = False) -> Graph:
-        """From free values and one long tangent to that of the outputs in `used`."""
+        """Return the graph from free values and one tangent vector to that of the `used`
+        outputs."""
         if turned not in self._linear:
             self._linear[turned] = self.path.to_be_turned() if turned else self.path.jvp()
         linear = self._linear[turned]
@@ -401,7 +406,8 @@ class Slopes(Matrix):
         return builder.graph([whole])
 
     def _parted(self, tangent: Value) -> list[Value]:
-        """The tangents of `path.wrt`; an input listed twice has those of both places added."""
+        """Split a tangent vector into tangents of `path.wrt`, added up for an input listed
+        twice."""
         axis = len(self.inputs.lead())
         extents = tuple(self.inputs.extents())
         parts = split(tangent, sizes=extents, axis=axis) if len(extents) > 1 else (tangent,)

@@ -1,4 +1,4 @@
-"""A matrix of derivatives as an array: its layout, its blocks, and what an index gives."""
+"""Derivative matrices as arrays: layout, blocks and indexing."""
 
 from __future__ import annotations
 
@@ -19,21 +19,19 @@ from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.call import hands_out
 from primgraph.operators.shape.shaping import reshape
 
-# So many inputs and outputs are listed.
+# Maximum numbers of inputs and outputs shown.
 _SHOWN = 8
 
 
 @final
 @checked_methods(late=True)
 class Block:
-    """A part of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
+    """Block of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
 
-    An index evaluates what it needs and is not there yet, and gives a variable of the program, or a
-    tensor.
-    It may hold integers, slices of any step, `...`, None, lists and arrays of integers or
-    booleans, and means what it means in NumPy. Raises `BoundsError`, an IndexError, for a place
-    outside and for too many indices, and `IndexKindError`, an IndexError and a TypeError, for
-    what can be no index.
+    An index evaluates the missing rows or columns, and returns a variable of the program, or a
+    tensor. It may contain integers, slices, `...`, None, lists and arrays of integers or booleans,
+    with NumPy's semantics. Raises `BoundsError`, an IndexError, for an index out of bounds and for
+    too many indices, and `IndexKindError`, an IndexError and a TypeError, for an invalid index.
     """
 
     __slots__ = ("_axes", "_columns", "_rows", "_slopes", "dtype", "shape")
@@ -41,7 +39,8 @@ class Block:
     def __init__(
         self, slopes: Matrix, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
     ) -> None:
-        """A part with these axes for samples, rows and columns, from that row and column on."""
+        """Initialise a block with these axes for samples, rows and columns, at a row and column
+        offset."""
         self._slopes = slopes
         self._axes = axes
         self._rows = rows
@@ -90,7 +89,7 @@ class Block:
         return self._slopes.arranged(self._slopes.block(rows, columns), found)
 
     def _by_sizes(self, index: Any) -> Any:
-        """What an index gives where extents depend on sizes: all is evaluated, then indexed."""
+        """Index a block of symbolic size: the whole matrix is evaluated, then indexed."""
         rows, columns = (math.prod(part) for part in self._axes[1:])
         whole = self._slopes.whole((self._rows, rows), (self._columns, columns))
         return reshape(whole, self.shape)[index]
@@ -98,10 +97,10 @@ class Block:
 
 @checked_methods(late=True)
 class DerivativeMatrix(ABC):
-    """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
+    """Base class of Jacobians and Hessians: layout, indexing and counters."""
 
     _slopes: Matrix
-    # The derivatives of the function itself, by which samples are told to be independent.
+    # The derivatives of the function itself, which show whether samples are independent.
     _values: Matrix
     _blocks: tuple[tuple[Block, ...], ...]
     _whole: Block | None
@@ -124,23 +123,23 @@ class DerivativeMatrix(ABC):
 
     @property
     def shape(self) -> Any:
-        """The shape as an array; with `blocks`, those of all blocks as nested tuples."""
+        """Shape as an array; with `blocks`, the shapes of all blocks in nested tuples."""
         if self._whole is not None:
             return self._whole.shape
         return tuple(tuple(b.shape for b in row) for row in self._blocks)
 
     @property
     def dtype(self) -> DType:
-        """The common dtype of inputs and outputs."""
+        """Common dtype of inputs and outputs."""
         return self._slopes.dtype
 
     @property
     def blocks(self) -> tuple[tuple[Block, ...], ...]:
-        """For each output a tuple with one block for each input."""
+        """Blocks as nested tuples: one tuple per output with one block per input."""
         return self._blocks
 
     def whole(self) -> Any:
-        """All of it as one variable of shape `(N, M)` or `(B, N, M)`, however it is indexed."""
+        """Return all of it as one variable of shape `(N, M)` or `(B, N, M)`."""
         slopes = self._slopes
         extents = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
         shape = (*slopes.outputs.lead(), *extents)
@@ -148,14 +147,14 @@ class DerivativeMatrix(ABC):
 
     @property
     def passes(self) -> Passes:
-        """How many rows and columns have been evaluated so far."""
+        """Numbers of rows and columns evaluated so far."""
         return self._slopes.passes
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.dtype} {self.shape}>"
 
     def _repr_html_(self) -> str:
-        """How it is laid out and what of it has been evaluated; nothing is, to show that."""
+        """Return an HTML table of the layout and of what was evaluated, without evaluating more."""
         outputs, inputs = self._slopes.outputs, self._slopes.inputs
         return facts(
             f"{type(self).__name__} of {self._slopes.name}",
@@ -177,7 +176,7 @@ class DerivativeMatrix(ABC):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        """A variable; with `blocks`, what the nested tuple of blocks gives."""
+        """Index the matrix; with `blocks`, index the nested tuple of blocks."""
         if self._whole is not None:
             return self._whole[index]
         if not isinstance(index, tuple):
@@ -188,12 +187,12 @@ class DerivativeMatrix(ABC):
         return found[index[2:]] if len(index) > 2 else found
 
     def check_independent(self, feed: Mapping[str, Any] | None = None) -> None:
-        """Make sure that the samples of a batch do not mix, where that was not checked before.
+        """Check that the samples of a batch do not mix, if that was not checked before.
 
-        First by the structure of the program, as it is done without `check=False`: whether every
-        operation on the way keeps the samples apart. If that does not tell, by evaluation on the
-        arrays in `feed`, by name: whether no output of one sample changes with another sample
-        there.
+        First by the structure of the program, as without `check=False`: whether every operation
+        between inputs and outputs keeps the samples independent. If that is not conclusive, by
+        evaluation on the arrays in `feed`, by name: whether no output of one sample changes with
+        another sample.
 
         Raises `MixedSamplesError` if samples mix, or may mix and there is no `feed`.
         """
@@ -209,7 +208,7 @@ class DerivativeMatrix(ABC):
 
 
 def blocks_in(slopes: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...], ...]:
-    """For each output a tuple with one block for each input, with the axes of both or `flat`."""
+    """Return one tuple of blocks per output, with the axes of output and input, or `flat`."""
     outputs, inputs = slopes.outputs, slopes.inputs
     lead = outputs.lead()
     return tuple(
@@ -229,7 +228,7 @@ def blocks_in(slopes: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...],
 
 
 def _counted(slopes: Matrix) -> list[tuple[str, str]]:
-    """What has been evaluated of a matrix."""
+    """Return the numbers of evaluated rows and columns for display."""
     passes = slopes.passes
     return [
         ("evaluated", f"{passes.reverse} rows by reverse mode"),
@@ -238,7 +237,7 @@ def _counted(slopes: Matrix) -> list[tuple[str, str]]:
 
 
 def _shapes(layout: Layout, dtype: DType) -> str:
-    """The types of the first few arrays."""
+    """Format the types of the first few arrays."""
     shown = [str(TensorType(s, dtype)) for s in layout.shapes[:_SHOWN]]
     more = len(layout.shapes) - len(shown)
     return ", ".join([*shown, f"{more} more"] if more else shown)

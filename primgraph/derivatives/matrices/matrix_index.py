@@ -1,4 +1,4 @@
-"""Which rows and columns an index of a Jacobian asks for, worked out with NumPy's own indexing."""
+"""Rows and columns that an index of a Jacobian selects, computed with NumPy's own indexing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an index takes from an array with axes for samples, then for rows, then for columns.
+    """Result of indexing an array with axes for samples, then rows, then columns.
 
-    The elements of the array of shape `shape` are, in row-major order, those in `samples`, in
-    `rows` and in `columns` of them, all in this order; or, where the index does not have this
-    form, those at `places` of the flattened array of these.
+    The elements, in row-major order of `shape`, are all combinations of `samples`, `rows` and
+    `columns`; or, if the index does not have this form, those at `places` of the flattened
+    combinations.
     """
 
     shape: Shape
@@ -33,10 +33,10 @@ class Selection:
 
     @staticmethod
     def of(shapes: Sequence[Shape], index: Any) -> Selection:
-        """The selection by `index` from an array of the shapes for samples, rows and columns.
+        """Return the selection by `index` from an array of these sample, row and column shapes.
 
-        Raises `BoundsError` where NumPy raises an IndexError, `IndexKindError` for what is no
-        index at all, `ArgumentError` where NumPy raises a TypeError or ValueError.
+        Raises `BoundsError` if NumPy raises an IndexError, `IndexKindError` for an invalid index,
+        `ArgumentError` if NumPy raises a TypeError or ValueError.
         """
         entries = index if isinstance(index, tuple) else (index,)
         for entry in entries:
@@ -54,7 +54,7 @@ class Selection:
 
 
 def _require_kind(entry: Any) -> None:
-    """Refuse what can be no part of an index."""
+    """Raise for an object that cannot be part of an index."""
     if entry is None or isinstance(entry, int | np.integer | np.bool_ | slice | EllipsisType):
         return
     if isinstance(entry, list | np.ndarray):
@@ -80,7 +80,7 @@ def _indexed(array: Numbers, index: Any) -> Numbers:
 
 
 def _arranged(numbers: Sequence[Numbers]) -> Selection:
-    """The selection with these numbers of samples, rows and columns, which have one shape."""
+    """Return the selection with these sample, row and column numbers, which have one shape."""
     shape = numbers[0].shape
     if 0 in shape:
         return Selection(shape, [], [], [])
@@ -99,7 +99,7 @@ def _arranged(numbers: Sequence[Numbers]) -> Selection:
 
 
 def _reduced(numbers: Numbers) -> Numbers:
-    """`numbers` with extent one along each axis along which they do not change."""
+    """Reduce `numbers` to size 1 along each axis along which they are constant."""
     still = [a for a, stride in enumerate(numbers.strides) if stride == 0]
     numbers = numbers[tuple(slice(1) if a in still else slice(None) for a in range(numbers.ndim))]
     for axis in range(numbers.ndim):

@@ -1,4 +1,4 @@
-"""Rows and columns of a matrix that are there already, in parts of variables."""
+"""Cache of evaluated rows and columns of a matrix, stored in variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from primgraph.primitives.constants import filled
 
 @final
 class Pool:
-    """Rows or columns that are there already: which variable has them, at which place."""
+    """Cache of rows or columns: maps a number to a variable and an index in it."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
@@ -28,9 +28,9 @@ class Pool:
         self.known: dict[int, tuple[Variable, int]] = {}
 
     def missing(self, numbers: Sequence[int]) -> list[int]:
-        """Those among `numbers` that are not there, in order, each once.
+        """Return the `numbers` that are not cached, sorted and unique.
 
-        What was recorded in a scratch of the builder is gone with it.
+        Values recorded in a scratch of the builder are gone with it.
         """
         return sorted(
             n
@@ -39,12 +39,12 @@ class Pool:
         )
 
     def add(self, numbers: Sequence[int], found: Variable, axis: int) -> None:
-        """Note that `found` has these, in order, along `axis`."""
+        """Cache the rows or columns `numbers`, which are `found` along `axis`."""
         self.axis = axis
         self.known.update((n, (found, i)) for i, n in enumerate(numbers))
 
     def joined(self, numbers: Sequence[int]) -> Variable:
-        """These, in this order, along `axis` of one variable."""
+        """Return these rows or columns, in this order, as one variable."""
         with recording(self.builder):
             values = {self.known[n][0].value: self.known[n][0] for n in numbers}
             starts = accumulate((v.shape[self.axis] for v in values.values()), initial=0)
@@ -56,9 +56,9 @@ class Pool:
 
 
 def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any]) -> Variable:
-    """The entries of `axis` at `places`, by a slice if they are evenly spaced.
+    """Return the entries of `axis` at `places`, by a slice if they are evenly spaced.
 
-    The axes of `places` stand in the place of `axis`.
+    The axes of `places` replace `axis`.
     """
     numbers = np.asarray(places)
     with recording(x.recorder):
@@ -71,6 +71,6 @@ def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any])
 
 
 def zeros_of(builder: Builder, type: TensorType) -> Variable:
-    """Zeros in `builder`."""
+    """Return zeros in `builder`."""
     with recording(builder):
         return wrap(filled(0, type))

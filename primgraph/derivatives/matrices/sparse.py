@@ -1,8 +1,8 @@
-"""Sparse Jacobians and Hessians: a few products with the matrix, of which each tells many elements.
+"""Sparse Jacobians and Hessians by compressed products: each determines many elements.
 
-The columns, or rows, of one colour are added up in one product, and the elements are gathered from
-there (Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974; Gebremedhin, Manne and Pothen, SIAM
-Review 47, 2005).
+The columns, or rows, of one colour are added in one product, from which the elements are gathered
+(Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974; Gebremedhin, Manne and Pothen, SIAM Review
+47, 2005).
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a sparse matrix of derivatives is made of: where it is, and what tells its elements."""
+    """Evaluation plan of a sparse derivative matrix: its colouring determines the products."""
 
     slopes: Slopes
     coloring: Coloring
     is_found: bool
-    # Whether products are asked for, and nothing else will do.
+    # Whether the user requested products, so that no other method is allowed.
     is_by_products: bool
 
     @property
     def note(self) -> str:
-        """What is to be said of a pattern that was found where numbers decide."""
+        """Return a note if the pattern is large because indices are fed."""
         reading = fed_indices(self.slopes) if self.is_found else []
         if not reading:
             return ""
@@ -63,11 +63,11 @@ class Plan:
 
     @property
     def pattern(self) -> Pattern:
-        """The elements that may be other than zero."""
+        """Elements that may be nonzero."""
         return self.coloring.pattern
 
     def values(self, numbers: Indices | None = None) -> Variable:
-        """The elements of these numbers, by default all, in the order of the pattern."""
+        """Return the elements of these numbers, by default all, in the order of the pattern."""
         slopes, found = self.slopes, self.coloring
         if not slopes.path.moved or not any(slopes.path.reached) or found.pattern.nnz == 0:
             count = found.pattern.nnz if numbers is None else numbers.size
@@ -93,13 +93,13 @@ class Plan:
         return picked(flat, 0, places if numbers is None else places[numbers])
 
     def _direct(self, numbers: Indices | None) -> Variable | None:
-        """The elements without products, where that takes less work; None where it does not."""
+        """Return the elements without products, if that is cheaper; else None."""
         (graph, is_risky), pattern = self.slopes.plain_forward(), self.pattern
         keys = pattern.rows * pattern.shape[1] + pattern.indices
         wanted = np.arange(pattern.nnz) if numbers is None else numbers
         kinds = np.zeros(wanted.size, np.int64)
         if self.slopes.symmetric:
-            # Both images of an element are the one in the lower triangle.
+            # Both mirrored elements are read from the lower triangle.
             upper = pattern.rows < pattern.indices
             mirror = pattern._by_column
             kinds = upper[wanted].astype(np.int64)
@@ -113,7 +113,7 @@ class Plan:
         return None if values is None else self.slopes.recorded(values)
 
     def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
-        """The lower triangle in the order in which it gets known, and where its elements are."""
+        """Solve for the lower triangle by substitution; return its values and their positions."""
         pattern = self.pattern
         place = np.full(pattern.nnz, -1, np.int64)
         known: list[Variable] = []
@@ -133,13 +133,13 @@ class Plan:
 
 
 def _seeds(colors: Indices, count: int, slopes: Slopes) -> np.ndarray[Any, Any]:
-    """For each colour a row with ones where it is."""
+    """Return a row for each colour, with ones at its columns."""
     rows: np.ndarray[Any, Any] = np.arange(count)[:, None] == colors[None, :]
     return rows.astype(slopes.dtype)
 
 
 def _added(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
-    """For each of `count` results the sum of the values at the places that go into it."""
+    """Return, for each of `count` results, the sum of the values assigned to it."""
     times = np.bincount(into, minlength=count)
     starts = np.cumsum(times) - times
     padded = concatenate([values, np.zeros(1, values.dtype)])
@@ -162,7 +162,7 @@ def jacobian_plan(
     order: str = "auto",
     check: bool = False,
 ) -> Plan:
-    """Which products tell the Jacobian of `y` by `x`."""
+    """Plan the products for the Jacobian of `y` by `x`."""
     if mode not in _SIDES:
         raise OptionError(f"a mode is 'forward', 'reverse' or 'both', not {mode!r:.60}")
     traced = Traced.of(name, y, x)
@@ -187,7 +187,7 @@ def hessian_plan(
     order: str = "auto",
     check: bool = False,
 ) -> Plan:
-    """Which products tell the Hessian of `y` by `x`."""
+    """Plan the products for the Hessian of `y` by `x`."""
     traced = Traced.of(name, with_gradient(name, y, x, 0), x)
     slopes = traced.slopes(False, slice(1, None), symmetric=True)
     found = _pattern_of(name, slopes, pattern, check)
@@ -195,13 +195,13 @@ def hessian_plan(
         found = found.union(found.T)
     made = symmetric_coloring(found, method, order)
     if not slopes.goes_forward:
-        # What tells columns of a symmetric matrix tells its rows.
+        # In a symmetric matrix, products that determine columns determine rows.
         made = Coloring(found, None, made.columns, made.places, made.steps)
     return Plan(slopes, made, pattern is None, method != "auto")
 
 
 def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
-    """The matrix in that format; of a symmetric one the triangle."""
+    """Return the matrix in that format, or one triangle of a symmetric one."""
     if format not in FORMATS:
         raise OptionError(f"a format is one of {', '.join(FORMATS)}, not {format!r:.60}")
     if triangle not in (None, *TRIANGLES):
@@ -220,7 +220,7 @@ def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
 
 
 def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
-    """What is given as a pattern: one, a mask, or a sparse matrix of SciPy."""
+    """Convert a pattern, a mask or a sparse matrix of SciPy to a pattern."""
     if slopes.outputs.names or slopes.inputs.names:
         raise OptionError(
             f"{name}: where a sparse matrix has elements is not known for sizes that have names",
@@ -248,7 +248,7 @@ def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
 
 
 def _known(name: str, slopes: Slopes) -> Pattern:
-    """The pattern that the program tells."""
+    """Return the pattern found from the program."""
     found = pattern_of(slopes)
     if found is None:
         raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
@@ -256,7 +256,7 @@ def _known(name: str, slopes: Slopes) -> Pattern:
 
 
 def _require_all(name: str, slopes: Slopes, given: Pattern) -> None:
-    """Raise `CheckError` for an element that is not `given` and may be other than zero."""
+    """Raise `CheckError` for an element outside of the `given` pattern that may be nonzero."""
     lacking = given.missing(_known(name, slopes))
     if not lacking.nnz:
         return
@@ -275,14 +275,14 @@ def _require_all(name: str, slopes: Slopes, given: Pattern) -> None:
 
 
 def _place(layout: Layout, number: int) -> tuple[int, tuple[int, ...]]:
-    """The array of an element of all, and its place there."""
+    """Return the array that an element of all belongs to, and its index there."""
     array = int(np.searchsorted(layout.offsets(), number, side="right")) - 1
     place = np.unravel_index(number - layout.offsets()[array], layout.shapes[array])
     return array, tuple(map(int, place))
 
 
 def fed_indices(slopes: Slopes) -> list[Equation]:
-    """The equations on the way that read elements at places which are not known before a run."""
+    """Return the equations that read elements at indices which are not known before a run."""
     graph = slopes.path.graph
     moving = depending(graph, slopes.path.moved)
     fed = {v for v in graph.inputs if not v.type.is_inexact}
@@ -299,9 +299,9 @@ def fed_indices(slopes: Slopes) -> list[Equation]:
 
 @final
 class SparseSlopes(Matrix):
-    """A matrix of derivatives of which all elements that may be other than zero are had at once.
+    """Derivative matrix whose possibly nonzero elements are all evaluated at once.
 
-    Whatever is asked for is gathered from them.
+    Requested parts are gathered from them.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -336,7 +336,7 @@ class SparseSlopes(Matrix):
 
 
 def _numbers(pattern: Pattern, rows: Indices, columns: Indices) -> Indices:
-    """The number of each element of a block, that of all elements for what is none."""
+    """Return the number of each element of a block; the number of elements if it is zero."""
     keys = pattern.rows * pattern.shape[1] + pattern.indices
     wanted = rows[:, None] * pattern.shape[1] + columns[None, :]
     at = np.searchsorted(keys, wanted)
@@ -345,15 +345,15 @@ def _numbers(pattern: Pattern, rows: Indices, columns: Indices) -> Indices:
 
 
 def jacobian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
-    """The Jacobian of `y` by `x`, to be indexed."""
+    """Return the Jacobian of `y` by `x` for indexing."""
     return SparseSlopes(jacobian_plan("Jacobian", y, x, pattern))
 
 
 def hessian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
-    """The Hessian of `y` by `x`, to be indexed."""
+    """Return the Hessian of `y` by `x` for indexing."""
     return SparseSlopes(hessian_plan("Hessian", y, x, pattern))
 
 
 def sparse_hessian(name: str, y: Any, x: Any) -> SparseMatrix:
-    """The Hessian of `y` by `x`, row by row."""
+    """Return the Hessian of `y` by `x` in CSR format."""
     return matrix_of(hessian_plan(name, y, x, None), "csr", None)

@@ -1,4 +1,4 @@
-"""A sparse matrix of derivatives: values, which are computed, and places, which are known."""
+"""Sparse derivative matrix: computed values at known positions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SparseMatrix:
            [0., 1., 1.]])
     """
 
-    # NumPy's arrays leave operators to this class.
+    # NumPy arrays defer operators to this class.
     __array_ufunc__ = None
 
     data: Any
@@ -76,7 +76,7 @@ class SparseMatrix:
     triangle: str | None = None
     note: str = ""
 
-    # SciPy asks for an instance of its classes, which this is without an import of SciPy.
+    # SciPy checks for an instance of its classes; this avoids importing SciPy.
     @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
         module = sys.modules.get("scipy.sparse")
@@ -88,7 +88,7 @@ class SparseMatrix:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return an attribute of SciPy's array of these numbers."""
+            """Return an attribute of the SciPy array with these values."""
             private = name.startswith("_")
             if name.startswith("__") or not self._is_scipys or name in _IN_PLACE:
                 raise unknown_attribute(self, name, {**MEMBERS, **_HINTS})
@@ -105,20 +105,20 @@ class SparseMatrix:
 
     @property
     def _is_scipys(self) -> bool:
-        """Whether SciPy may take `data` for all elements other than zero."""
+        """Return whether `data` has all nonzero elements, as SciPy assumes."""
         return self.triangle is None and isinstance(self.data, np.ndarray)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SparseMatrix, tuple([getattr(self, f.name) for f in fields(SparseMatrix)])
 
     def _with(self, **changes: Any) -> SparseMatrix:
-        """Return the matrix with other values of some fields."""
+        """Return a copy with other values of some fields."""
         known = {f.name: getattr(self, f.name) for f in fields(SparseMatrix)}
         return SparseMatrix(**(known | changes))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The extents of the matrix."""
+        """Shape of the matrix."""
         return self.pattern.shape
 
     @property
@@ -128,7 +128,7 @@ class SparseMatrix:
 
     @property
     def dtype(self) -> Any:
-        """The dtype of the elements."""
+        """Dtype of the elements."""
         return self.data.dtype
 
     @property
@@ -139,18 +139,18 @@ class SparseMatrix:
 
     @property
     def indices(self) -> Indices:
-        """The column of each element, or in the format "csc" its row."""
+        """Column of each element, or in the format "csc" its row."""
         self._require_compressed("indices")
         return self._turned.indices
 
     @property
     def rows(self) -> Indices:
-        """The row of each element."""
+        """Row of each element."""
         return self._turned.indices if self.format == "csc" else self.pattern.rows
 
     @property
     def cols(self) -> Indices:
-        """The column of each element."""
+        """Column of each element."""
         return self._turned.rows if self.format == "csc" else self.pattern.indices
 
     @property
@@ -165,12 +165,12 @@ class SparseMatrix:
 
     @property
     def ndim(self) -> int:
-        """The number of axes, 2."""
+        """Number of axes, 2."""
         return 2
 
     @property
     def T(self) -> SparseMatrix:
-        """The transposed matrix, in the format that keeps the order of `data`, or in "coo"."""
+        """Transposed matrix, in the format that keeps the order of `data`, or in "coo"."""
         pattern, triangle = self.pattern.T, self.triangle and _OTHER[self.triangle]
         if self.format != "coo":
             format = "csr" if self.format == "csc" else "csc"
@@ -214,7 +214,7 @@ class SparseMatrix:
         return self._in_full()[index]
 
     def _in_full(self) -> Any:
-        """Return all elements, those of both triangles: SciPy's sparse array, or dense handles."""
+        """Return the full matrix with both triangles: SciPy's sparse array, or dense handles."""
         if isinstance(self.data, Handle):
             return self.to_dense()
         if self.triangle is None:
@@ -230,7 +230,7 @@ class SparseMatrix:
         return self._with(data=-self.data)
 
     def _product(self, x: Any) -> Any:
-        """The product with the vector or matrix `x`."""
+        """Return the product with the vector or matrix `x`."""
         shape = x.shape if isinstance(x, Handle) else np.shape(x)
         if len(shape) not in (1, 2) or shape[0] != self.shape[1]:
             raise ShapeError(
@@ -251,7 +251,7 @@ class SparseMatrix:
             return scatter_add(zeros, rows, terms)
 
     def _entries(self) -> tuple[Indices, Indices, Any]:
-        """Rows, columns and values of all elements, those of both triangles."""
+        """Return rows, columns and values of all elements, with both triangles."""
         rows, cols, data = self.rows, self.cols, self.data
         if self.triangle is None:
             return rows, cols, data
@@ -274,13 +274,13 @@ class SparseMatrix:
         return np.asarray(found.numpy() if hasattr(found, "numpy") else found, dtype)
 
     def toarray(self) -> Any:
-        """All elements, by SciPy's name: see `to_dense`."""
+        """Return the dense matrix, under SciPy's name: see `to_dense`."""
         return self.to_dense()
 
     def to_dense(self) -> Any:
-        """All elements, in an array, a variable or a tensor of shape `(m, n)`.
+        """Return the dense matrix: an array, a variable or a tensor of shape `(m, n)`.
 
-        Both triangles are there, also where one is stored.
+        Both triangles are filled, even if one is stored.
         """
         places = np.full(self.shape, self.nnz, np.int64)
         places[self.rows, self.cols] = np.arange(self.nnz)
@@ -298,11 +298,11 @@ class SparseMatrix:
         return reshape(take(padded, places.ravel()), self.shape)
 
     def to_scipy(self, data: Any = None) -> Any:
-        """A `scipy.sparse` array of that format with these numbers, by default its own.
+        """Return a `scipy.sparse` array of that format with these values, by default its own.
 
-        `data` is what a program has computed for `self.data`. Of a symmetric matrix what is stored
-        is given. Raises `OptionError` where SciPy cannot be imported, and where `data` is a
-        variable, which has no numbers yet.
+        `data` is the value that a program has computed for `self.data`. Of a symmetric matrix only
+        the stored part is returned. Raises `OptionError` if SciPy cannot be imported, and if `data`
+        is a variable, which has no numbers yet.
         """
         module = scipy_sparse("to_scipy")
         values = self.data if data is None else data
@@ -319,7 +319,7 @@ class SparseMatrix:
         return kind((array, self.indices.copy(), self.indptr.copy()), shape=self.shape)
 
     def _repr_svg_(self) -> str:
-        """Draw where the elements are, for notebooks; see `pg.spy`."""
+        """Draw the positions of the elements, for notebooks; see `pg.spy`."""
         picture: str = import_module("primgraph.view.formats.spy").spy(self)._repr_svg_()
         return picture
 
@@ -337,7 +337,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether this is a sparse matrix, one of SciPy's or ours."""
+    """Return whether this is a sparse matrix, of SciPy or of primgraph."""
     if isinstance(value, SparseMatrix):
         return True
     module = sys.modules.get("scipy.sparse")
@@ -348,7 +348,7 @@ def _in_full(value: Any) -> Any:
     return value._in_full() if isinstance(value, SparseMatrix) else value
 
 
-# Methods of SciPy that change places in an array of SciPy, of which the matrix would know nothing.
+# In-place methods of SciPy, which would change only the temporary SciPy array.
 _IN_PLACE = ("eliminate_zeros", "resize", "setdiag")
 _HINTS = {
     f"SparseMatrix.{name}": "m.to_scipy() is an array of SciPy that can be changed"
@@ -378,5 +378,5 @@ registered[SparseMatrix] = _flatten, _unflatten
 
 
 def with_data(matrix: SparseMatrix, data: Any) -> SparseMatrix:
-    """The same places with other values."""
+    """Return a matrix with the same positions and other values."""
     return matrix._with(data=data)

@@ -1,4 +1,4 @@
-"""The patterns of Jacobians and Hessians, found from the graph of what they are derivatives of."""
+"""Sparsity patterns of Jacobians and Hessians, found from graphs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from primgraph.transforms.lower import lower
 
 
 def pattern_of(slopes: Slopes, most: int = MOST_PAIRS) -> Pattern | None:
-    """The pattern of a matrix of derivatives, `(N, M)`; of samples, where any of them has it.
+    """Return the pattern of a derivative matrix, `(N, M)`; for a batch, the union over samples.
 
-    None where more than `most` elements may be other than zero. Raises `ShapeError` for extents
-    that are not known.
+    None if more than `most` elements may be nonzero. Raises `ShapeError` for symbolic sizes.
     """
     outputs, inputs, path = slopes.outputs, slopes.inputs, slopes.path
     _require_known([*outputs.shapes, *inputs.shapes])
@@ -43,10 +42,10 @@ def pattern_of(slopes: Slopes, most: int = MOST_PAIRS) -> Pattern | None:
 
 
 def sample_pattern(graph: Graph, wrt: Value, batch: int | None, most: int) -> Pattern | None:
-    """That of the only result of `graph`, which has the type of `wrt`, by `wrt`.
+    """Return the pattern of the only result of `graph`, which has the type of `wrt`, by `wrt`.
 
-    With a `batch` of samples, those of a sample by itself, where any of them has it. None where
-    more than `most` elements, of all samples, may be other than zero.
+    With a `batch` of samples, the union of the patterns within each sample. None if more than
+    `most` elements, of all samples, may be nonzero.
     """
     layout = Layout((wrt.shape,), batch)
     rows = pattern_rows(graph, [wrt], most)
@@ -60,9 +59,9 @@ def sample_pattern(graph: Graph, wrt: Value, batch: int | None, most: int) -> Pa
 def _rearranged(
     rows: Rows, outputs: Layout, inputs: Layout, spans: Sequence[tuple[Any, Any] | None]
 ) -> Rows:
-    """Rows of elements of outputs, and columns of elements of inputs, in those of a matrix.
+    """Convert rows and columns of elements of arrays to those of a derivative matrix.
 
-    `spans` has the columns of each input, of which two may have the same.
+    `spans` has the columns of each input; two inputs may have the same ones.
     """
     row, sample = _numbers(outputs)
     column, of_sample = _numbers(inputs)
@@ -80,7 +79,7 @@ def _rearranged(
 
 
 def _numbers(layout: Layout) -> tuple[Indices, Indices]:
-    """For each element of all arrays its row or column in the matrix, and its sample."""
+    """Return for each element of all arrays its row or column in the matrix, and its sample."""
     numbers, samples = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for extent, start in zip(layout.extents(), layout.offsets(), strict=False):
         every = np.arange(extent * (1 if layout.batch is None else layout.batch), dtype=np.int64)
@@ -102,13 +101,15 @@ def _require_known(shapes: Sequence[tuple[int, ...]]) -> None:
 
 
 def jacobian_pattern(function: Callable[..., Any], arguments: Sequence[Any]) -> Pattern:
-    """That of all results of a function of arrays by all elements of its arguments."""
+    """Return the pattern of all results of a function of arrays by all elements of its
+    arguments."""
     graph = lower(_traced("jacobian_sparsity", function, arguments))
     return _of_graph("jacobian_sparsity", graph)
 
 
 def hessian_pattern(function: Callable[..., Any], arguments: Sequence[Any]) -> Pattern:
-    """That of the second derivatives of a function of arrays by all elements of its arguments."""
+    """Return the pattern of the Hessian of a function of arrays by all elements of its
+    arguments."""
     graph = _traced("hessian_sparsity", function, arguments)
     if len(graph.outputs) != 1 or graph.outputs[0].type.size != 1:
         types = ", ".join(str(v.type) for v in graph.outputs)
@@ -137,7 +138,7 @@ def _traced(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -
 
 
 def _example(argument: Any) -> Any:
-    """What `trace` takes for an argument: the types of tensors, all else as it is."""
+    """Return the type of a tensor as example for `trace`; other arguments as they are."""
     found = getattr(argument, "type", None)
     return found if isinstance(found, TensorType) else argument
 
@@ -151,7 +152,7 @@ def _of_graph(name: str, graph: Graph) -> Pattern:
 
 
 def too_large(name: str, shape: tuple[int, int]) -> ShapeError:
-    """What is raised where more elements may be other than zero than can be listed."""
+    """Return the error for more nonzero elements than can be listed."""
     return ShapeError(
         f"{name}: of a matrix of {shape[0]} x {shape[1]} more than {MOST_PAIRS} elements may be "
         "other than zero",

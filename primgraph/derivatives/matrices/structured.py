@@ -1,4 +1,4 @@
-"""Whole Jacobians and Hessians of which most elements are zero, without a pass for each row."""
+"""Sparse Jacobians and Hessians as a whole, without a pass for each row."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
 from primgraph.transforms.jacobians.jacobian_entries import may_be_written_out, written_out
 from primgraph.transforms.optimize.clean_up import clean_up
 
-# Smaller matrices are not worth finding a pattern; larger ones are worth it where so many times
-# fewer products tell all their elements, of which they have at most this share.
+# Smaller matrices are not worth finding a pattern. Larger ones are if this many times fewer
+# products determine all elements, and if at most this fraction of the matrix is nonzero.
 _SMALL = 24
 _FEWER = 3
 _SHARE = 6
-# On the way to a pattern no more elements are listed than that, but so many of any matrix.
+# Limit of listed elements in the pattern search, and the number allowed for any matrix.
 _LISTED = 2**14
 
 
 def whole_of(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
-    """All elements of a matrix, where that takes far less than the rows or columns `wanted`.
+    """Return the whole matrix, if that takes far less than the rows or columns `wanted`.
 
-    Elements that equations write out, diagonal by diagonal, are computed as by hand; else the
-    columns of one colour, or the rows, are added up in one product. What the pattern lacks is zero.
-    None where that is no gain.
+    Elements with explicit formulas, diagonal by diagonal, are computed directly. Otherwise the
+    columns, or rows, of one colour are added in one product. Elements outside of the pattern are
+    zero. None if there is no gain.
     """
     if slopes.outputs.lead() or slopes.outputs.names or slopes.inputs.names:
         return None
@@ -74,7 +74,7 @@ def _compressed(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
 
 
 def _tallest(columns: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:
-    """How many elements the fullest column has."""
+    """Return the largest number of elements in a column."""
     return int(np.bincount(columns).max(initial=0))
 
 

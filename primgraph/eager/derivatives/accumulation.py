@@ -1,4 +1,4 @@
-"""Add gradients to `.grad`: to that of all tensors at once, whatever interrupts it."""
+"""Accumulate gradients into `.grad` of all tensors atomically, even if interrupted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def accumulate(received: Sequence[tuple[Tensor, Node]], way: Iterable[Node] = ()) -> None:
-    """Add each gradient to the `.grad` of its tensor, and spend `way`, what was recorded.
+    """Add each gradient to the `.grad` of its tensor, and release the tape `way`.
 
-    The hooks that wait for that are called afterwards.
+    The post-accumulate hooks are called afterwards.
     """
     with lock:
         calls, changed = _adding(received)
@@ -29,16 +29,16 @@ def accumulate(received: Sequence[tuple[Tensor, Node]], way: Iterable[Node] = ()
 
 
 def clear_grad(tensors: Iterable[Tensor]) -> None:
-    """Let none of the tensors have a gradient."""
+    """Set the gradient of each tensor to None."""
     kept = [t.kept() for t in tensors if t.grad is not None]
-    # What is replaced lives until all is done.
+    # Keep the replaced gradients alive until all calls are done.
     before = [own.gradient for own in kept]
     call_all([(setattr, own, "gradient", None) for own in kept])
     del before
 
 
 def _adding(received: Sequence[tuple[Tensor, Node]]) -> tuple[list[Call], set[int]]:
-    """The calls that add gradients, and the identities of the tensors whose values these change.
+    """Return the calls that add gradients, and the ids of the tensors whose values these change.
 
     One tensor may receive several gradients, and one tensor may be the `.grad` of several.
     """

@@ -1,4 +1,4 @@
-"""What `backward` and `grad` do, in the words and with the rules of torch."""
+"""`backward` and `grad` with the names and rules of torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from primgraph.operators.variable import Variable
 if TYPE_CHECKING:
     from primgraph.eager.tensor import Tensor
 
-# What to do where nothing is put into tensors.
+# Hint for code that traces, where no tensor can receive a gradient.
 _RESULTS = "gradients are results here: pg.grad(loss, w), or pg.value_and_grad(f) of a function"
 
 Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
@@ -58,7 +58,7 @@ def backward(
             hint=_RESULTS,
         )
     _require_tracked(nodes, "tensors", " and was not computed from a tensor that does")
-    # What the step before has changed is computed by now, so that steps do not pile up.
+    # Compute pending in-place updates of the previous step, so that steps do not pile up.
     compute([])
     known = seeds_of(nodes, grad_tensors)
     members = None if inputs is None else _some(inputs)
@@ -84,7 +84,7 @@ def _some(inputs: Tensors) -> list[Tensor]:
 
 
 def _accumulating(way: Sequence[Node], members: Sequence[Tensor] | None) -> list[Node]:
-    """The nodes whose gradients `backward` adds to `.grad`: those of `members`, where there are."""
+    """Return the nodes whose gradients `backward` adds to `.grad`: those of `members`, if given."""
     if members is None:
         return [n for n in way if n.is_leaf or _retains(n)]
     receiving = {id(t) for t in members}
@@ -177,7 +177,7 @@ def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
 
 
 def _extent(seeds: Sequence[Node | None]) -> int:
-    """How many seeds there are in a batch."""
+    """Return the batch size of the seeds."""
     counts = {s.type.shape[0] for s in seeds if s is not None}
     if len(counts) != 1:
         raise ShapeError(f"the seeds of one batch have one extent, not {sorted(counts)}")
@@ -191,7 +191,10 @@ def _retains(node: Node) -> bool:
 
 
 def listed(tensors: Any) -> list[Tensor]:
-    """One tensor, or several in a list, tuple or iterator, as a list; `ArgumentError` for else."""
+    """Return one tensor, or several in a list, tuple or iterator, as a list.
+
+    Raises `ArgumentError` for anything else.
+    """
     if isinstance(tensors, Differentiable):
         tensors = [tensors]
     if isinstance(tensors, list | tuple | Iterator):
@@ -208,7 +211,7 @@ def listed(tensors: Any) -> list[Tensor]:
 def seeds_of(
     nodes: Sequence[Node], seeds: Any, *, batched: bool = False, ones: bool = False
 ) -> list[Node | None]:
-    """The seeds for `nodes`; with `ones`, None stands for ones of any shape.
+    """Return the seeds for `nodes`; with `ones`, None stands for ones of any shape.
 
     Raises `ArgumentError` for a wrong number, `ShapeError` for a seed that is missing or does not
     fit.

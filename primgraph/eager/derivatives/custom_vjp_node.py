@@ -1,4 +1,4 @@
-"""Functions that have rules of their own for their gradients, as the record of tensors has them."""
+"""Calls of functions with custom derivative rules on the tape."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 class Passed(ABC):
-    """A call of such a function. The nodes of its results stand on what it computed, and on its
-    arguments, along which alone derivatives go."""
+    """Call of a function with custom rules. The nodes of its results have its computed results and
+    its arguments as inputs; derivatives reach the arguments only."""
 
     @abstractmethod
     def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
-        """What the rules make of the cotangents of some results: those of arguments, beside these.
+        """Apply the rules to cotangents of results; return the cotangents of arguments.
 
-        With `tracked` derivatives go through what they record.
+        With `tracked`, derivatives go through the recorded operations.
         """
 
     @abstractmethod
     def step(self, node: Node) -> Step:
-        """The step of one of the results, in whose place the rules are recorded in a graph."""
+        """Return the step of a result that records the rules in a graph."""
 
 
 @final
 class Held(Step):
-    """One of the results of a call, as it was computed: the place tells which of the inputs."""
+    """One result of a call, as computed: `place` is its index among the inputs."""
 
     __slots__ = ("_results",)
 
@@ -58,5 +58,6 @@ class Held(Step):
 
 @lru_cache(maxsize=4096)
 def held(types: tuple[TensorType, ...], results: int, place: int) -> Held:
-    """The step of the result at `place`, on `results` that were computed and the arguments."""
+    """Return the step of the result at `place`, whose inputs are all `results` and the
+    arguments."""
     return Held(types, results, place)

@@ -1,4 +1,4 @@
-"""What derivatives make of a tensor: whether they go through it; what `backward` keeps for it."""
+"""Gradient state of a tensor: `requires_grad`, `.grad` and hooks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class TensorWarning(UserWarning):
 
 @final
 class Hook:
-    """What takes a hook away again."""
+    """Handle that removes a registered hook."""
 
     def __init__(self, hooks: dict[int, Any], number: int) -> None:
         self._hooks = hooks
         self._number = number
 
     def remove(self) -> None:
-        """Let the hook be called no more."""
+        """Remove the hook."""
         self._hooks.pop(self._number, None)
 
     def __enter__(self) -> Hook:
@@ -53,7 +53,7 @@ class Hook:
 @final
 @dataclass(slots=True)
 class _Backward:
-    """What `backward` has put into a tensor, and what it is to call."""
+    """Gradient of a tensor, as filled by `backward`, and its hooks."""
 
     gradient: Tensor | None = None
     retained: bool = False
@@ -62,18 +62,18 @@ class _Backward:
 
 
 class Differentiable(Handle):
-    """A handle that shows a node, and has what `backward` keeps for it: `Tensor` is the one.
+    """Handle that shows a node and keeps state for `backward`; the base class of `Tensor`.
 
-    Gradients are of its `family`.
+    Gradients have its `family`.
     """
 
-    # The node that was shown last is in `last_node`: that of a view may be older than its storage.
+    # `last_node` is the node shown last; that of a view may be older than its storage.
     __slots__ = ("__weakref__", "_alias", "_backward", "last_node")
 
     family: ClassVar[type[Tensor]]
-    # Whether a change in place of a view changes what it is a view of.
+    # Whether an in-place operation on a view changes its base.
     writes_through: ClassVar[bool] = False
-    # Whether `x.detach()` is a view, and a change that is not recorded keeps the derivative.
+    # Whether `x.detach()` is a view, and an in-place change within no_grad keeps the derivative.
     shares_detached: ClassVar[bool] = False
 
     @classmethod
@@ -82,10 +82,10 @@ class Differentiable(Handle):
         return None
 
     def __init__(self, node: Node) -> None:
-        # What shares its elements, in families in which views do.
+        # Storage or view, in families whose views share elements.
         self._alias: Storage | View | None = None
         self.last_node = node
-        # What concerns `backward`; most tensors have nothing of it.
+        # State for `backward`; None for most tensors.
         self._backward: _Backward | None = None
         try:
             node.holder = ref(self)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ class Differentiable(Handle):
 
     @property
     def node(self) -> Node:
-        """The node that this shows; that of a view is of what its storage holds by now."""
+        """Return the node that this shows; a stale view is refreshed from its storage first."""
         alias = self._alias
         if alias is not None and alias.is_stale:
             alias.refresh(self)  # type: ignore[arg-type]
@@ -112,11 +112,11 @@ class Differentiable(Handle):
         return self.last_node.type
 
     def show(self, node: Node) -> None:
-        """Show another value from now on. Gradients by what it was are its own, too."""
+        """Show another value from now on. Its gradient is that of the new value."""
         call_all(self.showing(node))
 
     def showing(self, node: Node) -> list[Call]:
-        """The calls that let this tensor show `node`, for `call_all`."""
+        """Return the calls that let this tensor show `node`, for `call_all`."""
         before = self.node
         itself: Any = ref(self)
         calls: list[Call] = [(setattr, before, "holder", None)]
@@ -125,9 +125,9 @@ class Differentiable(Handle):
         return [*calls, (set_node, self, node), (setattr, node, "holder", itself)]
 
     def storing(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let this tensor, and all that share its elements, show `node`.
+        """Return the calls that give this tensor and all its aliases the value `node`.
 
-        They are for `call_all`. `stored` has what calls before these put into storages.
+        They are for `call_all`. `stored` holds the nodes that earlier calls put into storages.
         """
         if self._alias is None:
             return self.showing(node)
@@ -135,7 +135,7 @@ class Differentiable(Handle):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether derivatives go through it."""
+        """Return whether derivatives go through it."""
         return self.node.tracked
 
     @requires_grad.setter
@@ -144,19 +144,21 @@ class Differentiable(Handle):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was given, or counts as a constant, and not computed from what is tracked."""
+        """Return whether it is a leaf: a given tensor or a constant, not computed from tracked
+        ones."""
         return self.node.is_leaf
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` has put there, or None.
+        """Return the gradient that `backward` accumulated, or None.
 
-        Tensors that are no leaves have one only after `retain_grad()`; a warning says so.
+        A tensor that is not a leaf has one only after `retain_grad()`; otherwise reading it warns.
         """
         known = self._backward
         if known is not None and known.gradient is not None:
             return known.gradient
-        # What is attached to a manager stands on such a step: it gets its gradient from there.
+        # A tensor attached to a GradManager has such a step, and receives its gradient from the
+        # manager.
         if not (self.is_leaf or self.retains_grad or self.node.step is same(self.type)):
             warnings.warn(
                 "the .grad of a tensor that is no leaf is not filled by backward(): call "
@@ -179,7 +181,7 @@ class Differentiable(Handle):
             self.kept().gradient = gradient
 
     def kept(self) -> _Backward:
-        """The gradient, the hooks and what else `backward` keeps, to be changed."""
+        """Return the mutable state for `backward`: gradient and hooks."""
         known = self._backward
         if known is None:
             known = self._backward = _Backward()
@@ -187,14 +189,14 @@ class Differentiable(Handle):
 
     @property
     def retains_grad(self) -> bool:
-        """Whether `backward` puts the gradient here though it is no leaf."""
+        """Return whether `backward` fills `.grad` although this is not a leaf."""
         return self._backward is not None and self._backward.retained
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Let derivatives go through it from now on, or not; the tensor itself is returned.
+        """Set whether derivatives go through this tensor, and return it.
 
-        Raises `NotDifferentiable` for one that was computed from what is tracked, `DTypeError`
-        where derivatives are asked of integers.
+        Raises `NotDifferentiable` for a tensor computed from tracked ones, `DTypeError` for
+        integers that are to require a gradient.
         """
         if not isinstance(requires_grad, bool):
             raise ArgumentError(f"requires_grad is True or False, not {requires_grad!r:.60}")
@@ -212,7 +214,7 @@ class Differentiable(Handle):
         return self
 
     def retain_grad(self) -> None:
-        """Let `backward` put the gradient into `.grad` here, too, though it is no leaf.
+        """Let `backward` fill `.grad` of this tensor although it is not a leaf.
 
         Raises `NotDifferentiable` for a tensor that does not require a gradient.
         """
@@ -222,8 +224,9 @@ class Differentiable(Handle):
             self.kept().retained = True
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
-        """Let `hook` see each gradient by this tensor, and change it: what it gives counts, if not
-        None. Hooks are called in the order in which they were registered.
+        """Call `hook` with each gradient by this tensor; a result other than None replaces it.
+
+        Hooks are called in the order of their registration.
 
         Raises `NotDifferentiable` for a tensor that does not require a gradient.
         """
@@ -244,11 +247,11 @@ class Differentiable(Handle):
 
     @property
     def has_hooks(self) -> bool:
-        """Whether hooks see the gradient by it."""
+        """Return whether hooks for the gradient are registered."""
         return self._backward is not None and bool(self._backward.hooks)
 
     def hooked(self, gradient: Node) -> Node:
-        """What the hooks make of a gradient."""
+        """Return the gradient after all hooks."""
         found = self.family(unheld(gradient))
         for hook in tuple(self.kept().hooks.values()):
             changed = hook(found)
@@ -263,16 +266,16 @@ class Differentiable(Handle):
         return found.node
 
     def received(self, gradient: Node) -> Node:
-        """The gradient by this tensor, as tensors of its family have it."""
+        """Return the gradient by this tensor, as tensors of its family define it."""
         return gradient
 
     def call_after(self) -> None:
-        """Call the hooks that wait for an addition to `.grad`."""
+        """Call the hooks that run after an addition to `.grad`."""
         for hook in tuple(self.kept().after.values()):
             hook(self)
 
     def leaving_hooks(self, before: Node) -> list[Call]:
-        """The calls that leave the hooks to the value before, for whose gradient they are."""
+        """Return the calls that move the hooks to the former value, whose gradient they see."""
         own = self.kept()
         left = self.family(Node(before.type, None, (), False, None))
         left._backward = _Backward(hooks=own.hooks)
@@ -299,7 +302,7 @@ class Differentiable(Handle):
         return found
 
     def detach_(self) -> Self:
-        """Count as a constant for derivatives from now on."""
+        """Make this tensor a constant for derivatives."""
         if self.node.tracked:
             calls = self.showing(leaf(self.node, False))
             if self._backward is not None:
@@ -308,7 +311,7 @@ class Differentiable(Handle):
         return self
 
     def clone(self) -> Self:
-        """The same elements, with derivatives going through, as a tensor that is no view."""
+        """Return a differentiable copy that shares no elements."""
         found = self._given("assign", self)
         if isinstance(found, Differentiable):
             found.node.base = None
@@ -317,11 +320,11 @@ class Differentiable(Handle):
         return found
 
     def copy(self, order: str = "C") -> Self:
-        """`clone`, as NumPy calls it: code that was written for NumPy goes on to change it."""
+        """Return `clone()`, under NumPy's name."""
         return self.clone()
 
 
-# Sets the slot itself, also of tensors of classes with a property of that name.
+# Set the slot directly, also for tensors whose class overrides it with a property.
 set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["last_node"].__set__
 
 
@@ -334,13 +337,13 @@ def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
 
 
 def _line_of(function: Any) -> list[str]:
-    """Where a function was written, for an error."""
+    """Return the line where a function was defined, for an error."""
     code = getattr(function, "__code__", None)
     return [] if code is None else [f"{WRITTEN}  {code.co_filename}:{code.co_firstlineno}"]
 
 
 def leaf(node: Node, tracked: bool) -> Node:
-    """A node of the same value that derivatives take as given."""
+    """Return a leaf node of the same value."""
     if node.array is not None:
         return given(node.array, tracked)
     return Node(node.type, constant(node.type), (node,), tracked, node.place)

@@ -1,4 +1,4 @@
-"""Derivatives of tensors: nodes that stand for them, derived where their structure is new."""
+"""Reverse-mode gradients of tensors: nodes that are derived once per structure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from primgraph.operators.variable import Variable
 @final
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What gradients are asked for: of so many outputs by so many inputs, none through the `cut`.
+    """Request for gradients of `outputs` outputs by `inputs` inputs that do not pass `cut` nodes.
 
-    `seeded` tells which of the outputs have a seed; the others have ones. With `batched` each seed
-    has one more leading axis, and so have the gradients. With `apart` the inputs are independent of
-    each other: nothing goes through one of them to another.
+    `seeded` says which outputs have a seed; the others have ones. With `batched`, seeds and
+    gradients have a leading batch axis. With `apart`, the inputs are independent: no gradient
+    passes from one to another.
     """
 
     outputs: int
@@ -38,7 +38,7 @@ class Asked:
 
 @final
 class Derivation(Step):
-    """The gradient by one of the inputs. Its node stands on outputs, inputs, what is cut, seeds."""
+    """Gradient by one input. Its node's inputs are outputs, inputs, cut nodes and seeds."""
 
     __slots__ = ("asked",)
 
@@ -54,7 +54,7 @@ class Derivation(Step):
         return f"a gradient by {self.type}"
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """The gradients by all inputs, in `builder`."""
+        """Record the gradients by all inputs in `builder`."""
         asked = self.asked
         handles = iter([Variable(builder, v) for v in operands])
         outputs = [next(handles) for _ in range(asked.outputs)]
@@ -90,10 +90,10 @@ def gradients(
     way: Iterable[Node] | None = None,
     apart: bool = False,
 ) -> list[Node | None]:
-    """The gradient by each of `inputs`; None for one that no output depends on.
+    """Return the gradient by each of `inputs`; None for one that no output depends on.
 
-    With `count`, seeds have a leading axis of that extent. Nothing passes the nodes in `cut`, nor,
-    with `apart`, the inputs. `way` is what derivatives go through, where it is known.
+    With `count`, seeds have a leading axis of that size. No gradient passes the nodes in `cut` or,
+    with `apart`, the inputs. `way` is the tape, if known.
     """
     given = [s for s in seeds if s is not None]
     asked = Asked(
@@ -136,10 +136,10 @@ def path(
     reaching: bool = False,
     ready: bool = True,
 ) -> list[Node]:
-    """All that derivatives of `outputs` go through, but for what lies behind `cut`.
+    """Return the tape of `outputs`: all nodes that their derivatives go through, up to `cut`.
 
-    Those in `cut` themselves are there too if `reaching`. What functions with rules of their own
-    gave is made `ready` to be differentiated by these.
+    The nodes in `cut` themselves are included if `reaching`. With `ready`, results of functions
+    with custom rules get the step that records these rules.
     """
     found = [n for n in outputs if n.tracked]
     ends = frozenset(cut)

@@ -1,4 +1,4 @@
-"""A compiled function as one step: its graph is a part of what is differentiated and compiled."""
+"""Steps of a compiled function: its graph is inlined into larger graphs and differentiated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from primgraph.ir.graph import Graph, Value
 
 @final
 class Inlined(Step):
-    """One of the results of a graph, which are recorded together."""
+    """One result of a graph. All results are recorded together."""
 
     __slots__ = ("graph",)
 
@@ -40,13 +40,13 @@ class Inlined(Step):
 
 
 def inlined(graph: Graph) -> list[Inlined]:
-    """A step for each result of `graph`."""
-    # Graphs are compared by what they compute, which takes long.
+    """Create one step for each result of `graph`."""
+    # A unique object as key: comparing graphs is slow.
     family = object()
     return [Inlined(graph, family, place, r) for place, r in enumerate(reaching(graph))]
 
 
 def results(steps: Sequence[Inlined], inputs: tuple[Node, ...]) -> list[Node]:
-    """The results for `inputs`, which are computed when somebody looks at them."""
+    """Return lazy nodes of the results for `inputs`."""
     line = instruction()
     return [Node(s.type, s, inputs, is_tracked(s, inputs), line) for s in steps]

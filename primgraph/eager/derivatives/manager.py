@@ -1,4 +1,4 @@
-"""GradManager: attach tensors, record, go back; with the meaning that it has in MegEngine."""
+"""GradManager: attach tensors, record, call backward; with the semantics of MegEngine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from primgraph.errors import ArgumentError, BuildError, DTypeError, unknown_name
 
 Callback = Callable[[Tensor, Tensor], Tensor]
 
-# The managers that are recording, the outermost first; those of a group stand together.
+# Recording managers, outermost first; the managers of a group share an entry.
 _recording: ContextVar[tuple[frozenset[GradManager], ...]] = ContextVar("managers", default=())
 
 
@@ -31,7 +31,7 @@ _WHERE = "backward gives nothing: gradients are in .grad of the attached tensors
 
 @final
 class Nothing:
-    """What `backward` of a manager gives: it counts as false and has nothing to read."""
+    """Result of `GradManager.backward`: false in a condition, without attributes."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Nothing:
 
 @dataclass(slots=True)
 class _Attached:
-    """A tensor, and what is called with its gradient; `root` is what it stands for in a record."""
+    """Attached tensor with its callbacks; `root` is the node that stands for it while recording."""
 
     tensor: ref[Tensor]
     callbacks: list[Callback] = field(default_factory=list)
@@ -79,10 +79,10 @@ class GradManager:
     def attach(
         self, tensors: Tensor | Iterable[Tensor], callbacks: Callback | Sequence[Callback] = ()
     ) -> GradManager:
-        """Put gradients by `tensors` into their `.grad`, by what is computed from now on.
+        """Accumulate gradients by `tensors` into their `.grad`, from now on.
 
-        Each gradient goes through `callbacks`, functions of the tensor and the gradient, before.
-        Only weak references are kept. Raises `DTypeError` for other tensors than of floats.
+        Each gradient passes `callbacks`, functions of the tensor and the gradient, first. Only weak
+        references are kept. Raises `DTypeError` for tensors that are not floats.
         """
         given = listed(tensors)
         more = [callbacks] if callable(callbacks) else callbacks
@@ -104,16 +104,16 @@ class GradManager:
         return self
 
     def attached_tensors(self) -> list[Tensor]:
-        """The tensors that are attached and still there, in order."""
+        """Return the attached tensors that are still alive, in order."""
         found = (a.tensor() for a in self._attached.values())
         return [t for t in found if t is not None]
 
     def record(self) -> None:
-        """Begin to record. Raises `BuildError` where it records already."""
+        """Start recording. Raises `BuildError` if it is recording already."""
         _enter([self])
 
     def release(self) -> None:
-        """Drop what was recorded."""
+        """Release the tape."""
         _release([self])
 
     def backward(self, y: Any = (), dy: Any = None) -> Nothing:
@@ -174,7 +174,7 @@ class GradManager:
 
 @final
 class Group:
-    """Managers that are entered together, each of which records the same."""
+    """Managers that are entered together and record the same computation."""
 
     def __init__(self, managers: Sequence[GradManager]) -> None:
         self._managers = list(dict.fromkeys(managers))
@@ -206,18 +206,18 @@ def _enter(managers: Sequence[GradManager]) -> None:
     try:
         call_all([*calls, *_starting([a for m in managers for a in m._attached.values()])])
     except BaseException:
-        # Who is interrupted at the end of this does not know that anything is recorded.
+        # If interrupted here, the caller does not know that recording started.
         _release(managers)
         raise
 
 
 def _release_new(managers: Sequence[GradManager], before: Sequence[bool]) -> None:
-    """Release those that record and did not before."""
+    """Release the managers that record now and did not before."""
     _release([m for m, was in zip(managers, before, strict=True) if not was])
 
 
 def _starting(listed: Sequence[_Attached]) -> list[Call]:
-    """The calls that let attached tensors stand for themselves alone."""
+    """Return the calls that let attached tensors show root nodes of their own."""
     calls: list[Call] = []
     shown: dict[int, tuple[Tensor, Node]] = {}
     for attached in listed:
@@ -232,7 +232,7 @@ def _starting(listed: Sequence[_Attached]) -> list[Call]:
 
 
 def _release(managers: Sequence[GradManager]) -> None:
-    """Drop what these managers have recorded, those that were entered last first."""
+    """Release the tapes of these managers, last entered first."""
     released = [m for m in managers if m._is_recording]
     if not released:
         return

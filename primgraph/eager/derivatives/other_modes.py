@@ -1,4 +1,4 @@
-"""Derivatives of tensors by other modes than reverse: nodes, derived where a structure is new."""
+"""Forward-mode, Jacobian, Hessian and jet nodes of tensors, derived once per structure."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ Found: TypeAlias = Sequence[Variable | None]
 @final
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the derivative of that name, of so many outputs by so many inputs.
+    """Request for a derivative by name, of `outputs` outputs by `inputs` inputs.
 
-    `seeded` tells for which of its seeds there is one; the others are ones. All that is asked
-    together, of the same tensors, is derived together.
+    `seeded` says which seeds are given; the others are ones. Requests on the same tensors are
+    derived together.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Question:
 
 @final
 class Derived(Step):
-    """One of the answers to a question. Its node stands on outputs, inputs and seeds."""
+    """One result of a derivative request. Its node's inputs are outputs, inputs and seeds."""
 
     __slots__ = ("question",)
 
@@ -72,7 +72,8 @@ class Derived(Step):
         return f"{self.question.name} of {self.type}"
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """All answers, in `builder`; zeros where an output does not depend on the inputs."""
+        """Record all results in `builder`; zeros for an output that does not depend on the
+        inputs."""
         question = self.question
         given = iter([Variable(builder, v) for v in operands])
         outputs = [next(given) for _ in range(question.outputs)]
@@ -116,7 +117,7 @@ def _batched_jacobian(
 
 
 def _are_complex(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> bool:
-    """Whether all are: what may be asked of them has been decided before."""
+    """Return whether outputs and inputs are complex: mixtures were rejected before."""
     return all(v.type.is_complex for v in (*outputs, *inputs))
 
 
@@ -130,7 +131,7 @@ def _strips(
     is_batched: bool,
     check: bool,
 ) -> Found:
-    """Rows (axis 0) or columns (axis 1) of a matrix of derivatives."""
+    """Compute rows (axis 0) or columns (axis 1) of a derivative matrix."""
     function = outputs if of == "Jacobian" else outputs[0]
     more = {"holomorphic": _are_complex(outputs, inputs)} if of == "Jacobian" else {}
     found = _MATRICES[of](function, inputs, is_batched, check=check, **more)
@@ -204,9 +205,9 @@ def answers(
     tracked: bool,
     options: Mapping[str, Hashable] = MappingProxyType({}),
 ) -> list[Node]:
-    """Nodes of these types for all that the derivative of that name gives.
+    """Return nodes of the given types for all results of the named derivative.
 
-    Some output has to depend on some input.
+    At least one output must depend on an input.
     """
     present = [s for s in seeds if s is not None]
     seeded = tuple([s is not None for s in seeds])
@@ -226,8 +227,10 @@ def jets(
     tracked: bool,
     last: bool = False,
 ) -> list[Sequence[Node] | None]:
-    """The derivatives of `outputs` up to that order, or the `last` alone, where inputs move along
-    `curves`; None for an output that depends on no input."""
+    """Compute the derivatives of `outputs` up to `order` (only the `last` if set) along `curves`.
+
+    The entry is None for an output that depends on no input.
+    """
     known = reached(outputs, inputs)
     moved = [n for n in outputs if n in known]
     if not moved:
@@ -244,7 +247,7 @@ def jets(
 def tangents(
     outputs: Sequence[Node], inputs: Sequence[Node], seeds: Sequence[Node | None], *, tracked: bool
 ) -> list[Node | None]:
-    """The derivatives of `outputs` along `seeds`; None for one that depends on no input."""
+    """Compute the tangents of `outputs` along `seeds`; None for one that depends on no input."""
     known = reached(outputs, inputs)
     moved = [n for n in outputs if n in known]
     if not moved:
@@ -265,7 +268,7 @@ def matrix(
     tracked: bool,
     options: Mapping[str, Hashable],
 ) -> list[list[Node]] | None:
-    """A block of such a shape for each output and input; None where none depends on another.
+    """Return one block per output and input; None if no output depends on an input.
 
     All blocks are of the dtype that outputs and inputs have in common.
     """
@@ -280,9 +283,9 @@ def matrix(
 
 
 def reached(outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = True) -> set[Node]:
-    """Of all that derivatives of `outputs` go through, what depends on `inputs`.
+    """Return the nodes on the tape of `outputs` that depend on `inputs`.
 
-    It is made `ready` to be differentiated, as by `path`.
+    With `ready`, calls of custom rules are prepared for differentiation, as by `path`.
     """
     found = set(inputs)
     for node in sorted(path(outputs, ready=ready), key=lambda n: n.number):
@@ -293,13 +296,13 @@ def reached(outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = Tr
 
 
 def argument(node: Node) -> Node:
-    """The same value once more, by which derivatives are taken: nothing else is it."""
+    """Return a copy of a node to differentiate by; no other node is equal to it."""
     return Node(node.type, as_argument(node.type), (node,), True, instruction())
 
 
 def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
-    """Whether derivatives of `outputs` go on to anything that is not among `arguments`, or to
-    what these were made of."""
+    """Return whether derivatives of `outputs` reach nodes other than `arguments` or their
+    sources."""
     own = set(arguments)
     if any(n.inputs and n.inputs[0].tracked for n in arguments):
         return True
@@ -309,10 +312,10 @@ def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
 
 
 def _is_source(node: Node, first: int) -> bool:
-    """Whether a tracked node is so by itself, and not for what it was computed from.
+    """Return whether a tracked node is tracked as a leaf and not because of its inputs.
 
-    Nor as the argument of a function that was called after the node of number `first` was made,
-    or of one whose call is over: nobody can ask for derivatives by that any more.
+    Arguments of functions called after node `first`, and of functions that have returned, do not
+    count: no derivative by these can be requested.
     """
     step = node.step
     if step is None:
@@ -323,8 +326,10 @@ def _is_source(node: Node, first: int) -> bool:
 
 
 def graph_between(inputs: Sequence[Node], outputs: Sequence[Node]) -> tuple[Graph, list[Node]]:
-    """What computes `outputs` from `inputs`, as far as it is recorded, as a graph, and the nodes
-    that its inputs stand for: after `inputs` whatever else is needed and is known."""
+    """Return the graph that computes `outputs` from `inputs`, and the nodes of its inputs.
+
+    After `inputs` follow the other nodes that the tape needs, already computed.
+    """
     starts = set(inputs)
     nodes = sorted({*path(outputs), *unknown(outputs)} - starts, key=lambda n: n.number)
     made = [n for n in nodes if n.step is not None]

@@ -1,4 +1,4 @@
-"""Whether derivatives are to go through what is computed: a state of each thread and task."""
+"""Gradient mode: whether derivatives go through computations, per thread and task."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Whether a function is being called to take derivatives of it.
+# Whether a function is being called for its derivatives.
 is_followed: ContextVar[bool] = ContextVar("primgraph_followed", default=False)
 
-# Whether that is so here or around, where derivatives may be taken of what is computed.
+# Whether this, or an enclosing call, is a function being differentiated.
 is_within: ContextVar[bool] = ContextVar("primgraph_within_a_function", default=False)
 
 
 @contextmanager
 def within() -> Iterator[None]:
-    """Where a function is called that derivatives are taken of."""
+    """Mark the body as part of a function that is being differentiated."""
     before = is_within.get()
     try:
         is_within.set(True)
@@ -39,7 +39,7 @@ def within() -> Iterator[None]:
 
 @contextmanager
 def followed() -> Iterator[None]:
-    """Let derivatives go through all that a function computes here, which is called for them."""
+    """Track all computations of a function that is called for its derivatives."""
     before = is_followed.get()
     try:
         is_followed.set(True)
@@ -60,7 +60,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_tracked(step: Step, inputs: Sequence[Node]) -> bool:
-    """Whether derivatives are to go through the result of `step`, which is computed now."""
+    """Return whether derivatives go through the result of `step`."""
     for i in step.reaching:
         if inputs[i].tracked:
             return is_on.get()
@@ -68,10 +68,10 @@ def is_tracked(step: Step, inputs: Sequence[Node]) -> bool:
 
 
 class _Switch(Setting):
-    """A context, and a decorator, in which derivatives go through what is computed, or do not.
+    """Context manager and decorator that switches gradient mode.
 
-    What is decorated has its own context in each call: generators and coroutines while they run,
-    and not while they wait.
+    A decorated function enters it in each call; a generator or coroutine while it runs, not while
+    it is suspended.
     """
 
     def __init__(self, enabled: bool) -> None:
@@ -101,7 +101,7 @@ class _Switch(Setting):
 
 
 def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """What `generator` yields; it runs within the context, and who resumes it does not."""
+    """Run `generator` within the context, but not the code that resumes it."""
     step: Callable[[], Any] = generator.__next__
     try:
         while True:
@@ -126,8 +126,7 @@ def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[An
 class set_grad_enabled(_Switch):
     """Switch of derivatives, from now on or as a context.
 
-    Also a decorator. Contexts may stand in each other, and count for the thread, or the
-    asynchronous task, that has entered them.
+    Also a decorator. Contexts nest, and apply to the current thread or asynchronous task.
 
     >>> with pg.set_grad_enabled(False):
     ...     print(pg.is_grad_enabled())
@@ -144,7 +143,7 @@ class set_grad_enabled(_Switch):
     def __enter__(self) -> None:
         super().__enter__()
         if self._first is not None:
-            # What it was set from where it was made is what it goes back to.
+            # The former mode is that at the time of the call, before the context was entered.
             self._before[-1], self._first = self._first, None
 
     def __call__(self, function: F) -> F:
@@ -155,7 +154,7 @@ class set_grad_enabled(_Switch):
 
 
 class _Mode(_Switch):
-    """A context, and a decorator, of one kind."""
+    """Context manager and decorator that sets a fixed gradient mode."""
 
     _enabled: bool
 
@@ -170,13 +169,13 @@ class _Mode(_Switch):
 
 @final
 class no_grad(_Mode):
-    """A context, and a decorator, in which what is computed counts as a constant afterwards.
+    """Context manager and decorator whose results are constants for derivatives.
 
-    Written `with pg.no_grad():` or `@pg.no_grad()`. It is also where leaves that require a gradient
-    are changed in place. Holds for the thread, or the asynchronous task, that has entered it.
+    Written `with pg.no_grad():` or `@pg.no_grad()`. Inside, leaves that require a gradient may be
+    changed in place. Applies to the current thread or asynchronous task.
 
-    In a program, and in a function that is traced or compiled, what is computed there is
-    `stop_gradient` of it. A compiled function that is called there keeps its derivative.
+    In a program, and in a function that is traced or compiled, results are passed through
+    `stop_gradient`. A compiled function that is called inside keeps its derivative.
 
         with pg.Program():
             x = pg.data("x", (3,))
@@ -210,7 +209,7 @@ class inference_mode(_Mode):
 
 @final
 class enable_grad(_Mode):
-    """A context, and a decorator, within `no_grad`, in which derivatives go through again.
+    """Context manager and decorator that re-enables derivatives within `no_grad`.
 
     >>> x = pg.tensor(2.0, requires_grad=True)
     >>> with pg.no_grad(), pg.enable_grad():

@@ -1,4 +1,4 @@
-"""Gradients through a record that hooks may change, and that is dropped when it is used up."""
+"""Reverse mode over a tape with hooks and custom rules; release of the tape."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def holder_of(node: Node) -> Tensor | None:
-    """The tensor that shows a node, if there is one."""
+    """Return the tensor that shows a node, or None."""
     return None if node.holder is None else node.holder()
 
 
 def receiver_of(node: Node) -> Tensor | None:
-    """The tensor that the gradient by a node is for: the one that shows it, or for a leaf that it
-    showed before it was changed, as long as it requires a gradient."""
+    """Return the tensor that receives the gradient by a node: its holder, or for a leaf the tensor
+    that showed it before an in-place change, if that still requires a gradient."""
     holder = holder_of(node)
     if holder is None and node.is_leaf and hasattr(node, "former"):
         former: Tensor | None = node.former()
@@ -35,7 +35,7 @@ def receiver_of(node: Node) -> Tensor | None:
 
 
 def unheld(node: Node) -> Node:
-    """The node, or another one of that value where a tensor shows it: it goes on to do so."""
+    """Return the node, or a copy of it if a tensor shows it."""
     if not node.is_held:
         return node
     if node.array is not None and not node.tracked:
@@ -46,10 +46,10 @@ def unheld(node: Node) -> Node:
 def recorded(
     nodes: Sequence[Node], cut: Sequence[Node] = (), inputs: Sequence[Node] = ()
 ) -> list[Node]:
-    """What derivatives go through, but for what lies behind `cut`.
+    """Return the tape of `nodes`, up to `cut`.
 
-    Raises `BuildError` where some of it has been dropped. What led to the one of `inputs` may be,
-    if there is no other one: nothing behind it is asked for.
+    Raises `BuildError` if part of it was released. A single input may be released itself, as
+    nothing before it is needed.
     """
     with lock:
         found = path(nodes, cut, ready=False)
@@ -74,21 +74,21 @@ def through_hooks(
     cut: Sequence[Node] = (),
     behind: Set[Node] | None = None,
 ) -> list[Node | None]:
-    """The gradients by `inputs`, where those of tensors with hooks are what the hooks give.
+    """Return the gradients by `inputs`, passing hooks and custom rules on the way.
 
-    What comes before a tensor gets what its hooks have made of the gradient, and what was given
-    to a function with rules of its own what these make of it; seeds of batches, of which there are
-    `count`, go through such functions by their rules in a graph. Nothing passes the nodes in `cut`.
-    Rules are asked for what depends on `inputs` only where it is known to be `behind` these.
+    Hooks of a tensor change the gradient that earlier nodes receive. Custom rules compute the
+    cotangents of their function's arguments. Batched seeds, of which there are `count`, pass such
+    functions by rules recorded in a graph. No gradient passes the nodes in `cut`. If `behind` is
+    given, only rules of nodes in it are called.
     """
     passed = False
-    # What is asked for has to be found in its gradients when these are differentiated, too: a
-    # graph with the way to it does not tell it from equal values on that way.
+    # When these gradients are differentiated, the inputs must be found on their tape. A graph over
+    # the whole tape does not distinguish them from equal values.
     hooked = tracked and any(not n.is_leaf or n.array is None for n in inputs)
     for node in way:
         if node.passed is not None:
             passed = True
-        # What no tensor shows any more has no hooks, unless one that shows another value has them.
+        # Only a node that a tensor shows has hooks, or a leaf whose tensor now shows another node.
         if not hooked and (node.is_held or node.is_leaf):
             hooked = _is_hooked(node)
     if not hooked and not (passed and count is None):
@@ -103,13 +103,12 @@ def through_hooks(
 
 @final
 class _Regions:
-    """The way of a derivative, cut at stops: tensors with hooks, results of functions with rules of
-    their own, and what is asked for.
+    """Tape cut into regions at stops: tensors with hooks, results of custom rules, and inputs.
 
-    The level of a node is how many stops come after it at most, along one way: when all lower
-    levels are done, its gradient is complete. What lies between stops, on one level, is a region,
-    and is differentiated at once, so that each step is gone through once. `totals` has the
-    gradients at stops and leaves.
+    The level of a node is the largest number of stops after it on a path. Once all lower levels are
+    done, its gradient is complete. The nodes between stops on one level form a region, which is
+    differentiated at once, so that each step is visited once. `totals` holds the gradients at stops
+    and leaves.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class _Regions:
         self._tracked = tracked
         self._count = count
         self._cut = cut
-        # From the last made to the first: whatever takes a node stands before it.
+        # Newest first: the users of a node precede it.
         ordered = sorted(way, key=lambda n: -n.number)
         self._stops = {n: None for n in ordered if self._is_stop(n, wanted)}
         self._kept = frozenset((*self._stops, *(n for n in ordered if n.is_leaf)))
@@ -151,7 +150,7 @@ class _Regions:
         self._sources: dict[int, list[tuple[Node, Node]]] = {}
 
     def deliver(self, node: Node, gradient: Node) -> None:
-        """Add to the gradient by `node`."""
+        """Add `gradient` to the gradient by `node`."""
         if node in self._kept:
             known = self.totals.get(node)
             self.totals[node] = gradient if known is None else sum_of(known, gradient)
@@ -159,7 +158,7 @@ class _Regions:
             self._sources.setdefault(self._levels[node], []).append((node, gradient))
 
     def run(self) -> None:
-        """Take what was delivered through all levels."""
+        """Propagate the delivered gradients through all levels."""
         calls = self._calls()
         stops: dict[int, list[Node]] = {}
         for node in self._stops:
@@ -172,7 +171,8 @@ class _Regions:
                 self._pull(passed, results)
 
     def _calls(self) -> dict[int, list[tuple[Passed, list[Node]]]]:
-        """The calls of functions with rules, by the level where all of their results are known."""
+        """Return the calls of custom rules, by the level at which all their results are
+        complete."""
         found: dict[Passed, list[Node]] = {}
         for node in self._stops:
             passed = self._passed(node)
@@ -185,7 +185,7 @@ class _Regions:
         return by_level
 
     def _differentiate(self, level: int) -> None:
-        """Go through the region of that level."""
+        """Differentiate the region of a level."""
         sources, ends = self._sources.pop(level, []), self._ends.get(level, [])
         if not sources or not ends:
             return
@@ -204,7 +204,7 @@ class _Regions:
                 self.deliver(node, gradient)
 
     def _go_on(self, node: Node, level: int) -> None:
-        """Let hooks see the gradient at a stop, which is complete."""
+        """Call the hooks of a stop, whose gradient is complete."""
         gradient = self.totals.get(node)
         if gradient is None:
             return
@@ -215,7 +215,7 @@ class _Regions:
             self._sources.setdefault(level + 1, []).append((node, gradient))
 
     def _pull(self, passed: Passed, nodes: Sequence[Node]) -> None:
-        """Let the rules of a call make cotangents of its arguments of those of its results."""
+        """Apply the custom rules of a call to the cotangents of its results."""
         cotangents: dict[int, Node] = {}
         for node in nodes:
             found = self.totals.get(node)
@@ -232,12 +232,12 @@ class _Regions:
         return asked or _is_hooked(node) or self._passed(node) is not None
 
     def _passed(self, node: Node) -> Passed | None:
-        """The call through which gradients go back by its rules."""
+        """Return the call of custom rules that computed a node; None for batched seeds."""
         return node.passed if self._count is None else None
 
 
 def _before(node: Node) -> list[Node]:
-    """The inputs of a node that derivatives go on to."""
+    """Return the tracked inputs that derivatives of a node reach."""
     if node.step is None:
         return []
     return [n for n in (node.inputs[i] for i in node.step.reaching) if n.tracked]
@@ -254,13 +254,13 @@ def _is_hooked(node: Node) -> bool:
 
 
 def sum_of(one: Node, other: Node) -> Node:
-    """The node of a sum."""
+    """Return the node of a sum."""
     tracked = one.tracked or other.tracked
     return Node(one.type, sum_of_two(one.type), (one, other), tracked, other.place)
 
 
 def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
-    """What a derivative by `inputs` goes through: what lies behind them is not used by it."""
+    """Return the part of the tape that a derivative by `inputs` uses: nodes that depend on them."""
     through = set(inputs)
     found = []
     for node in sorted(way, key=lambda n: n.number):
@@ -271,10 +271,10 @@ def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
 
 
 def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
-    """The calls that let what was recorded go, for `call_all`, but for what is derived from it.
+    """Return the calls that release a tape, for `call_all`; gradients derived from it remain.
 
-    The tensors on the way show other nodes from then on, without what these were computed from,
-    once they are known; `changed` are the identities of those that show others anyway.
+    Tensors on the tape show nodes without history once these are computed. `changed` holds the ids
+    of tensors that show new nodes anyway.
     """
     calls: list[Call] = []
     for node in way:
@@ -286,7 +286,7 @@ def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
             continue
         if node.array is None:
             shown = Node(node.type, node.step, node.inputs, True, node.place)
-            # Or else the way would be gone once more when somebody looks at it.
+            # Otherwise the tape would be traversed once more when this tensor is evaluated.
             along(holder)
         else:
             shown = Node(node.type, None, (), True, node.place, node.array)
@@ -296,6 +296,6 @@ def spending(way: Iterable[Node], changed: Set[int]) -> list[Call]:
 
 
 def spend(way: Iterable[Node]) -> None:
-    """Let what was recorded go; see `spending`."""
+    """Release a tape; see `spending`."""
     with lock:
         call_all(spending(way, frozenset()))

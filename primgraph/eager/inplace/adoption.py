@@ -1,4 +1,4 @@
-"""Tensors in a function that is being traced: they become its inputs, for as often as it is run."""
+"""Capture tensors in a function being traced: they become inputs of its graph."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Trainable(Protocol):
-    """What computes one thing in training and another in evaluation, such as a layer."""
+    """Object that behaves differently in training and in evaluation, such as a layer."""
 
     training: bool
 
 
 @final
 class Adoption:
-    """The tensors that a traced function has found elsewhere, with the inputs that stand for them.
+    """Tensors captured while tracing a function, with the graph inputs that stand for them.
 
-    While it is entered, whatever is computed with tensors is recorded in `builder`. `modes` has
-    the layers that were called, and whether each was in training.
+    While it is entered, operations on tensors are recorded in `builder`. `modes` maps each called
+    layer to its training flag.
     """
 
     __slots__ = ("_known", "builder", "modes", "tensors", "values")
@@ -37,11 +37,11 @@ class Adoption:
         self.modes: dict[int, tuple[Trainable, bool]] = {}
 
     def note(self, layer: Trainable) -> None:
-        """Remember in which mode a layer is that is called."""
+        """Record the training mode of a layer that is called."""
         self.modes.setdefault(id(layer), (layer, layer.training))
 
     def variable(self, tensor: Tensor) -> Variable:
-        """The variable that stands for a tensor, whatever this shows when the function is run."""
+        """Return the variable that stands for a tensor; its value is read at each call."""
         found = self._known.get(id(tensor))
         if found is None:
             value = self.builder.input(tensor.type)
@@ -51,12 +51,12 @@ class Adoption:
         return found
 
 
-# What stands for the tensors of a family in functions that are traced, where it has other manners.
+# Variable classes that stand for tensors of a family with other conventions during tracing.
 stand_ins: dict[type[Tensor], type[Variable]] = {}
 
 
 def stand_in(family: type[Tensor]) -> type[Variable]:
-    """The class of the handles that stand for tensors of that family."""
+    """Return the class of the variables that stand for tensors of a family."""
     return next((stand_ins[kind] for kind in family.__mro__ if kind in stand_ins), Variable)
 
 

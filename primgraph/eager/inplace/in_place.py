@@ -1,6 +1,6 @@
-"""Operations in place: the tensor shows another value, and what it was computed into keeps its own.
+"""In-place operations: the tensor shows a new node; nodes computed from the old one keep it.
 
-Views write through, but in families where they do not: a warning tells there.
+Views write through to their base. Families whose views do not share elements warn instead.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ T = TypeVar("T", bound="Tensor")
 
 
 def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
-    """Let `tensor`, which is returned, show `value` from now on, as an operation in place does.
+    """Let `tensor` show `value` from now on, like an in-place operation, and return it.
 
-    It is `augmented` where Python may store what `+=` and its kind give.
+    `augmented` says that this is `x += y` or similar, after which Python stores the result.
 
-    Raises `ShapeError` and `DTypeError` for a value that the tensor cannot hold, `BuildError` for a
-    variable, `NotDifferentiable` for a leaf that requires a gradient, but for within `no_grad`.
+    Raises `ShapeError` and `DTypeError` for a value that does not fit, `BuildError` for a variable,
+    and `NotDifferentiable` for a leaf that requires a gradient outside `no_grad`.
     """
     value = _fitting(tensor, value)
     is_trained = tensor.requires_grad and tensor.is_leaf
@@ -74,7 +74,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
 
 
 def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
-    """Let `tensor` show elements of `value` at `index` from now on."""
+    """Set the elements of `tensor` at `index` to `value`."""
     known = constant(with_numbers(index))
     entries = known if isinstance(known, tuple) else (known,)
     number = _as_data(tensor, value)
@@ -89,7 +89,7 @@ def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
 
 
 def _as_data(tensor: Tensor, value: Any) -> Any:
-    """`value`, where it is a number that `tensor` can hold as an array, whose elements are data."""
+    """Convert a number that `tensor` can hold to an array, so that it is data."""
     dtype = tensor.dtype
     if type(value) is complex and dtype.kind == "c":
         return np.array(value, dtype)
@@ -104,7 +104,7 @@ def _as_data(tensor: Tensor, value: Any) -> Any:
 
 
 def _fitting(tensor: Tensor, value: Any) -> Any:
-    """`value` in the dtype of `tensor`, where it can take its place."""
+    """Return `value` in the dtype of `tensor`, or raise if it does not fit."""
     if isinstance(value, Variable):
         raise BuildError(
             "a variable of a program has no elements that a tensor could take",
@@ -121,7 +121,8 @@ def _fitting(tensor: Tensor, value: Any) -> Any:
 
 
 def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
-    """Warn where this was taken from a tensor that is still there, which stays as it is."""
+    """Warn if `tensor` is a copied part of a live tensor, which an in-place change does not
+    affect."""
     base = None if tensor.node.base is None else tensor.node.base()
     if tensor.shares_detached or base is None or base is tensor:
         return
@@ -140,7 +141,7 @@ def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
 
 
 def _is_stored_back() -> bool:
-    """Whether `x[index] += y` is what runs: its result goes back to where it was taken from."""
+    """Return whether the running statement is `x[index] += y`, which stores its result back."""
     running = instruction()
     if running is None:
         return False

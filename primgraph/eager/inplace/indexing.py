@@ -1,4 +1,4 @@
-"""What tensors are indexed by: positions are data, and mistakes are told at once."""
+"""Index tensors: numbers and arrays in an index are data, and errors are raised at once."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from primgraph.operators.variable import handles
 
 T = TypeVar("T", bound=Differentiable)
 
-# What alone makes parts of an array that NumPy gives as views.
+# Types of the entries of a basic index, for which NumPy returns a view.
 _BASIC = frozenset((int, slice, NoneType, EllipsisType))
 
-# How NumPy begins to say that something is no index at all.
+# Prefixes of NumPy's messages for objects that are not indices.
 _OF_KINDS = ("only integers", "arrays used as indices")
 
 
 def elements_at(tensor: T, index: Any) -> T:
-    """`tensor[index]`, as NumPy has it.
+    """Return `tensor[index]`, as NumPy defines it.
 
-    Elements of masks and index arrays are data, and so are numbers and bounds of slices of one
-    length, where others come at the same line after somebody has looked. Raises NumPy's
-    `IndexError`, in its words, for an index that does not fit and is known by now.
+    Elements of masks and index arrays are data. So are integers and slice bounds that change at the
+    same line between evaluations, with a fixed slice length. Raises NumPy's `IndexError` with its
+    message if the index is known not to fit.
     """
     entries = index if isinstance(index, tuple) else (index,)
     index = with_numbers(index)
@@ -59,9 +59,9 @@ def elements_at(tensor: T, index: Any) -> T:
 
 
 def with_numbers(index: Any) -> Any:
-    """Return an index in which slices have numbers for bounds that are tensors.
+    """Return the index with numbers in place of slice bounds that are tensors.
 
-    In functions that are traced the bounds stay, as they may be others in the next call.
+    While tracing, the bounds stay tensors, as they may differ in the next call.
     """
     if adopting.get() is not None:
         return index
@@ -79,7 +79,7 @@ def with_numbers(index: Any) -> Any:
 def in_numpys_words(
     error: PrimgraphError, shape: Shape, entries: tuple[Any, ...]
 ) -> PrimgraphError:
-    """The error that NumPy raises for such an index, if it does, with the lines of `error`."""
+    """Return the error that NumPy raises for such an index, if any, with the lines of `error`."""
     said = _refusal(shape, _filled(entries))
     if said is None:
         return error
@@ -87,10 +87,10 @@ def in_numpys_words(
 
 
 def require_fit(shape: Shape, entries: tuple[Any, ...]) -> None:
-    """Raise NumPy's `IndexError` where arrays of what is known by now do not fit an array."""
+    """Raise NumPy's `IndexError` if arrays that are already known do not fit an array."""
     known = _filled(entries)
     try:
-        # The same without elements, of which none is copied.
+        # Index an array without elements, so that nothing is copied.
         np.empty((0, *shape), bool)[(slice(None), *known)]
     except IndexError:
         said = _refusal(shape, known)
@@ -99,12 +99,12 @@ def require_fit(shape: Shape, entries: tuple[Any, ...]) -> None:
 
 
 def _refused(said: str) -> type[BoundsError | IndexKindError]:
-    """The class of an error in NumPy's words."""
+    """Return the error class for a message of NumPy."""
     return IndexKindError if said.startswith(_OF_KINDS) else BoundsError
 
 
 def _refusal(shape: Shape, known: tuple[Any, ...]) -> str | None:
-    """What NumPy says of an index that does not fit an array of that shape."""
+    """Return NumPy's error message for an index that does not fit the shape; None if it fits."""
     try:
         np.broadcast_to(np.empty((), bool), shape)[known]
     except IndexError as error:
@@ -115,7 +115,7 @@ def _refusal(shape: Shape, known: tuple[Any, ...]) -> str | None:
 
 
 def _filled(entries: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`entries` with the arrays of tensors, and zeros for those that are not known yet."""
+    """Replace tensors in `entries` by their arrays, or by zeros if not yet computed."""
     return tuple([_known(e) if isinstance(e, Differentiable) else e for e in entries])
 
 
@@ -125,14 +125,14 @@ def _known(tensor: Differentiable) -> Any:
 
 
 def constant(index: Any) -> Any:
-    """`index` with the arrays of tensors for these."""
+    """Return `index` with arrays in place of tensors."""
     if isinstance(index, tuple):
         return tuple([constant(item) for item in index])
     return np.asarray(index) if isinstance(index, Differentiable) else index
 
 
 def has_arrays(index: Any) -> bool:
-    """Whether arrays or lists are a part of `index`, which has no tensors."""
+    """Return whether `index`, without tensors, contains arrays or lists."""
     if isinstance(index, tuple):
         return any(has_arrays(item) for item in index)
     return isinstance(index, np.ndarray | list)
@@ -142,9 +142,10 @@ def has_arrays(index: Any) -> bool:
 
 
 def _positions(shape: Shape, entries: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`entries` with the places where masks are true for the masks: how many decides the shape.
+    """Replace the masks in `entries` by the positions of true elements, whose number is in the
+    shape.
 
-    Lists of numbers are arrays: other places are no other structure.
+    Lists of numbers become arrays: other positions do not change the structure.
     """
     arrays = tuple([_listed(item) for item in entries])
     masked = [_is_mask(item) for item in arrays]
@@ -157,7 +158,7 @@ def _positions(shape: Shape, entries: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _listed(item: Any) -> Any:
-    """The array of a list of whole numbers, or of true and false; what a single truth is."""
+    """Convert a list of integers or booleans to an array, and a boolean scalar tensor to a bool."""
     if isinstance(item, Differentiable) and item.dtype.kind == "b" and item.ndim == 0:
         return bool(item)
     if type(item) is not list or not item or type(item[0]) not in (int, bool):
@@ -178,8 +179,8 @@ def _is_mask(item: Any) -> bool:
 @final
 @dataclass(slots=True)
 class _Met:
-    """What an instruction was run with first, how many looks there had been, and what else it was
-    run with before the next one; `moving` are the entries that others have come for since."""
+    """Index numbers that one instruction used: the first ones, the evaluation count then, the
+    others before the next evaluation, and the entries (`moving`) that changed later."""
 
     first: tuple[int, ...]
     looks: int
@@ -193,7 +194,7 @@ _met: dict[Hashable, _Met] = {}
 
 
 def _moving(tensor: Differentiable, entries: tuple[Any, ...]) -> frozenset[int]:
-    """Which of `entries` are data here: those that are others each time that it is looked at."""
+    """Return which `entries` are data here: those that change between evaluations."""
     node = tensor.node
     if not (node.tracked or node.array is None) or adopting.get() is not None:
         return frozenset()
@@ -209,15 +210,15 @@ def _moving(tensor: Differentiable, entries: tuple[Any, ...]) -> frozenset[int]:
 
 
 def moves(tensor: Differentiable, entries: tuple[Any, ...]) -> bool:
-    """Whether numbers in `entries` are others at this line each time that it is looked at."""
+    """Return whether numbers in `entries` change at this line between evaluations."""
     return all(type(entry) in _BASIC for entry in entries) and bool(_moving(tensor, entries))
 
 
 def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
-    """Which of `numbers` are others, at the line that is run, than before the last looks.
+    """Return which `numbers` differ, at the running line, from those of earlier evaluations.
 
-    A loop that is written out, over parts of one array, has the same ones each time, and parts
-    that are known are cheaper to take.
+    A Python loop over parts of one array uses the same numbers each time, and constant parts are
+    cheaper.
     """
     key = (instruction(), pattern)
     met, now = _met.get(key), looks()
@@ -235,7 +236,7 @@ def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
 
 
 def _start(entry: Any) -> tuple[int, Any]:
-    """The number of an entry that may move, and what of it may not: the length of a slice."""
+    """Return the variable number of an entry, and its fixed part: the length of a slice."""
     if type(entry) is int:
         return entry, int
     if type(entry) is slice:
@@ -248,7 +249,7 @@ def _start(entry: Any) -> tuple[int, Any]:
 
 
 def _by_data(tensor: T, entries: tuple[Any, ...], moving: frozenset[int]) -> T | None:
-    """`tensor[entries]`, of which those that are `moving` are data; None for what does not fit."""
+    """Index with the `moving` entries as data; None if an index does not fit."""
     found = tensor
     axis, rest = 0, list(entries)
     consumed = sum(type(e) in (int, slice) for e in entries)

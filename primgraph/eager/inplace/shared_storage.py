@@ -1,12 +1,11 @@
-"""Tensors whose elements are those of states of programs, too: whoever changes them, both see it.
+"""Tensors that share elements with program states: a change of one shows in the other.
 
-Nobody is told of a change. Whoever reads a tensor looks whether a scope holds another array by
-now, and a scope that is read asks the tensors, each by comparing what it has with what it had.
+Changes are detected by comparison. Reading a tensor checks whether a scope holds another array, and
+reading a scope checks its tensors.
 
-Only tensors that stand for states look: reading `node` of any other is reading a slot. That makes
-two kinds of tensors, and one of the first kind becomes one of the second when it first stands for a
-state, while users hold it. So it stays the object that it is, and `_share` gives it another class:
-one of the same name and family, with a property where the first has the slot.
+Only tensors that stand for states do this: for all others reading `node` reads a slot. A tensor
+that users hold may become shared later. So `_share` changes its class to one of the same name and
+family, with a property in place of the slot.
 """
 
 from __future__ import annotations
@@ -29,13 +28,12 @@ from primgraph.program.sharing import Share
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-# The slot itself, which is there in tensors of both kinds: the node that a tensor had when it was
-# changed or read last.
+# The slot itself, present in both classes: the node at the last change or read.
 _slot: Any = vars(Differentiable)["last_node"]
 
 
 class _Standing:
-    """What tensors that stand for states have before all others: they show what was stored last."""
+    """Mixin of tensors that stand for states: reading `node` fetches the latest stored array."""
 
     __slots__ = ()
 
@@ -56,17 +54,17 @@ class _Standing:
 
     @node.setter
     def node(self, node: Node) -> None:
-        # What was stored before is older: this reads it.
+        # Read first: a pending change by the scope is older than this one.
         _ = self.node
         call_all([(_slot.__set__, self, node), *self._bringing()])
 
     def showing(self, node: Node) -> list[Call]:
-        """The calls that let this tensor, and states, show `node`, for `call_all`."""
+        """Return the calls that let this tensor, and its states, show `node`, for `call_all`."""
         calls: list[Call] = super().showing(node)  # type: ignore[misc]
         return [*calls, *self._bringing()]
 
     def _bringing(self) -> list[Call]:
-        """The calls that note that scopes are to have what the tensor has."""
+        """Return the calls that notify scopes of the tensor's new value."""
         waiting = [(s.desk, s.name) for s in self._shares]
         return [(desk.waiting.__setitem__, name, desk.guests[name]) for desk, name in waiting]
 
@@ -75,9 +73,9 @@ _kinds: dict[type[Tensor], type[Tensor]] = {}
 
 
 def _standing(kind: type[Tensor]) -> type[Tensor]:
-    """The class that tensors of class `kind` get when they first stand for a state.
+    """Return the class of tensors of class `kind` that stand for a state.
 
-    What is computed with them, and copies of them, are as with tensors of `kind` itself.
+    Results and copies of such tensors are of `kind` itself.
     """
     found = _kinds.get(kind)
     if found is not None:
@@ -94,7 +92,7 @@ def _standing(kind: type[Tensor]) -> type[Tensor]:
 
 @final
 class _Lodger:
-    """A tensor in a scope."""
+    """Entry of a tensor in the shared storage of a scope."""
 
     __slots__ = ("_brought", "share", "tensor")
 
@@ -104,7 +102,7 @@ class _Lodger:
         self._brought: Node | None = None
 
     def brought(self) -> Array | None:
-        """The array of the tensor, where the scope has another one."""
+        """Return the tensor's array if the scope holds another one, else None."""
         node = self._brought = self.tensor.node
         if node is self.share.agreed:
             return None
@@ -115,13 +113,13 @@ class _Lodger:
         return array
 
     def is_settled(self) -> bool:
-        """Whether the tensor has what the scope got last."""
+        """Return whether the tensor still has the array that the scope received last."""
         self.share.agreed = self._brought
         return _slot.__get__(self.tensor) is self._brought
 
 
 def tensor_of(variable: Variable) -> Tensor:
-    """The tensor that has the elements of a state; the same one each time.
+    """Return the tensor that shares the elements of a state; always the same object.
 
     It requires a gradient if the state is trainable. Raises `BuildError` for a variable that
     belongs to no program.
@@ -138,14 +136,14 @@ def tensor_of(variable: Variable) -> Tensor:
 
 
 def tensor_there(variable: Variable) -> Tensor | None:
-    """The tensor that has the elements of a state, if there is one yet."""
+    """Return the tensor that shares the elements of a state, if it exists."""
     program = program_of(variable)
     lodger = program.scope.guest(program.states[variable.value].name)
     return lodger.tensor if isinstance(lodger, _Lodger) else None
 
 
 def state_of(tensor: Tensor, program: Program) -> Variable | None:
-    """The state of `program` that has the elements of `tensor`, if there is one."""
+    """Return the state of `program` that shares the elements of `tensor`, or None."""
     for share in shares(tensor):
         variable = program.variable(share.name) if share.is_of(program.scope) else None
         if variable is not None and variable.value in program.states:
@@ -154,9 +152,10 @@ def state_of(tensor: Tensor, program: Program) -> Variable | None:
 
 
 def made_state(tensor: Tensor, program: Program, name: str) -> Variable:
-    """A new state of `program` that has the elements of `tensor`, a leaf; also at first.
+    """Create a state of `program` that shares the elements of `tensor`, a leaf.
 
-    Raises `NotDifferentiable` for a tensor that is no leaf, `BuildError` for a name that is taken.
+    The tensor's value is also the initial value. Raises `NotDifferentiable` for a tensor that is
+    not a leaf, `BuildError` for a name in use.
     """
     if not tensor.is_leaf:
         raise NotDifferentiable(
@@ -170,24 +169,24 @@ def made_state(tensor: Tensor, program: Program, name: str) -> Variable:
 
 
 def shares(tensor: Tensor) -> list[Share]:
-    """What `tensor` has in common with scopes."""
+    """Return the shared storages of `tensor`."""
     return tensor._shares if isinstance(tensor, _Standing) else []
 
 
 def label_of(tensor: Tensor) -> str:
-    """The name of a parameter: that in a program, or else where it is in a layer; empty without."""
+    """Return a parameter's name in a program, or else its path in a layer; empty if it has none."""
     names = [share.name for share in shares(tensor)]
     return names[0] if names else getattr(tensor, "_label", "")
 
 
 def _share(tensor: Tensor, program: Program, name: str) -> None:
-    """Let `tensor` stand for the state of that name, too."""
+    """Let `tensor` stand for the state `name`, too."""
     share = Share(program.scope, name)
     if not isinstance(tensor, _Standing):
         tensor._shares = []
         tensor.__class__ = _standing(type(tensor))
     node = tensor.node
-    # Of scopes that are gone the tensor has all by now.
+    # The tensor already has the latest value of scopes that were deleted.
     tensor._shares = [*(s for s in tensor._shares if s.is_alive), share]
     share.desk.guests[name] = _Lodger(tensor, share)
     tensor.node = node

@@ -1,10 +1,10 @@
-"""Views that share elements: a change in place of one tensor changes all that show its elements.
+"""Views that share elements: an in-place change of one tensor changes all tensors on its storage.
 
-This is for families of tensors with `writes_through`, as torch and Paddle have it. Nodes never
-change, so that sharing is bookkeeping: a `Storage` knows the node of all elements, the tensor that
-shows it, and how often they were changed. A write to a view puts the elements into a new node of
-the storage; another view finds that it is stale when it is read, and shows the same part of the new
-node. What was computed before keeps the elements that it was computed from.
+This applies to families of tensors with `writes_through`, like those of torch and Paddle. Nodes are
+immutable, so that sharing is bookkeeping. A `Storage` has the node of all elements, the tensor that
+shows it, and a version counter. A write to a view puts a new node into the storage. Another view
+notices at the next read that it is stale, and takes its part of the new node. Results computed
+before keep the former node.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @final
 class Storage:
-    """All elements of an array, which `owner` shows; `node` is their value without an owner.
+    """Storage of an array and its views: `owner` is the base, `node` the current value.
 
-    `version` counts the changes in place.
+    `version` counts the in-place changes.
     """
 
     __slots__ = ("node", "owner", "version")
@@ -61,28 +61,28 @@ class Storage:
         """Do nothing: the owner shows its own node."""
 
     def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let the owner, `tensor`, show `node` from now on."""
+        """Return the calls that give the base, `tensor`, the new value `node`."""
         return [*tensor.showing(node), *self.putting(node, stored)]
 
     def putting(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that let all views show elements of `node` from now on."""
+        """Return the calls that give all views the new value `node`."""
         stored[self] = node
         return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]
 
     def leave(self, tensor: Tensor) -> None:
-        """Let `tensor`, the owner, have elements of its own."""
+        """Detach `tensor`, the owner, from its views."""
         self.node, self.owner = tensor.node, _gone
         tensor._alias = None
 
 
 @final
 class View:
-    """How a tensor shows elements of a storage: as part of `source`, or of what that was.
+    """Part of a storage that a tensor shows, taken from `source`, its base.
 
-    `take` gives the node from that of the source, and `part` the same view of an array of NumPy;
-    it is None for what is computed from elements, such as the real parts of complex numbers. With
-    `is_followed` derivatives go through. `seen` is the version of the storage that is shown, and
-    `refusal` the reason why the view cannot be written to, if there is one.
+    `take` computes the node from that of the base, and `part` is the same view of a NumPy array.
+    `part` is None for computed elements, such as real parts of complex numbers. With `is_followed`,
+    derivatives go through. `seen` is the version of the storage that is shown. `refusal` is the
+    reason why the view cannot be written to, if any.
     """
 
     __slots__ = ("is_followed", "outer", "part", "refusal", "seen", "source", "storage", "take")
@@ -109,23 +109,23 @@ class View:
         self.seen = self.storage.version
 
     def layout(self) -> Array | None:
-        """An array that lies in memory as this view of a C-contiguous array does in NumPy."""
+        """Return an array with the memory layout of this view of a C-contiguous array in NumPy."""
         return self._of(self._unset())
 
     @property
     def is_copy(self) -> bool:
-        """Whether the elements are others, as those of some reshapes of transposes are."""
+        """Return whether NumPy copies the elements, as in some reshapes of transposes."""
         whole = self._unset()
         part = self._of(whole)
         return part is not None and part.size > 0 and not np.may_share_memory(part, whole)
 
     @property
     def is_stale(self) -> bool:
-        """Whether the storage was changed since the tensor was refreshed."""
+        """Return whether the storage changed since the last refresh."""
         return self.seen != self.storage.version
 
     def _way(self) -> list[View]:
-        """The views from the storage to this one."""
+        """Return the views from the storage to this one."""
         found: list[View] = []
         view: View | None = self
         while view is not None:
@@ -134,7 +134,7 @@ class View:
         return found[::-1]
 
     def _of(self, whole: Array) -> Array | None:
-        """This view of an array of the elements; None for what is computed from them."""
+        """Apply this view to an array of all elements; None for computed elements."""
         found = whole
         for view in self._way():
             if view.part is None:
@@ -144,16 +144,16 @@ class View:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in memory in their order."""
+        """Return whether the elements are contiguous in memory."""
         part = self._of(self._unset())
         return part is None or bool(part.flags.c_contiguous)
 
     def _unset(self) -> Array:
-        """An array of the shape of the storage, of which nobody reads an element."""
+        """Return an uninitialised array of the storage's shape."""
         return np.empty(self.storage.node.type.shape, np.int8)
 
     def refresh(self, tensor: Tensor) -> None:
-        """Let `tensor` show what it is a view of by now; a leaf stays one."""
+        """Let `tensor` show the current elements; a leaf stays one."""
         owner = self.storage.owner()
         node = self.storage.node if owner is None else owner.node
         way = self._way()
@@ -165,7 +165,7 @@ class View:
                 node = view._shown(shown, node)
 
     def _shown(self, tensor: Tensor, source: Node) -> Node:
-        """The node of `tensor`, which shows this view of `source`."""
+        """Return the node of `tensor`, which shows this view of `source`."""
         before = tensor.last_node
         if not self.is_stale:
             return before
@@ -178,16 +178,16 @@ class View:
         return tensor.node
 
     def leave(self, tensor: Tensor) -> None:
-        """Let `tensor` have elements of its own."""
+        """Detach `tensor` from its storage."""
         tensor._alias = None
 
     def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
-        """Return the calls that put `node` where the elements of `tensor`, which shows this, lie.
+        """Return the calls that write `node` to the elements of `tensor`, which shows this view.
 
-        The tensor is stale then, and shows its part of the storage when it is read.
+        The tensor is stale then, and shows its part of the storage at the next read.
 
-        Raises `ArgumentError` for elements that are computed, and for those that several places of
-        the view share, `NotDifferentiable` for a view of a leaf that requires a gradient.
+        Raises `ArgumentError` for computed elements and for views with repeated elements,
+        `NotDifferentiable` for a view of a leaf that requires a gradient.
         """
         refusals = [view.refusal for view in self._way() if view.refusal]
         if refusals:
@@ -243,7 +243,7 @@ class View:
 
 
 def _whole(whole: Tensor, numbers: Array, taking: Array, value: Tensor) -> Tensor:
-    """All elements, of which those that are `taking` are elements of `value` by their numbers."""
+    """Return all elements, with those where `taking` replaced by elements of `value`, by index."""
     if taking.all():
         if np.array_equal(numbers.reshape(-1), np.arange(numbers.size)):
             return cast("Tensor", functions["reshape"](value, whole.type.shape))
@@ -253,7 +253,7 @@ def _whole(whole: Tensor, numbers: Array, taking: Array, value: Tensor) -> Tenso
 
 
 def with_history(before: Node, node: Node) -> Node:
-    """Return a node of the elements of `node` with the derivative of `before`."""
+    """Return a node with the value of `node` and the derivative of `before`."""
     if not before.tracked:
         return node
     if before.is_leaf:
@@ -263,7 +263,7 @@ def with_history(before: Node, node: Node) -> Node:
 
 @lru_cache(maxsize=1024)
 def _replacing(type: TensorType) -> Step:
-    """The step that gives its first operand with the derivative of its second one."""
+    """Return the step that returns its first operand with the derivative of its second."""
 
     def replacing(new: Variable, old: Variable) -> Variable:
         held: Any = functions["stop_gradient"](new)
@@ -272,8 +272,8 @@ def _replacing(type: TensorType) -> Step:
     return traced(replacing, [type, type], lambda both: (tuple(both), {})).steps[0]
 
 
-# Operators whose results share elements, if their steps are views; and those whose results are
-# computed from elements of complex numbers, and yet share them in torch and Paddle.
+# Operators whose results share elements if their steps are views. The second set computes elements
+# from complex numbers, and still shares them in torch and Paddle.
 _SHARING = frozenset(
     (
         "astype",
@@ -300,16 +300,16 @@ _COMPUTED = frozenset(("conj", "diagonal", "imag", "real"))
 
 
 def makes_views(function: Callable[..., Any], family: type[Tensor]) -> bool:
-    """Whether results of `function`, as it is applied to variables, may share elements.
+    """Return whether results of `function`, applied to variables, may share elements.
 
-    Tensors do so as NumPy's arrays, or as in torch.
+    The family decides whether the rules are NumPy's or torch's.
     """
     names = _SHARING if family.shares_detached else VIEWS
     return function.__name__ in names and function in called
 
 
 def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step: Step) -> None:
-    """Let `found`, the result of `step`, share the elements of `source`, if it is a view of it."""
+    """Make `found`, the result of `step`, an alias of `source` if it is a view of it."""
     if not (step.is_view or (function.__name__ in _COMPUTED and len(found.node.inputs) == 1)):
         return
     followed = recording.is_on.get()
@@ -319,21 +319,21 @@ def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step
         return Node(step.type, step, (node,), tracked, node.place)
 
     view = View(source, take, _part(step), followed)
-    # Only a reshape of what lies in memory in another order is a copy.
+    # Only a reshape of a view that is not contiguous is a copy.
     is_plain = view.outer is None and isinstance(step, Traced) and len(step.graph.body) < 2
     if is_plain or view.part is None or not view.is_copy:
         found._alias = view
 
 
 def _part(step: Step) -> Callable[[Array], Array] | None:
-    """Return the function that gives the same view, as `step` is, of any array; None for others."""
+    """Return the function that applies the view of `step` to an array; None if it is no view."""
     return ViewGraph(step.graph).part if step.is_view and isinstance(step, Traced) else None
 
 
 def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
-    """Let `found`, the result of `step`, share the elements of the base, as NumPy's view does.
+    """Let `found`, the result of `step`, share the elements of its base, like NumPy's view.
 
-    Elements that were computed count as C-contiguous.
+    Computed elements count as C-contiguous.
     """
     source: Any = link.base
     followed, family = recording.is_on.get(), type(source).family
@@ -348,7 +348,7 @@ def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
             return taken
 
     if part is None and link.name == "getitem":
-        # An index of tensors, whose numbers `share_part` asks for.
+        # Index with tensors: `share_part` reads their numbers.
         return
     if link.may_copy:
         alias = source._alias
@@ -363,7 +363,7 @@ def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
 
 
 def share_part(found: Tensor, source: Tensor, index: Any) -> None:
-    """Let `found`, which is `source[index]`, share the elements, if the index has no arrays."""
+    """Make `found`, which is `source[index]`, an alias of `source` if the index has no arrays."""
     entries = index if isinstance(index, tuple) else (index,)
     if any(isinstance(entry, bool | np.bool_) or not _is_basic(entry) for entry in entries):
         return
@@ -371,20 +371,20 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
     followed = recording.is_on.get()
     family = type(source).family
     if not (family.shares_detached or is_basic(known, source.ndim)):
-        # NumPy gives a number for a single element, where torch gives a view.
+        # NumPy returns a scalar for a single element; torch returns a view.
         return
 
     def take(node: Node) -> Node:
         with recording.set_grad_enabled(followed):
             return elements_at(family(unheld(node)), known).node
 
-    # An ellipsis lets NumPy give a view of a single element, too.
+    # With an ellipsis, NumPy returns a view of a single element, too.
     whole = known if Ellipsis in map(_of_ellipsis, known) else (*known, Ellipsis)
     found._alias = View(source, take, lambda array: cast("Array", array[whole]), followed)
 
 
 def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> Any:
-    """Return `found`, which is `function(source)` and changes with it, if both are tensors."""
+    """Return `found`, made a view `function(source)` of `source` if both are tensors."""
     if isinstance(found, Differentiable) and isinstance(source, Differentiable):
         family, followed = type(source).family, recording.is_on.get()
 
@@ -398,13 +398,13 @@ def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> A
 
 
 def part_from_storage(tensor: Tensor) -> None:
-    """Let `tensor` share no elements any more; others go on to share them."""
+    """Detach `tensor` from its storage; its other views stay."""
     if tensor._alias is not None:
         tensor._alias.leave(tensor)
 
 
 def show_view(tensor: Tensor, view: Tensor) -> None:
-    """Let `tensor` be what `view`, a view of it, is: the same elements in another shape."""
+    """Let `tensor` become what `view`, a view of it, is: the same elements in another shape."""
     alias = view._alias
     part_from_storage(tensor)
     tensor.show(view.node)
@@ -418,9 +418,9 @@ def _gone() -> None:
 
 
 def show_elements(tensor: Tensor, other: Tensor) -> None:
-    """Let `tensor` show the elements of `other` from now on, and share them.
+    """Let `tensor` share the elements of `other` from now on.
 
-    Derivatives of it are what they were.
+    Its derivative stays.
     """
     before = tensor.node
     view = View(other, lambda node: leaf(node, False), lambda array: array[...], False)
@@ -438,7 +438,7 @@ def _is_plain(entry: Any) -> bool:
 
 
 def _is_basic(entry: Any) -> bool:
-    """Whether an entry of an index is no array, nor one of several elements."""
+    """Return whether an index entry is basic: a slice, None, an ellipsis or an integer scalar."""
     if _is_plain(entry) or isinstance(entry, np.integer):
         return True
     dtype = getattr(entry, "dtype", None)
@@ -446,5 +446,5 @@ def _is_basic(entry: Any) -> bool:
 
 
 def share_all(found: Tensor, source: Tensor) -> None:
-    """Let `found`, a constant for derivatives, share all elements of `source`."""
+    """Make `found`, a constant for derivatives, an alias of all of `source`."""
     found._alias = View(source, lambda node: leaf(node, False), lambda array: array[...], False)

@@ -1,13 +1,13 @@
-"""Extents that are not known yet: integer expressions in named sizes, each size at least zero.
+"""Symbolic sizes: integer expressions in named sizes, each of which is at least zero.
 
-An expression is a polynomial with integer coefficients over sizes and atoms, which are floors of
-quotients, maxima and minima. It is kept in a normal form, and equal normal forms are one object:
-two polynomials that are equal for all sizes are equal, and so are quotients and remainders as far
-as they can be divided. An expression without sizes is Python's integer, never a `Dim`.
+An expression is a polynomial with integer coefficients over sizes and atoms: floor divisions,
+maxima and minima. It has a normal form, and equal normal forms are one object. Polynomials that are
+equal for all sizes are equal, and so are quotients and remainders as far as they can be divided. An
+expression without sizes is a Python integer, never a `Dim`.
 
-The normal form, and the bounds of linear forms by which comparisons are decided (both in
-`polynomial`), are those of symbolic dimensions in `jax.export`, in small. `dim` has the type and
-what is asked of it, `spelling` and `reading` have its text.
+The normal form, and the bounds of linear forms that decide comparisons (both in `polynomial`), are
+a small version of the symbolic dimensions of `jax.export`. `dim` has the type and its queries,
+`spelling` and `reading` its text.
 """
 
 from primgraph.ir.dims.dim import (

@@ -1,4 +1,4 @@
-"""The type of an extent that is not known yet, and what is asked of extents of either kind."""
+"""The type of symbolic sizes, and queries for sizes of both kinds."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from primgraph.ir.dims.polynomial import (
 )
 from primgraph.ir.dims.spelling import NAME, for_a_number, text_of
 
-# Words that mean something else where text has a size.
+# Words with another meaning where text has a size.
 _TAKEN = frozenset(
     ["max", "min", "mod", "True", "False", "None", "inf", "nan", "bool"]
     + [f"{kind}{8 * n}" for kind in "iuf" for n in (1, 2, 4, 8)]
 )
 
-# What stands for the rows of stacks that grow, in text and as an atom: no size has that name.
+# Text and atom for the number of rows of growing stacks; no size has that name.
 OPEN = "?"
 
 _TYPICAL = 64
@@ -69,7 +69,7 @@ class Dim(Polynomial):
     else:
 
         def __new__(cls, terms: Terms) -> Dim:
-            """The expression of these terms, which are in order and hold a size."""
+            """Return the expression of these terms, which are sorted and contain a size."""
             found = _dims.get(terms)
             if found is None:
                 made, (depth, length) = object.__new__(cls), measure(terms)
@@ -86,13 +86,13 @@ class Dim(Polynomial):
 
     @property
     def names(self) -> frozenset[str]:
-        """The sizes that it is an expression of."""
+        """Sizes in this expression."""
         return _names_in(self)
 
     def at(self, sizes: Mapping[str, int]) -> int:
-        """Its value for these sizes; those that are not named stay as they are.
+        """Evaluate at these sizes; other sizes stay symbolic.
 
-        Raises `ShapeError` where it divides by zero.
+        Raises `ShapeError` for a division by zero.
         """
         total = 0
         for monomial, coefficient in self.terms:
@@ -103,11 +103,11 @@ class Dim(Polynomial):
         return total
 
     def max(self, other: int) -> int:
-        """The larger of this and another extent."""
+        """Return the maximum of this and another size."""
         return extremum(MAX, self, other)
 
     def min(self, other: int) -> int:
-        """The smaller of this and another extent."""
+        """Return the minimum of this and another size."""
         return extremum(MIN, self, other)
 
     # Arithmetic.
@@ -199,7 +199,7 @@ class Dim(Polynomial):
         if not is_extent(other):
             return NotImplemented
         if is_own(sys._getframe(1)):
-            # Types with extents that are not known to be equal are different types.
+            # Types whose sizes are not known to be equal are different types.
             return False
         low, high = bounds(self - other)  # type: ignore[operator]
         if low > 0 or high < 0:
@@ -239,7 +239,7 @@ class Dim(Polynomial):
         return self._decided("<", other, other - self - 1)
 
     def _decided(self, relation: str, other: object, difference: int) -> bool:
-        """Whether `difference` is at least 0, which is what the relation says."""
+        """Decide whether `difference`, which the relation requires to be at least 0, is."""
         low, high = bounds(difference)
         if low >= 0 or high < 0:
             return low >= 0
@@ -251,7 +251,7 @@ class Dim(Polynomial):
             return True
         raise self._undecided("!=", 0)
 
-    # What needs a number.
+    # Operations that need a number.
 
     def __index__(self) -> NoReturn:
         raise self._unknown(f"a number for {self}", for_a_number())
@@ -287,15 +287,14 @@ _dims: dict[Terms, Dim] = {}
 
 
 def _brief(dim: Dim) -> str:
-    """What stands for the expression in an example."""
+    """Return the text of the expression in an example."""
     return str(dim) if NAME.fullmatch(str(dim)) else "n"
 
 
 def size(name: str) -> Dim:
-    """The size of that name.
+    """Return the size of that name.
 
-    Raises `ArgumentError` for what is no plain ASCII identifier, and for a name that has another
-    meaning in text.
+    Raises `ArgumentError` if it is not a plain ASCII identifier, or has another meaning in text.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name) or name in _TAKEN:
         raise ArgumentError(
@@ -305,33 +304,33 @@ def size(name: str) -> Dim:
     return Dim(((((name, 1),), 1),))
 
 
-# The rows of a stack that a loop adds one to in each trip. No input tells how many there are, and
-# no size is part of it: stacks pass from loop to loop, and nothing else computes with them.
+# Number of rows of a growing stack, to which each loop step adds one. No input determines it, and
+# no size is part of it. Stacks pass from loop to loop, and no other operation uses them.
 TRIPS: Dim = Dim(((((OPEN, 1),), 1),))
 
 
 def is_open(shape: tuple[int, ...]) -> bool:
-    """Whether it is the shape of a stack whose rows are counted while a loop runs."""
+    """Return whether this is the shape of a growing stack."""
     return bool(shape) and shape[0] is TRIPS
 
 
 def extent_at(extent: int, sizes: Mapping[str, int]) -> int:
-    """`extent` for these sizes: itself where it is known."""
+    """Evaluate a size at these sizes; an integer is returned as it is."""
     return extent.at(sizes) if type(extent) is Dim else extent
 
 
 def typical(extent: int) -> int:
-    """What `extent` is where all sizes are 64, for choices that change no result."""
+    """Estimate a size with 64 for all sizes, for choices that do not affect results."""
     return extent_at(extent, dict.fromkeys([OPEN, *names_in(extent)], _TYPICAL))
 
 
 def of_one_trip(extent: int) -> int:
-    """`extent` where stacks have one row, which is what estimates count of them."""
+    """Evaluate a size with one row for growing stacks, as cost estimates do."""
     return extent.at({OPEN: 1}) if type(extent) is Dim else extent
 
 
 def names_in(extents: Any) -> frozenset[str]:
-    """The sizes in extents, or in whatever tuples of parameters hold some."""
+    """Return the sizes that occur in a size, or in nested tuples of parameters."""
     if type(extents) is Dim:
         return extents.names
     if type(extents) is tuple:

@@ -1,8 +1,8 @@
-"""Integer polynomials in sizes and atoms: their normal form, quotients, extrema, and bounds.
+"""Integer polynomials in sizes and atoms: normal form, quotients, extrema and bounds.
 
-Two polynomials that are equal for all sizes have one normal form, and equal normal forms are one
-object. Atoms are sizes, floors of quotients, maxima and minima. What is computed here are extents:
-integers of Python's, and polynomials that hold a size.
+Polynomials that are equal for all sizes have one normal form, and equal normal forms are one
+object. Atoms are sizes, floor divisions, maxima and minima. Results are Python integers, or
+polynomials that contain a size.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from primgraph.base.immutable import Fixed
 from primgraph.errors import ArgumentError, ShapeError
 
-# A size is its name; any other atom is an operation and its operands.
+# A size is its name; any other atom is an operation with its operands.
 Atom: TypeAlias = "str | tuple[str, int, int]"
-# Atoms with their powers, in order, and the coefficients of products of them.
+# Sorted atoms with their powers, and the coefficients of their products.
 Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
 Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 FLOOR, MAX, MIN = "//", "max", "min"
 
 _UNBOUNDED = math.inf
 
-# Limits of a polynomial: terms, characters of its text with all atoms written out, atoms within
-# atoms, and the absolute value of numbers. They hold for what is built as for what is read.
+# Limits of a polynomial: terms, characters of its text with all atoms expanded, nesting of atoms,
+# and absolute value of numbers. They hold for computed and parsed polynomials.
 MOST_TERMS, LONGEST, DEEPEST, LARGEST = 256, 2000, 20, 2**256
 
-# Terms of relaxed forms that are tried for one bound.
+# Maximum number of terms of relaxed forms tried for one bound.
 _RELAXED = 4000
 
 if TYPE_CHECKING:
-    # Rules on shapes treat known and unknown extents alike, so that both are integers to the
-    # type checker.
+    # Shape rules treat known and symbolic sizes alike, so that both are integers to the type
+    # checker.
     _Integer = int
 else:
     _Integer = object
 
 
 class Polynomial(Fixed, _Integer):
-    """The terms of an extent that is not known yet; its one subclass says what can be done with it.
+    """Terms of a symbolic size; its only subclass defines the operations.
 
-    Equal ones are one object.
+    Equal polynomials are one object.
     """
 
     __slots__ = ("_bounds", "_depth", "_length", "_text", "terms")
 
     terms: Terms
-    # Atoms within atoms, and an upper bound on the characters of its text.
+    # Nesting depth of atoms, and an upper bound on the length of its text.
     _depth: int
     _length: int
     _text: str
     _bounds: tuple[float, float] | None
 
-    # The class of what is computed.
+    # The class of results.
     _kind: ClassVar[type[Polynomial]]
 
     if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Polynomial(Fixed, _Integer):
 
 
 def is_extent(number: object) -> bool:
-    """Whether `number` is Python's integer, no boolean, or a polynomial."""
+    """Return whether `number` is a Python integer (not a boolean) or a polynomial."""
     return type(number) is int or isinstance(number, Polynomial)
 
 
@@ -83,7 +83,7 @@ def terms_of(extent: int) -> dict[Monomial, int]:
 
 
 def made(terms: Mapping[Monomial, int]) -> int:
-    """The extent of these terms: a number where only that of no atoms is left."""
+    """Return the size with these terms: an integer if no atoms are left."""
     kept = {m: c for m, c in terms.items() if c}
     if not kept.keys() - {()}:
         return kept.get((), 0)
@@ -91,7 +91,7 @@ def made(terms: Mapping[Monomial, int]) -> int:
 
 
 def _place(term: tuple[Monomial, int]) -> Any:
-    """Where a term stands in a sum: those of higher degree first, then by name."""
+    """Sort key of a term in a sum: by decreasing degree, then by name."""
     return -sum(power for _, power in term[0]), [(_key(a), p) for a, p in term[0]]
 
 
@@ -129,7 +129,7 @@ def measure(terms: Terms) -> tuple[int, int]:
 
 
 def _digits(number: Any) -> int:
-    """Characters of a number. Raises `ShapeError` for one that is too large."""
+    """Return the number of characters of a number. Raises `ShapeError` if it is too large."""
     if not -LARGEST <= number <= LARGEST:
         raise _too_large(f"a number of {number.bit_length()} bits")
     return 2 + int(number.bit_length()) // 3
@@ -159,7 +159,7 @@ def product(x: int, y: int) -> int:
     if type(x) is int:
         x, y = y, x
     if type(y) is int:
-        # The terms stay in order.
+        # Scaling keeps the order of terms.
         assert isinstance(x, Polynomial)
         return Polynomial._kind(tuple([(m, c * y) for m, c in x.terms])) if y else 0
     terms: dict[Monomial, int] = {}
@@ -168,7 +168,7 @@ def product(x: int, y: int) -> int:
         for second, b in right:
             monomial = _joined(first, second) if first and second else first or second
             terms[monomial] = terms.get(monomial, 0) + a * b
-        # Few terms cancel: what is far above the limit is given up at once.
+        # Few terms cancel, so stop early far above the limit.
         if len(terms) > 2 * MOST_TERMS:
             raise _too_large(f"more than {MOST_TERMS} terms")
     return made(terms)
@@ -182,7 +182,7 @@ def _joined(first: Monomial, second: Monomial) -> Monomial:
 
 
 def floor(x: int, y: int) -> int:
-    """The floor of a quotient, with all divided out that can be."""
+    """Return the floor of a quotient, after dividing out all multiples."""
     if type(y) is int:
         if y == 0:
             raise ShapeError(f"size {x} is divided by zero")
@@ -192,7 +192,7 @@ def floor(x: int, y: int) -> int:
     whole, rest = divided(x, y)
     if type(rest) is int and rest == 0:
         return whole
-    # Of what is left nothing is a multiple.
+    # The rest has no multiples of the divisor.
     atom: Atom = (FLOOR, rest, y)
     if bounds(rest)[0] >= 0 and bounds(y - rest)[0] > 0:
         return whole
@@ -204,7 +204,7 @@ def _floor_by_number(x: int, y: int) -> int:
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in terms_of(x).items():
         whole[monomial], rest[monomial] = divmod(coefficient, y)
-    # A number that is no multiple of what all else is one of changes no floor.
+    # If all other terms are multiples of a number, a smaller constant does not change the floor.
     common = math.gcd(y, *(c for m, c in rest.items() if m))
     number = rest.pop((), 0) // common
     left = made({**{m: c // common for m, c in rest.items()}, (): number})
@@ -212,7 +212,7 @@ def _floor_by_number(x: int, y: int) -> int:
 
 
 def _quotient(x: int, y: int) -> int:
-    """The floor of `x / y`, where no coefficient of `x` is negative or a multiple of the number."""
+    """Return the floor of `x / y`, where no coefficient of `x` is negative or a multiple of `y`."""
     if type(x) is int or y == 1:
         return x // y if type(x) is int else x
     low, high = bounds(x)
@@ -226,7 +226,7 @@ def _quotient(x: int, y: int) -> int:
 
 
 def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
-    """The quotient by a number that `x` is, and what is added to it; None for all else."""
+    """Split `x` into a floor division by a number and a constant; None if it is anything else."""
     terms = terms_of(x)
     number = terms.pop((), 0)
     if len(terms) != 1:
@@ -239,7 +239,7 @@ def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
 
 
 def divided(x: int, y: int) -> tuple[int, int]:
-    """The terms of `x` that the polynomial `y` divides, divided by it, and the others."""
+    """Divide `x` by the polynomial `y`: return the quotient and the remaining terms."""
     whole, rest = 0, x
     (lead, coefficient), *_ = _ordered(y)
     for _ in range(len(_ordered(x))):
@@ -263,7 +263,7 @@ def _ordered(x: int) -> Terms:
 
 
 def _ratio(monomial: Monomial, number: int, lead: Monomial, coefficient: int) -> int | None:
-    """One term divided by another; None where it is no multiple."""
+    """Divide one term by another; None if it is not a multiple."""
     powers = dict(monomial)
     for atom, power in lead:
         powers[atom] = powers.get(atom, 0) - power
@@ -274,7 +274,7 @@ def _ratio(monomial: Monomial, number: int, lead: Monomial, coefficient: int) ->
 
 
 def extremum(kind: str, x: int, y: int) -> int:
-    """The larger or the smaller of two extents."""
+    """Return the maximum or minimum of two sizes."""
     if not is_extent(x) or not is_extent(y):
         raise ArgumentError(f"{kind} of sizes takes sizes and integers, not {x!r:.40}, {y!r:.40}")
     low, high = bounds(x - y)
@@ -288,7 +288,7 @@ def extremum(kind: str, x: int, y: int) -> int:
 
 
 def bounds(extent: int) -> tuple[float, float]:
-    """Between what `extent` lies for all sizes, as far as that is known; the ends are integers."""
+    """Return proven bounds of a size over all values of symbolic sizes."""
     if not isinstance(extent, Polynomial):
         return extent, extent
     if extent._bounds is None:
@@ -300,10 +300,10 @@ def bounds(extent: int) -> tuple[float, float]:
 
 
 def _lowest(extent: int, found: dict[int, float]) -> float:
-    """Return a number that `extent` is never less than: the best of its terms and relaxed forms.
+    """Return a proven lower bound of a size: the best one of its terms and relaxed forms.
 
-    `found` has the numbers of the forms that are tried, of which there are as many as orders and
-    subsets of atoms: those of `_RELAXED` terms in all.
+    `found` caches the bounds of the forms tried. There is one for each order and subset of atoms,
+    so that only forms of `_RELAXED` terms in all are tried.
     """
     if not isinstance(extent, Polynomial):
         return extent
@@ -321,7 +321,7 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
                 break
             rest = sum_of(extent, made({monomial: coefficient}), -1)
             with suppress(ShapeError):
-                # A form above the limits tells nothing.
+                # A form above the limits gives no bound.
                 for scaled, factor in _relaxed(monomial[0][0], coefficient, rest):
                     low = _lowest(scaled, found)
                     best = max(best, low if low == -_UNBOUNDED else float(-(-low // factor)))
@@ -330,10 +330,10 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
 
 
 def _relaxed(atom: tuple[str, int, int], coefficient: int, rest: int) -> Iterator[tuple[int, int]]:
-    """Forms no larger than `coefficient * atom + rest` without that atom, and what they are times.
+    """Yield lower bounds of `coefficient * atom + rest` without that atom, with their factors.
 
-    A floor is no more than the quotient, and less than one below it by no more than the divisor
-    allows; an extremum is bounded by either operand from one side.
+    A floor is at most the quotient, and at least the quotient minus `(divisor - 1) / divisor`. An
+    extremum is bounded by either operand from one side.
     """
     kind, x, y = atom
     if kind == FLOOR:
@@ -346,7 +346,7 @@ def _relaxed(atom: tuple[str, int, int], coefficient: int, rest: int) -> Iterato
 
 
 def _span(monomial: Monomial) -> tuple[float, float]:
-    """Between what a product of powers of atoms lies."""
+    """Return the bounds of a product of powers of atoms."""
     low, high = 1.0, 1.0
     for atom, power in monomial:
         first, last = _atom_bounds(atom)
@@ -367,7 +367,7 @@ def _atom_bounds(atom: Atom) -> tuple[float, float]:
     (low, high), (first, last) = bounds(x), bounds(y)
     if kind == FLOOR:
         if first < 1:
-            # A divisor of zero is refused, whatever the rest says.
+            # Division by zero raises, whatever the other operand is.
             return (0.0, high) if low >= 0 and first >= 0 else (-_UNBOUNDED, _UNBOUNDED)
         ends = [_part(a, b) for a in (low, high) for b in (first, last)]
         return min(ends), max(ends)

@@ -1,4 +1,4 @@
-"""Extents that are read: from text, and from what a user gives for one."""
+"""Parse sizes from text and from user arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from primgraph.errors import ArgumentError, LoadError, ShapeError
 from primgraph.ir.dims.dim import OPEN, TRIPS, Dim, size
 from primgraph.ir.dims.polynomial import DEEPEST, LONGEST, extremum, floor
 
-# Parentheses within parentheses in what is read: two for each quotient that is a factor.
+# Maximum nesting of parentheses in text: two for each quotient that is a factor.
 _DEEPEST = 2 * DEEPEST + 2
 
 _WORD = re.compile(
@@ -19,21 +19,21 @@ _WORD = re.compile(
 
 
 def parse_extent(text: str) -> int:
-    """The extent that `text` describes: an integer, or an expression in sizes.
+    """Parse a size from text: an integer, or an expression in sizes.
 
-    `2*N+1`, `(N+1)//2`, `N%3`, `mod(N,3)`, `max(N,M)` and `min(N,M)` are such texts. Raises
-    `LoadError` for all else.
+    Examples are `2*N+1`, `(N+1)//2`, `N%3`, `mod(N,3)`, `max(N,M)` and `min(N,M)`. Raises
+    `LoadError` for other text.
     """
     return _Reader(text).extent()
 
 
 def written_extent(text: str) -> int:
-    """The extent that `text` of a graph describes, where `?` is `TRIPS`; see `parse_extent`."""
+    """Parse a size from the text of a graph, where `?` is `TRIPS`; see `parse_extent`."""
     return TRIPS if text.strip() == OPEN else parse_extent(text)
 
 
 class _Reader:
-    """Reads one expression, from left to right."""
+    """Parser of one expression, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -126,9 +126,9 @@ class _Reader:
 
 
 def as_extent(number: Any) -> int:
-    """`number` as an extent: an integer, a `Dim`, or the text of one, such as "N" or "2*N+1".
+    """Convert `number` to a size: an integer, a `Dim`, or text such as "N" or "2*N+1".
 
-    Raises TypeError for anything else, booleans included.
+    Raises TypeError for anything else, including booleans.
     """
     if type(number) is int or type(number) is Dim:
         return number

@@ -1,4 +1,4 @@
-"""Text of symbolic sizes, and advice where Python asks them for a number."""
+"""Text of symbolic sizes, and hints for code that needs one as a number."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def _spelled(atom: Atom, alone: bool) -> str:
 
 
 def _is_word(extent: int) -> bool:
-    """Whether an extent is written as one word, a number without sign or the name of a size."""
+    """Return whether a size is one word: a nonnegative number or a name."""
     return (type(extent) is int and extent >= 0) or NAME.fullmatch(str(extent)) is not None
 
 
 def remainder(dim: int) -> tuple[int, int, int] | None:
-    """`x`, `y` and `k` where `dim` is `k * (x % y)`; None for all else."""
+    """Return `x`, `y` and `k` if `dim` is `k * (x % y)`, else None."""
     for monomial, coefficient in terms_of(dim).items():
         for place, (atom, power) in enumerate(monomial):
             if isinstance(atom, str) or atom[0] != FLOOR or power != 1:
                 continue
             _, x, y = atom
             others = made({monomial[:place] + monomial[place + 1 :]: coefficient})
-            # Of `-k * y * (x // y)`, all but the floor.
+            # The factors of `-k * y * (x // y)` other than the floor.
             factor = divided(others, y)[0] if isinstance(y, Polynomial) else _exact(others, y)
             if type(factor) is int and factor and product(factor, y) == others:
                 whole = dim - others * made({((atom, 1),): 1})
@@ -72,12 +72,12 @@ def _exact(x: int, y: int) -> int:
 
 
 def for_a_number() -> str:
-    """What to write where Python asks for a number: in loops, and for a length."""
+    """Return the hint for code that iterates over a symbolic size, or takes a length."""
     nodes = user_expression.expressions()
     match nodes[:1]:
         case [ast.Call(func=ast.Name(id="len"), args=[operand])]:
             return f"{user_expression.text_of(operand)}.shape[0], which is a size"
-    # What iterates is at the whole loop, what is called there at the expression.
+    # Python reports the whole loop for iteration, but the expression for a call.
     if not any(map(_loops, nodes[:1])) and all(
         g.iter not in nodes for n in nodes for g in _loops(n)
     ):

@@ -1,7 +1,7 @@
-"""The containers around the arrays that a traced function takes and returns.
+"""Containers (pytrees) around the arrays that a traced function takes and returns.
 
-A graph has its inputs and outputs in a row. Its form says which dicts, lists, tuples, named
-tuples, dataclasses and containers of registered classes they stood in.
+A graph has flat lists of inputs and outputs. Its form records the dicts, lists, tuples, named
+tuples, dataclasses and registered containers around them.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ Key: TypeAlias = "str | int"
 Flatten: TypeAlias = "Callable[[Any], tuple[Mapping[Any, Any] | Sequence[Any], Hashable]]"
 Unflatten: TypeAlias = "Callable[[Any, list[Any]], Any]"
 
-# What takes containers of other classes apart and puts them together, by class.
+# Flatten and unflatten functions of registered container classes.
 registered: dict[type[Any], tuple[Flatten, Unflatten]] = {}
 
-# A container that is deeper than that is most likely inside itself.
+# A container nested deeper than this most likely contains itself.
 _DEEPEST = 100
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One array."""
+    """Leaf: one array."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A container: `kind` is its class, `keys` say where its `parts` are in it.
+    """Container: `kind` is its class, `keys` are the positions of its `parts`.
 
-    Keys are the positions of a list or tuple, the keys of a dict in the order of insertion, the
-    fields of a named tuple or dataclass; there are none in None. All mappings count as dicts.
-    Those of registered classes are what `flatten` has said, and so is `rest`.
+    Keys are the indices of a list or tuple, the keys of a dict in insertion order, or the fields of
+    a named tuple or dataclass; None has none. All mappings count as dicts. For registered classes,
+    `flatten` returned the keys and the static data `rest`.
     """
 
     kind: type[Any]
@@ -55,9 +55,9 @@ LEAF = Leaf()
 @final
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a function takes and returns the arrays that are inputs and outputs of its graph.
+    """Containers of a function whose arrays are the inputs and outputs of its graph.
 
-    `arguments` has a tree for each parameter, by its name; `results` is what is returned.
+    `arguments` has a tree for each parameter, by name; `results` is the tree of the return value.
     """
 
     arguments: tuple[tuple[str, Tree], ...]
@@ -69,13 +69,14 @@ class Form:
 
     @property
     def spelled(self) -> Form:
-        """The same with dicts and lists for containers of registered classes, as code has them."""
+        """Return the form with dicts and lists in place of registered containers, as in generated
+        code."""
         arguments = tuple([(name, _spelled(tree)) for name, tree in self.arguments])
         return Form(arguments, _spelled(self.results))
 
     @property
     def is_plain(self) -> bool:
-        """Whether each argument is an array."""
+        """Return whether each argument is an array."""
         return all(tree is LEAF or tree == LEAF for _, tree in self.arguments)
 
 
@@ -89,10 +90,10 @@ def _spelled(tree: Tree) -> Tree:
 
 
 def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
-    """The class, keys, parts and rest of a container; None for anything else.
+    """Return class, keys, parts and static data of a container; None for anything else.
 
-    Raises `ArgumentError` for keys that are neither strings nor integers, and for a dataclass
-    whose fields do not say all that it is made of.
+    Raises `ArgumentError` for keys that are neither strings nor integers, and for a dataclass that
+    cannot be rebuilt from its fields.
     """
     if value is None:
         return NoneType, (), [], None
@@ -129,9 +130,9 @@ def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable]
 def taken_apart(
     value: Any, is_leaf: Callable[[Any], bool], depth: int = 0
 ) -> tuple[Tree, list[Any]]:
-    """The tree of `value`, and its leaves in order.
+    """Flatten `value`: return its tree and its leaves, in order.
 
-    Whatever `is_leaf` knows is one, and all that is no container.
+    Leaves are all objects for which `is_leaf` is true, and all that are not containers.
     """
     if depth > _DEEPEST:
         raise ArgumentError(f"containers are nested deeper than {_DEEPEST}, or in themselves")
@@ -148,7 +149,7 @@ def taken_apart(
 
 
 def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
-    """The value of which `tree` tells, of as many `leaves` as it needs."""
+    """Unflatten: build the value of `tree` from the next `leaves`."""
     if isinstance(tree, Leaf):
         return next(leaves)
     items = [put_together(part, leaves) for part in tree.parts]
@@ -168,7 +169,8 @@ def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
 
 
 def packer(tree: Tree) -> Callable[[list[Any]], Any] | None:
-    """What makes the value of `tree` of a list of its leaves; None where that is the list."""
+    """Return a function that builds the value of `tree` from its leaves; None if it is their
+    list."""
     if isinstance(tree, Leaf):
         return itemgetter(0)
     if all(part == LEAF for part in tree.parts):
@@ -183,12 +185,12 @@ def packer(tree: Tree) -> Callable[[list[Any]], Any] | None:
 
 
 def count(tree: Tree) -> int:
-    """How many leaves a tree has."""
+    """Return the number of leaves."""
     return 1 if isinstance(tree, Leaf) else sum(map(count, tree.parts))
 
 
 def names(tree: Tree, root: str = "") -> list[str]:
-    """A name for each leaf: the keys that lead to it, joined by dots, behind `root`."""
+    """Return a name for each leaf: the keys on its path, joined by dots, after `root`."""
     if isinstance(tree, Leaf):
         return [root]
     lead = f"{root}." if root else ""
@@ -197,7 +199,7 @@ def names(tree: Tree, root: str = "") -> list[str]:
 
 
 def result_names(form: Form | None, count: int) -> list[str]:
-    """A name for each of `count` results: empty where only a position tells it from others."""
+    """Return a name for each of `count` results; empty if only its position identifies it."""
     if form is None:
         return [""] * count
     return [
@@ -207,11 +209,10 @@ def result_names(form: Form | None, count: int) -> list[str]:
 
 
 def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> list[Any]:
-    """The leaves of `value`, which has the containers of `tree`; None is one if `absent`.
+    """Flatten `value`, which must have the containers of `tree`; None is a leaf if `absent`.
 
-    Keys of a dict may come in any order. With `absent`, None may stand for any part, and is the
-    leaf for each of its leaves. Raises `FeedError`, with the place under `name`, where the
-    containers differ.
+    Keys of a dict may come in any order. With `absent`, None may stand for any part, and for all of
+    its leaves. Raises `FeedError`, with the path under `name`, if the containers differ.
     """
     if isinstance(tree, Leaf):
         return [value]
@@ -228,10 +229,10 @@ def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> lis
 
 
 def leaves_for(tree: Tree, out: Any) -> list[Any]:
-    """The arrays in `out`, to write results of the form `tree` to: with its containers, or a list.
+    """Return the arrays in `out` for results of the form `tree`: in its containers, or in a list.
 
-    None, also for a whole container, stands for arrays that are not given. Raises `ArgumentError`
-    where neither fits.
+    None, also for a whole container, stands for missing arrays. Raises `ArgumentError` if neither
+    form fits.
     """
     listed = isinstance(out, list | tuple) and len(out) == count(tree)
     if listed and not any(item is not None and opened(item) for item in out):
@@ -243,7 +244,7 @@ def leaves_for(tree: Tree, out: Any) -> list[Any]:
 
 
 def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
-    """The parts of a container, in the order of the keys of `tree`."""
+    """Return the parts of a container, in the order of the keys of `tree`."""
     kind, keys = tree.kind, tree.keys
     if kind is dict and isinstance(value, Mapping):
         _require_keys(name, keys, value)
@@ -299,10 +300,10 @@ def _described(tree: Branch) -> str:
 def bound(
     title: str, parameters: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """What is given for each parameter, by position or by name.
+    """Bind arguments, given by position or by name, to parameters.
 
-    Raises `FeedError` with the name of one that is missing, unknown or given twice; `title` is
-    what takes them.
+    Raises `FeedError` with the name of a missing, unknown or repeated one; `title` names the
+    callee.
     """
     total = len(parameters)
     if not named:

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, which they hand out by the DLPack protocol."""
+"""Import arrays of other libraries by the DLPack protocol."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from primgraph.errors import ArgumentError
 
 
 def is_exchanged(value: Any) -> bool:
-    """Whether `value` is an array by the DLPack protocol alone, which NumPy does not ask for."""
+    """Return whether `value` is an array by the DLPack protocol only, which NumPy does not use."""
     kind = type(value)
     return hasattr(kind, "__dlpack__") and not hasattr(kind, "__array__")
 
 
 def exchanged(value: Any) -> Any:
-    """Return an array of another library as one of NumPy with the same memory; others as they are.
+    """Convert an array of another library to a NumPy array on the same memory; return others as is.
 
-    Raises `ArgumentError` for an array that is not in the memory of the processor, or of a dtype
-    that NumPy lacks.
+    Raises `ArgumentError` for an array that is not in CPU memory, or of a dtype that NumPy lacks.
     """
     return from_protocol(value) if is_exchanged(value) else value
 
 
 def from_protocol(value: Any) -> np.ndarray[Any, Any]:
-    """Return the elements that `value` hands out by `__dlpack__`, which are not copied."""
+    """Return a NumPy array on the memory that `value` exports by `__dlpack__`."""
     name = type(value).__name__
     if not hasattr(value, "__dlpack__"):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""What graphs, programs and kernels have in common to the eye: pictures, pages, trees."""
+"""Pictures, HTML pages and trees of graphs, programs and kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Views(Protocol):
-    """How things are drawn."""
+    """Interface of the drawing functions."""
 
     def dot(self, drawn: Drawn) -> str: ...
 
@@ -34,11 +34,11 @@ class Views(Protocol):
     def notebook(self, drawn: Drawn) -> str: ...
 
 
-# How the name of a file ends that a picture can be saved in.
+# File name extensions of pictures.
 PICTURES = (".dot", ".mmd", ".svg", ".html", ".json", ".png", ".pdf")
 
-# The one that draws. The package of pictures, which needs all that can be drawn, puts it here; most
-# programs draw nothing, so that it is loaded for the first picture.
+# The implementation. The package of pictures imports everything that it draws, so it registers
+# itself here, and is loaded for the first picture only.
 views: list[Views] = []
 
 
@@ -50,10 +50,10 @@ def _views() -> Views:
 
 @checked_methods()
 class Drawn:
-    """What can be drawn: a graph, a program, a kernel.
+    """Base class of graphs, programs and kernels, which can be drawn.
 
-    Pictures have a box for each input, each equation and each output, and an arrow for each
-    operand; uniform constants are written into the boxes that use them.
+    A picture has a box for each input, equation and output, and an arrow for each operand. Uniform
+    constants are written into the boxes that use them.
     """
 
     __slots__ = ()
@@ -64,19 +64,19 @@ class Drawn:
             raise unknown_attribute(self, name, MEMBERS)
 
     def to_dot(self) -> str:
-        """The picture in the DOT language of Graphviz."""
+        """Return the picture in the DOT language of Graphviz."""
         return _views().dot(self)
 
     def to_mermaid(self, *, limit: int = 300) -> str:
-        """The picture as a Mermaid flowchart, folded where it has more boxes than `limit`.
+        """Return the picture as a Mermaid flowchart, folded if it has more boxes than `limit`.
 
-        It is folded, too, where Mermaid would refuse it: unless told otherwise, it draws 500 arrows
-        and reads 50,000 characters. Of a `limit` above 300 it is up to you to tell it so.
+        It is also folded if it exceeds the default limits of Mermaid: 500 arrows and 50,000
+        characters. With a `limit` above 300, configure Mermaid accordingly.
         """
         return _views().mermaid(self, limit)
 
     def to_networkx(self) -> networkx.MultiDiGraph[int]:
-        """The picture as a `networkx.MultiDiGraph` with what boxes and arrows say as attributes."""
+        """Return the picture as a `networkx.MultiDiGraph` with labels as attributes."""
         return _views().networkx(self)
 
     def to_svg(self, *, limit: int = 60, loops: bool | None = None, operators: bool = False) -> str:
@@ -90,22 +90,23 @@ class Drawn:
         return _views().svg(self, limit, loops, operators)
 
     def to_html(self) -> str:
-        """The picture as an HTML page of its own, in which groups fold and unfold at a click."""
+        """Return the picture as a standalone HTML page, in which groups fold and unfold on
+        click."""
         return _views().html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file, in the format that the end of its name tells.
+        """Write the picture to a file, in the format of its extension.
 
-        These are .dot, .mmd (Mermaid), .svg, .html and .json (the picture as data); and .png and
-        .pdf where Graphviz is installed. Raises `ArgumentError` for another one, and for one that
-        Graphviz is missing for.
+        Formats are .dot, .mmd (Mermaid), .svg, .html and .json (the picture as data); with Graphviz
+        installed also .png and .pdf. Raises `ArgumentError` for other formats, and if Graphviz is
+        missing.
         """
         _views().save(self, path)
 
     def show(self, *, lines: int = 60) -> None:
         """Print a tree: the lines of the user's code, and the equations that come from each.
 
-        Where it would have more than `lines` lines, equations are only counted.
+        Above `lines` lines, equations are only counted.
         """
         _views().tree(self, lines)
 
@@ -113,5 +114,5 @@ class Drawn:
         return _views().notebook(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What notebooks show: the picture of something small, otherwise a table."""
+        """MIME bundle for notebooks: a picture of a small object, otherwise a table."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

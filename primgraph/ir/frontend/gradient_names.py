@@ -1,4 +1,4 @@
-"""What results of reverse mode are called: the gradient by what, and of what."""
+"""Titles of reverse-mode results: gradient of which value, by which input."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from primgraph.ir.graph import Equation, Value
 
 
 class Joint(NamedTuple):
-    """All gradients of one function by `inputs`; None by those that do not matter to it."""
+    """All gradients of one function by `inputs`; None for unused ones."""
 
     inputs: tuple[Value, ...]
     gradients: tuple[Value | None, ...]
 
 
 class Line(NamedTuple):
-    """What a value is the derivative of: of `base`, of that order, along `seed` (None for ones), by
-    `input` alone, where `constants` are held."""
+    """Directional derivative of `base`, of that order, along `seed` (None for ones), by `input`
+    only, with `constants` held."""
 
     base: Value
     input: Value
@@ -28,9 +28,9 @@ class Line(NamedTuple):
 
 
 class Gradients(Protocol):
-    """Whatever knows gradients, as a builder does: what values are the gradients by, and of.
+    """Interface of objects that know gradients, such as a builder.
 
-    `definition` gives the equation that computes a value, None for an input.
+    `definition` maps a value to its defining equation, None for an input.
     """
 
     gradients: dict[Value, Value]
@@ -39,9 +39,9 @@ class Gradients(Protocol):
 
 
 def titles_of(known: Gradients, outputs: Sequence[Value]) -> tuple[Title, ...]:
-    """What `outputs` are the gradients by and of; empty where there is nothing to tell.
+    """Return titles of `outputs` that are gradients; empty if there are none.
 
-    A value that is, in the end, a gradient of itself, as those of exp and sin are, tells nothing.
+    A gradient of itself, as of exp or sin, gets no title.
     """
     found = [_title(known, v) if v in known.gradients else UNTITLED for v in outputs]
     return tuple(found) if any(t is not UNTITLED for t in found) else ()
@@ -64,7 +64,7 @@ def _title(known: Gradients, gradient: Value) -> Title:
 
 
 def _called(known: Gradients, value: Value) -> str:
-    """The name of `value`, or else the one to which the user's line assigns it."""
+    """Return the name of `value`, or the variable to which the user's line assigns it."""
     eqn = known.definition(value)
     if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:
         return value.hint

@@ -1,4 +1,4 @@
-"""Tables that things show themselves as in notebooks; all of them are written here."""
+"""HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, final
 
 from primgraph.base.plain_text import escaped, plain, shortened
 
-# So many rows are shown, and so many characters of each cell and line of a title.
+# Maximum numbers of rows, and of characters in each cell and title line.
 ROWS = 100
 _LONGEST = 200
-# No table takes more characters than this by far, whatever stands in its cells.
+# Approximate maximum number of characters of a table.
 _MOST = 60_000
 
 _TEXT = "text-align:left;vertical-align:top"
-# Nothing sets the colour of text or of paper, which are those of the page around: light or dark.
+# No text or background colours: those of the page apply, light or dark.
 _CODE = f"{_TEXT};font-family:monospace;white-space:pre-wrap"
 _NUMBER = "text-align:right;vertical-align:top;white-space:nowrap"
 _STYLES = {"t": _TEXT, "c": _CODE, "n": _NUMBER}
@@ -28,10 +28,10 @@ _BAR = "rgba(213,94,0,.35)"
 @final
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of one row. `tint` is "+" for what is new, "-" for what is gone, else empty.
+    """Cells of one row. `tint` is "+" for an added row, "-" for a removed one, else empty.
 
-    `share` is the part that the row has of the whole, from 0 to 1, drawn as a bar in the column
-    that a sheet says; None where there is none.
+    `share` is the row's fraction of the whole, from 0 to 1, drawn as a bar in the column that the
+    sheet chooses; None if there is none.
     """
 
     cells: tuple[str, ...]
@@ -42,11 +42,11 @@ class Row:
 @final
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table: what it is of, a heading for each column, and rows.
+    """Table: its title, column headings, and rows.
 
-    `kinds` has a letter for each column: "t" for text, "c" for code, "n" for numbers. `title` is
-    followed by further lines, `notes`. There are `count` rows in all, of which `rows` may give
-    only the first; those that are not shown are counted.
+    `kinds` has a letter for each column: "t" for text, "c" for code, "n" for numbers. `notes` are
+    lines after the `title`. `count` is the total number of rows, of which `rows` may yield only the
+    first; the others are counted.
     """
 
     title: str
@@ -58,10 +58,9 @@ class Sheet:
     bar: int = 0
 
     def html(self) -> str:
-        """HTML to stand inside a page, in the colours of that page.
+        """Return HTML to embed in a page, in the colours of that page.
 
-        All text enters escaped. It has at most `ROWS` rows, and fewer where they are long: no more
-        than some ten thousand characters in all.
+        All text is escaped. There are at most `ROWS` rows, and fewer if they are long.
         """
         title, *notes = (escaped(shortened(plain(t), _LONGEST)) for t in (self.title, *self.notes))
         told = "".join(f"<br/>{note}" for note in notes)
@@ -87,7 +86,7 @@ class Sheet:
             if row.share is not None and k == self.bar:
                 end = f"{100 * min(max(row.share, 0.0), 1.0):.1f}%"
                 style += f";background:linear-gradient(to right,{_BAR} {end},transparent {end})"
-            # Code and arrays keep their lines.
+            # Code and arrays keep their line breaks.
             lines = text[:_LONGEST].split("\n") if kind == "c" else [text]
             shown = "\n".join([escaped(shortened(plain(line), _LONGEST)) for line in lines])
             cells.append(f'<{element} style="{style}">{shown}</{element}>')
@@ -96,10 +95,10 @@ class Sheet:
 
 
 class Tabled(ABC):
-    """What shows itself as a table: in notebooks as HTML, in a terminal of IPython as it prints.
+    """Base class of objects shown as a table in notebooks, and as text in IPython's terminal.
 
-    Its `repr` is one line. IPython takes the first method for text that it finds, going from a
-    class to its bases, which is why subclasses do not have a `__repr__` of their own.
+    Its `repr` is one line. IPython uses the first text method it finds, from a class to its bases,
+    so subclasses must not define `__repr__`.
     """
 
     __slots__ = ()
@@ -121,6 +120,6 @@ class Tabled(ABC):
 
 
 def facts(title: str, pairs: Iterable[tuple[str, str]], notes: Iterable[str] = ()) -> Sheet:
-    """What is known of one thing: names and what they are; those that are empty are left out."""
+    """Return a table of names and values of one object, without empty values."""
     rows = [Row(pair) for pair in pairs if pair[1]]
     return Sheet(title, "tc", (), rows, len(rows), tuple(notes))

@@ -1,4 +1,4 @@
-"""What results are called for the eye, and the names that lines of Python give to values."""
+"""Titles of results, and names that lines of Python assign to values."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import ast
 from functools import lru_cache
 from typing import NamedTuple
 
-# What names of functions have in them that differentiate what they are given.
+# Substrings of the names of differentiating functions.
 _DERIVATIVES = ("grad", "jac", "hess", "jvp", "vjp", "hvp", "vhp", "laplacian", "divergence")
 
 
 class Title(NamedTuple):
-    """What a result of a graph is, in the user's names; it means nothing to what computes it.
+    """Title of a graph's result in the user's names, without effect on the computation.
 
-    `state` is the name of the state that it becomes the new value of. `by` is the name of what it
-    is the gradient by, `of` the name of what it is the gradient of, and `at` where that is written.
-    Names are empty where they are not known. `order` is how often the gradient was taken by that.
+    `state` is the state that it is the new value of. For a gradient, `by` names the input, `of` the
+    output, `at` the line, and `order` counts how often it was taken by that input. Unknown names
+    are empty.
     """
 
     state: str = ""
@@ -35,10 +35,9 @@ def generated_name(function: object) -> str:
 
 
 def target_name(line: str) -> str:
-    """The name that a line of Python gives to the last thing that it computes; empty if none.
+    """Return the name that a line of Python assigns to its last result; empty if none.
 
-    A function that is written in the line computes something else than the line does, and so does
-    an expression that stands in it to be differentiated.
+    It is also empty if the line contains a lambda, or differentiates an expression.
     """
     found = assignment(line)
     if found is None or any(map(_computes_between, ast.walk(found[1]))):
@@ -47,7 +46,8 @@ def target_name(line: str) -> str:
 
 
 def _computes_between(node: ast.AST) -> bool:
-    """Whether something that the line computes is a function's, or what is differentiated in it."""
+    """Return whether a node is a lambda or assignment expression, or a differentiated
+    expression."""
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.Lambda | ast.NamedExpr)
     function: str = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -61,7 +61,7 @@ def _computes_between(node: ast.AST) -> bool:
 
 @lru_cache(maxsize=4096)
 def assignment(line: str) -> tuple[str, ast.expr] | None:
-    """The name and the expression of a line of Python that gives one name to one value."""
+    """Return name and expression of a line of Python that assigns one value to one name."""
     try:
         (statement,) = ast.parse(line).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,6 +1,6 @@
-"""Calls that a function does not take: refused with the argument, what it takes, near matches.
+"""Check call arguments: errors name the argument, the signature and near matches.
 
-What each argument may be is what its annotation says, so that nothing is written down twice.
+Annotations define which types each argument accepts, so that nothing is written down twice.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ C = TypeVar("C", bound="type[Any]")
 Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
 """Whether a value is of that kind, and what the kind is called."""
 
-# What serves in the place of numbers in a function that is traced, and where there are numbers.
+# Alternatives to numbers in a traced function, and where numbers are available.
 _CHOICE = "pg.where(condition, x, y) chooses between arrays"
 _ELSEWHERE = "pg.tensor(x) is an eager tensor, whose values Python can test"
 
 # Parameters whose values are tuples of integers.
 _TUPLES = ("shape", "axes", "new_shape", "reps")
 
-# What Python and NumPy raise for arguments of kinds that nobody thought of.
+# Exceptions of Python and NumPy for arguments of unexpected types.
 UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
 
 
 def _is_integer(value: Any) -> bool:
-    # A size stands for an integer; what needs the number asks for it, and says so.
+    # A symbolic size is accepted as an integer; code that needs the number raises its own error.
     return isinstance(value, int | np.integer | Dim) and not isinstance(value, bool)
 
 
@@ -68,7 +68,7 @@ _KINDS: dict[Any, Kind] = {
 
 
 def _kind(hint: Any) -> Kind | None:
-    """The kind that an annotation describes; None for one that says nothing that can be seen."""
+    """Return the check for an annotation; None if it cannot be checked."""
     if get_origin(hint) in (Union, UnionType):
         kinds = [_kind(h) for h in get_args(hint)]
         known = [k for k in kinds if k is not None]
@@ -87,7 +87,7 @@ def _kind(hint: Any) -> Kind | None:
 
 @cache
 def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """The kind of each parameter of `function` that has one."""
+    """Return the checks of the parameters of `function`."""
     try:
         hints = get_type_hints(function)
     except NameError:
@@ -104,44 +104,44 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 @cache
 def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the parameters that are given by position, in order; not those in `*others`."""
+    """Return the names of positional parameters, in order, without `*args`."""
     listed = inspect.signature(function).parameters.values()
     return tuple(p.name for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
 @cache
 def _unnamed_of(function: Callable[..., Any]) -> frozenset[str]:
-    """Parameters that are given by position only: their names may be those of others."""
+    """Return the positional-only parameters, whose names may be keywords in `**kwargs`."""
     listed = inspect.signature(function).parameters.values()
     return frozenset(p.name for p in listed if p.kind is p.POSITIONAL_ONLY)
 
 
 @cache
 def _deceived_by(function: Callable[..., Any]) -> dict[str, Kind]:
-    """Parameters for which something else would pass in silence.
+    """Return checks for parameters that would accept a wrong type silently.
 
-    Anything is true or false. Mappings and sets can be gone through as lists can, but the items of
-    the first are keys, and those of the second come in any order.
+    Any object is true or false. Mappings and sets are iterable like lists, but iterate over keys,
+    or in any order.
     """
     found: dict[str, Kind] = {}
     for name, kind in _kinds_of(function).items():
         if kind is _KINDS[bool]:
             found[name] = kind
-        # What may be a function too is told apart by whoever takes it.
+        # Parameters that may also be functions are checked by the callee.
         elif kind[0]([]) and not kind[0]({}) and not kind[0](print):
             found[name] = (partial(_is_no_trap, kind), kind[1])
     return found
 
 
 def _is_no_trap(kind: Kind, value: Any) -> bool:
-    """Whether a value of another kind than that is none that can be gone through in silence."""
+    """Return whether a value fits, or is at least no mapping or set, which iterate silently."""
     return not isinstance(value, Mapping | Set) or kind[0](value)
 
 
 def misfit(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> ArgumentError | None:
-    """What is wrong with a call of `function`; None where the arguments fit its parameters."""
+    """Return the error for a call that does not fit the signature of `function`, or None."""
     try:
         signature = inspect.signature(function)
     except ValueError:
@@ -167,7 +167,7 @@ def misfit(
 
 
 def _as_tuple(args: tuple[Any, ...], listed: Sequence[inspect.Parameter]) -> str:
-    """Return the hint to put extents or axes that were given one by one into a tuple."""
+    """Return the hint to pass sizes or axes as one tuple, if they were given one by one."""
     place = next((i for i, p in enumerate(listed) if p.name in _TUPLES), len(args))
     given = args[place:]
     if len(given) < 2 or not all(type(a) is int for a in given):
@@ -176,7 +176,7 @@ def _as_tuple(args: tuple[Any, ...], listed: Sequence[inspect.Parameter]) -> str
 
 
 def _near(name: str, known: Sequence[str]) -> str:
-    """A hint with the argument that `name` may be meant for, by meaning or by spelling."""
+    """Return the hint with a parameter of similar meaning or spelling."""
     meant = ARGUMENTS.get(name)
     if meant in known:
         return f"did you mean {meant!r}?"
@@ -184,8 +184,8 @@ def _near(name: str, known: Sequence[str]) -> str:
 
 
 def _name(function: Callable[..., Any], args: Sequence[Any] = ()) -> str:
-    """What a user calls `function`: a constructor goes by the name of its class, and a method that
-    was inherited by that of the object."""
+    """Return the user's name of `function`: the class for a constructor, and the class of the
+    object for an inherited method."""
     name = str(getattr(function, "__qualname__", type(function).__name__))
     owner, dot, member = name.rpartition("<locals>.")[2].rpartition(".")
     if args and any(kind.__name__ == owner for kind in type(args[0]).__mro__):
@@ -194,7 +194,7 @@ def _name(function: Callable[..., Any], args: Sequence[Any] = ()) -> str:
 
 
 def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
-    """`function(*arguments, **named)`, for a function of the user's: it has to take these."""
+    """Call a user's function; errors explain arguments that it does not accept."""
     try:
         return function(*arguments, **named)
     except UnknownValueError as error:
@@ -209,7 +209,7 @@ def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Let calls with other arguments than `function` takes raise an `ArgumentError`."""
+    """Decorate `function` to raise `ArgumentError` for arguments that do not fit."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -226,11 +226,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def checked_late(function: Callable[P, R]) -> Callable[P, R]:
-    """As `checked`, for a function that has better words of its own for most mistakes.
+    """Like `checked`, for a function with better error messages of its own.
 
-    What the call would take for something else, such as anything for a flag, is looked at before;
-    what else is wrong is told where the function itself fails in Python's words, or, of a
-    constructor, afterwards.
+    Only arguments that would be silently misunderstood are checked before the call. Others are
+    explained if the function fails with a Python error or, for a constructor, afterwards.
     """
     constructs = function.__name__ == "__init__"
 
@@ -257,7 +256,7 @@ def _require(
     kwargs: dict[str, Any],
     kinds: Mapping[str, Kind],
 ) -> None:
-    """Raise `ArgumentError` for the first argument that is not of its kind."""
+    """Raise `ArgumentError` for the first argument that fails its check."""
     if not kinds:
         return
     named = kwargs.items() if kwargs.keys().isdisjoint(_unnamed_of(function)) else ()
@@ -279,7 +278,7 @@ def _require(
 def _are_swapped(
     function: Callable[..., Any], args: tuple[Any, ...], name: str, kinds: Mapping[str, Kind]
 ) -> bool:
-    """Whether the argument for `name` and another one would fit in each other's place."""
+    """Return whether the argument for `name` and another one seem swapped."""
     names = _names_of(function)
     given = dict(zip(names, args, strict=False))
     if name not in given:
@@ -296,7 +295,7 @@ def _are_swapped(
 def _explained(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
-    """What was wrong with the arguments; `error` itself where nothing was."""
+    """Return the `ArgumentError` that explains a failed call, or `error` itself."""
     if isinstance(error, PrimgraphError):
         return error
     found = misfit(function, args, kwargs)
@@ -310,7 +309,7 @@ def _explained(
 
 
 def checked_methods(*left_out: str, late: bool = False) -> Callable[[C], C]:
-    """Check calls of the constructor and of all public methods but those that are `left_out`."""
+    """Check calls of the constructor and of all public methods except `left_out`."""
     check = checked_late if late else checked
 
     def declare(cls: C) -> C:

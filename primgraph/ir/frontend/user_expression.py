@@ -1,4 +1,4 @@
-"""What the user wrote where the program is now: the expression, for advice that rewrites it."""
+"""The user's expression being evaluated, for hints that rewrite it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _Range = tuple[tuple[int, int], tuple[int, int]]
 
 
 def expressions() -> list[ast.AST]:
-    """The nodes of the user's source that enclose what is being evaluated, innermost first.
+    """Return the syntax nodes that enclose the expression being evaluated, innermost first.
 
-    None where the source cannot be read, as of what `exec` is given.
+    Empty if the source cannot be read, as for `exec`.
     """
     frame = user_frame()
     place = _place(frame)
@@ -28,14 +28,14 @@ def expressions() -> list[ast.AST]:
         around = _range(node)
         if around is not None and around[0] <= begin and end <= around[1]:
             found.append((around, node))
-    # Nodes of equal ranges, such as an expression and its statement, come inner ones first.
+    # Among nodes of equal range, such as an expression and its statement, inner ones come first.
     found.reverse()
     found.sort(key=lambda item: (item[0][1], [-n for n in item[0][0]]))
     return [node for _, node in found]
 
 
 def _place(frame: FrameType) -> _Range | None:
-    """From where to where the code of the instruction that `frame` is at goes: lines, columns."""
+    """Return the source range of the instruction that `frame` is at: lines and columns."""
     for index, (line, last, column, end) in enumerate(frame.f_code.co_positions()):
         if index == frame.f_lasti // 2:
             if line is None or last is None or column is None or end is None:
@@ -53,6 +53,6 @@ def _range(node: ast.AST) -> _Range | None:
 
 
 def text_of(node: ast.AST) -> str:
-    """The expression as text, on one line and of bearable length."""
+    """Return the expression as text on one line, shortened."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 80 else text[:77] + "..."

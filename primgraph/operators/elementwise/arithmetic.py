@@ -1,4 +1,4 @@
-"""Arithmetic, element by element: sums, products, powers, extremes, rounding."""
+"""Elementwise arithmetic: sums, products, powers, extrema, rounding."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 
 def _whole_number(x: Any) -> int | None:
-    """`x` as an integer if it is a Python number with an integer value."""
+    """Return `x` as an integer if it is a Python number with an integer value."""
     if type(x) is int:
         return x
     return int(x) if type(x) is float and x.is_integer() else None
@@ -231,15 +231,15 @@ def _modulus(z: Variable) -> Variable:
 
 
 def _unit(z: Variable) -> Variable:
-    """`z / abs(z)`, and 0 for 0; without over- or underflow of the absolute value.
+    """Return `z / abs(z)`, and 0 for 0, without over- or underflow of the absolute value.
 
-    Of an infinite part it is the unit in its direction, of two NaN, as in NumPy.
+    For an infinite part it is the unit in its direction, for two NaN, as in NumPy.
     """
     x, y = emit(parts.real, z), emit(parts.imag, z)
     half = int(np.finfo(z.dtype).maxexp) // 2
     infinite = logical_or(isinf(x), isinf(y))
     x, y = (where(infinite, where(isinf(v), emit(p.sign, v), 0.0), v) for v in (x, y))
-    # A power of two, by which nothing is rounded.
+    # A power of two, so that scaling is exact.
     larger = emit(p.maximum, emit(p.abs_, x), emit(p.abs_, y))
     scale = where(larger > 2.0**half, 2.0**-half, where(larger < 2.0**-half, 2.0**half, 1.0))
     scale = converted(scale, x.dtype)
@@ -253,7 +253,7 @@ def _unit(z: Variable) -> Variable:
 
 
 def _reciprocal_of_complex(z: Variable) -> Variable:
-    """`1 / z` by the quotient of both parts (R. L. Smith, Algorithm 116, 1962), as NumPy has it."""
+    """Return `1 / z` by Smith's method (R. L. Smith, Algorithm 116, 1962), like NumPy."""
     x, y = emit(parts.real, z), emit(parts.imag, z)
     wide = emit(p.abs_, y) <= emit(p.abs_, x)
     big, small = where(wide, x, y), where(wide, y, x)
@@ -348,7 +348,7 @@ def square(x: ArrayLike) -> Variable:
 def reciprocal(x: ArrayLike) -> Variable:
     """Compute `1 / x`; of integers and booleans its integer part, which is 0 except for 1 and -1.
 
-    What it is for the integer 0 depends on the machine, as in NumPy.
+    The result for the integer 0 depends on the machine, as in NumPy.
 
     >>> pg.reciprocal([2.0, 4.0])
     tensor([0.5 , 0.25])
@@ -363,7 +363,8 @@ def reciprocal(x: ArrayLike) -> Variable:
 
 @public
 def add_n(inputs: Any) -> Variable:
-    """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty.
+    """Return the sum of all arrays in a list, broadcast and promoted; `ArgumentError` if it is
+    empty.
 
     >>> pg.add_n([np.ones(2), np.ones(2), np.ones(2)])
     tensor([3., 3.])
@@ -375,7 +376,7 @@ def add_n(inputs: Any) -> Variable:
 
 @operator("x", "min", "max")
 def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
-    """What `clip` is made of."""
+    """Decomposition of `clip`."""
     bounds = [b for b in (min, max) if b is not None]
     dtype = ufunc_dtypes(np.maximum, x, bounds[0])[-1] if bounds else type_of(x).dtype
     if len(bounds) == 2:
@@ -411,7 +412,7 @@ def clip(
 
 
 def _outside(beyond: Variable, bound: ArrayLike) -> Variable:
-    """Where the bound is to be taken: beyond it, and where it is NaN."""
+    """Return where the bound applies: where `x` is beyond it, and where the bound is NaN."""
     if type(bound) in SCALARS and bound == bound:
         return beyond
     return logical_or(beyond, not_equal(bound, bound))

@@ -1,4 +1,4 @@
-"""Complex numbers: parts, conjugates and angles, as in NumPy's chapter on them."""
+"""Complex numbers: parts, conjugates and angles, as in NumPy."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def imag(val: ArrayLike) -> Variable:
 def conj(x: ArrayLike) -> Variable:
     """Return the conjugates `x - iy` of complex numbers `x + iy`; other numbers as they are.
 
-    No complex function has a derivative that is conjugation: it is linear in real and imaginary
-    part each. Raises `DTypeError` for booleans.
+    Conjugation is not holomorphic: it is linear in real and imaginary part separately. Raises
+    `DTypeError` for booleans.
 
     >>> pg.conj(1.0 + 2.0j)
     tensor(1.-2.j, dtype=complex128)
@@ -82,8 +82,8 @@ def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
 
     Unlike with `1j * imag`, infinities and signs of zeros stay where they are.
 
-    Floats of 32 bits and less make complex64, all else complex128. Raises `DTypeError` for parts
-    that are complex themselves, `ShapeError` where shapes do not broadcast.
+    Floats of 32 bits and less give complex64, others complex128. Raises `DTypeError` for complex
+    parts, `ShapeError` if shapes do not broadcast.
 
     >>> pg.complex(1.0, 2.0)
     tensor(1.+2.j, dtype=complex128)
@@ -99,8 +99,8 @@ def complex(real: ArrayLike, imag: ArrayLike) -> Variable:
 def angle(z: ArrayLike, deg: bool = False) -> Variable:
     """Return the angle of complex numbers, from -pi to pi, or in degrees; of real ones 0 or pi.
 
-    It jumps at the negative real axis, which counts to the positive angles unless the imaginary
-    part is -0.0. At 0 there is no derivative: it is NaN.
+    It jumps at the negative real axis, where it is pi unless the imaginary part is -0.0. At 0 the
+    derivative is NaN.
 
     >>> print(f"{pg.angle(1.0j):.4f}")
     1.5708

@@ -1,4 +1,4 @@
-"""Elementary functions, element by element: roots, exponentials, circular functions, erf."""
+"""Elementwise elementary functions: roots, exponentials, circular functions, erf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floats by their parts and neighbours."""
+"""Mantissa, exponent and neighbours of floats."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def spacing(x: ArrayLike) -> Variable:
 def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
     """Return numbers of a size from 0.5 up to 1, and integers as int32, with `x = m * 2**e`.
 
-    Zeros, infinities and NaN stay as they are, with 0. The slope of the first is that of `x` times
-    `2**-e`. Raises `DTypeError` for float16.
+    Zeros, infinities and NaN stay as they are, with exponent 0. The derivative of the mantissa is
+    that of `x` times `2**-e`. Raises `DTypeError` for float16.
 
     >>> pg.frexp(6.0)
     (tensor(0.75), tensor(3, dtype=int32))
@@ -82,7 +82,7 @@ def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
         raise DTypeError(f"frexp takes float32 and float64, not {value.type}")
     is_plain = logical_and(isfinite(value), not_equal(value, 0))
     size = stop_gradient(where(is_plain, abs(value), 1.0))
-    # The logarithm may be rounded over a power of two, which is seen afterwards.
+    # The logarithm may be rounded over a power of two, which is corrected afterwards.
     exponent = floor(log2(size)) + 1.0
     part = _scaled(size, exponent)
     exponent = where(greater_equal(part, 1.0), exponent + 1.0, exponent)
@@ -92,6 +92,6 @@ def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
 
 
 def _scaled(x: Variable, exponent: Variable) -> Variable:
-    """`x * 2**-exponent`, in two steps, as one power of two alone may be infinite."""
+    """Return `x * 2**-exponent`, in two steps, as a single power of two may overflow."""
     first = minimum(-exponent, 64.0)
     return x * exp2(first) * exp2(-exponent - first)

@@ -1,4 +1,4 @@
-"""Divisors, bits and numbered places of integers, through which no derivative goes."""
+"""Divisors, bits and flat indices of integers, without derivatives."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Variable:
 def bitwise_count(x: ArrayLike) -> Variable:
     """Count the set bits of the magnitude of each integer, as uint8.
 
-    Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for other than integers.
+    Added up in pairs of 1, 2, 4, ... bits. Raises `DTypeError` for dtypes other than integers.
 
     >>> pg.bitwise_count([7, 8])
     tensor([3, 1], dtype=uint8)
@@ -90,7 +90,7 @@ def bitwise_count(x: ArrayLike) -> Variable:
 
 
 def sum_of_bits(width: int, step: int) -> int:
-    """The number of which every second group of `step` bits is set."""
+    """Return the number in which every second group of `step` bits is set."""
     block = (1 << step) - 1
     return sum(block << place for place in range(0, width, 2 * step))
 
@@ -99,8 +99,8 @@ def sum_of_bits(width: int, step: int) -> int:
 def unravel_index(x: ArrayLike, shape: Any, order: str = "C") -> tuple[Variable, ...]:
     """Return the index along each axis of an array of `shape` for flat indices.
 
-    `order` is "C", with the last axis first, or "F". Raises `DTypeError` for other than integers,
-    `ArgumentError` for numbers that are known and lie beyond.
+    `order` is "C", with the last axis fastest, or "F". Raises `DTypeError` for dtypes other than
+    integers, `ArgumentError` for known indices out of range.
 
     >>> pg.unravel_index(6, (3, 4))
     (tensor(1, dtype=int64), tensor(2, dtype=int64))
@@ -130,9 +130,9 @@ def ravel_multi_index(
 ) -> Variable:
     """Return the flat indices of elements of an array with extents `dims`, from indices by axis.
 
-    With `mode` "clip" places beyond are the last ones, with "wrap" they go round; any other place
-    is taken to be one. Raises `ArgumentError` for another mode or order, and where there are not as
-    many places as extents.
+    With `mode` "clip", indices out of range are clipped, with "wrap" taken modulo the size;
+    otherwise they are assumed to be valid. Raises `ArgumentError` for another mode or order, and
+    unless there are as many indices as axes.
 
     >>> pg.ravel_multi_index((1, 2), (3, 4))
     tensor(6, dtype=int64)

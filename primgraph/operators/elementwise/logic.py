@@ -1,4 +1,4 @@
-"""Comparisons, logic, and the choice between arrays, element by element."""
+"""Elementwise comparisons, logic, and selection between arrays."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _comparison(
 
 
 def _limit_passed(scalar: Any, other: Any) -> int | None:
-    """The limit of the integer dtype of `other` beyond which the Python integer lies."""
+    """Return the limit of the integer dtype of `other` that the Python integer exceeds, or None."""
     if type(scalar) is not int or type(other) is int:
         return None
     dtype = type_of(other).dtype
@@ -118,7 +118,8 @@ def _compare_signs(
     x2: ArrayLike,
     signed_first: bool,
 ) -> Variable:
-    """Compare int64 with uint64: a negative number is less than all, the others fit uint64."""
+    """Compare int64 with uint64: a negative number is less than all, others are converted to
+    uint64."""
     shape = common_shape(op.name, x1, x2)
     first, second = (broadcasted(lift(x), shape) for x in (x1, x2))
     signed = first if signed_first else second
@@ -168,7 +169,7 @@ less_equal = _comparison(
 
 
 def truth(x: ArrayLike) -> Variable:
-    """Whether elements differ from zero; NaN does."""
+    """Return whether elements are nonzero; NaN is."""
     value = lift(x)
     return value if value.dtype == BOOL else not_equal(value, 0)
 
@@ -223,7 +224,7 @@ def _bitwise(
     doc: str,
     example: str,
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
-    """Declare a function of the bits of integers; `logical` is its primitive on booleans."""
+    """Declare a bitwise function of integers; `logical` is its primitive on booleans."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
         dtype = _dtype_of_bits(name, ufunc, x1, x2)
@@ -244,7 +245,7 @@ def _bitwise(
 
 
 def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
-    """The dtype of the result of `ufunc`, which has no loop for floats."""
+    """Return the dtype of the result of `ufunc`, which has no loop for floats."""
     try:
         return ufunc_dtypes(ufunc, *operands)[-1]
     except DTypeError:
@@ -285,7 +286,7 @@ right_shift = _bitwise(
 def invert(x: ArrayLike) -> Variable:
     """Compute `~x`: the other bits of integers, the contrary of booleans.
 
-    No derivative goes through. Raises `DTypeError` for floats.
+    It has no derivative. Raises `DTypeError` for floats.
 
     >>> pg.invert([0, 1])
     tensor([-1, -2], dtype=int64)
@@ -317,7 +318,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
 
 
 def beside_nan(value: Variable, x: ArrayLike) -> Variable:
-    """`value`, which is NaN where `x` is, with slopes that are NaN there too."""
+    """Return `value`, which is NaN where `x` is, with NaN derivatives there, too."""
     if not type_of(x).is_float:
         return value
     return emit(logic.unless_nan, value, broadcasted(lift(x, value.dtype), value.shape))

@@ -1,4 +1,4 @@
-"""Functions of NumPy's, element by element, that are made of others: parts, signs, comparisons."""
+"""Elementwise NumPy functions composed of others: parts, signs, comparisons."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _SMALL = 0.1
 
 
 def _both(name: str, ufunc: np.ufunc, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
-    """The operands as NumPy's function of that name promotes them."""
+    """Promote the operands like NumPy's function of that name."""
     return promoted(x1, x2, dtype=ufunc_dtypes(ufunc, x1, x2)[0], name=name)
 
 
@@ -98,7 +98,7 @@ def _of_float(ufunc: np.ufunc, x: ArrayLike) -> Variable:
 
 
 def _size_of(x: Variable) -> Variable:
-    """The absolute value, with slope 1 at 0."""
+    """Return the absolute value, with derivative 1 at 0."""
     return where(less(x, 0), -x, x)
 
 
@@ -125,7 +125,7 @@ def cbrt(x: ArrayLike) -> Variable:
     root = power(size, 1 / 3)
     ordinary = logical_and(isfinite(value), size > 0)
     start = where(ordinary, root, 1.0)
-    # A step of Newton's takes back what the rounded exponent cost.
+    # A Newton step corrects the error of the rounded exponent.
     step = (start - where(ordinary, size, 1.0) / (start * start)) / 3.0
     root = root - stop_gradient(where(ordinary, step, 0.0))
     return where(less(value, 0), -root, root)
@@ -142,7 +142,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike) -> Variable:
     if x.dtype.kind in "ub":
         return remainder(x, y)
     if x.dtype.kind == "i":
-        # The least integer has no absolute value.
+        # The smallest integer has no absolute value.
         left = remainder(x, y)
         turned = logical_and(not_equal(left, 0), not_equal(less(x, 0), less(left, 0)))
         return where(turned, left - y, left)
@@ -192,7 +192,7 @@ def signbit(x: ArrayLike) -> Variable:
     """
     value = lift(x)
     if value.dtype.kind == "f":
-        # The angle of -0.0 before the negative axis is -pi.
+        # The angle of the point (-1, -0.0) is -pi.
         return less(emit(p.arctan2, *promoted(value, -1.0)), 0)
     ufunc_dtypes(np.signbit, value)
     return less(value, 0) if value.dtype.kind == "i" else full(value.shape, False, BOOL)
@@ -226,7 +226,7 @@ def trunc(x: ArrayLike) -> Variable:
 
 @of_namespace
 def rint(x: ArrayLike) -> Variable:
-    """`x` rounded to the nearest integer, halves to even, in floats as `np.rint` gives them."""
+    """Round `x` to the nearest integer, halves to even, in floats like `np.rint`."""
     return round(lift(x, floating(x)))
 
 
@@ -323,7 +323,7 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
 def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Compute `x1 * 2**x2`, with integers as `x2`, rounded once.
 
-    The factor is multiplied in three powers of two, of which none over- or underflows unless the
+    The factor is applied as three powers of two, none of which over- or underflows unless the
     result does.
 
     >>> pg.ldexp(3.0, 2)
@@ -338,7 +338,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     wide = dtype if dtype.itemsize > 2 else FLOAT32
     info = np.finfo(wide)
     least, most = int(info.minexp), int(info.maxexp) - 1
-    # Down in steps that leave room for all digits, so that only the last one rounds.
+    # Scale down in steps that leave room for all digits, so that only the last one rounds.
     step = least + int(info.nmant) + 1
     limit = 3 * most
     given = converted(lift(x2), INT64) if lift(x2).dtype != np.uint64 else minimum(x2, limit)
@@ -361,7 +361,7 @@ def nan_to_num(
 ) -> Variable:
     """Replace what is not finite in `x`: NaN by `nan`, infinities by the largest floats.
 
-    No derivative goes through what was replaced. `copy` means nothing, as values never change.
+    Replaced elements have no derivative. `copy` has no effect, as values are immutable.
 
     >>> pg.nan_to_num([1.0, np.nan])
     tensor([1., 0.])
@@ -410,7 +410,7 @@ def isclose(
 ) -> Variable:
     """Return whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
-    Two NaN are not, unless `equal_nan`.
+    Two NaNs are not close, unless `equal_nan`.
 
     >>> pg.isclose([1.0, 2.0], [1.0, 2.1])
     tensor([ True, False], dtype=bool)

@@ -1,7 +1,7 @@
-"""Special functions that SciPy computes when a program runs: Bessel's, integrals, Lambert's.
+"""Special functions computed by SciPy at run time: Bessel functions, integrals, Lambert's W.
 
-They are named as in scipy.special. SciPy has to be installed where kernels with them run, saved
-ones too. Integers count as float64.
+They are named as in scipy.special. Kernels with them need SciPy installed, also as saved files.
+Integers count as float64.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, z: ArrayLike) -> Variable:
 
 
 class SiciResult(NamedTuple):
-    """The sine and the cosine integral."""
+    """Sine and cosine integral."""
 
     si: Variable
     ci: Variable
@@ -226,7 +226,7 @@ def lambertw(z: ArrayLike, k: int = 0) -> Variable:
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Variable:
     """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over `k >= 0`; Riemann's for `q` 1.
 
-    Computed by SciPy. Derivatives by `x` are refused with `NotDifferentiable`.
+    Computed by SciPy. Derivatives by `x` raise `NotDifferentiable`.
 
     >>> print(f"{pg.special.zeta(2.0, 1.0):.4f}")
     1.6449

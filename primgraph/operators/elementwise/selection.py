@@ -1,4 +1,4 @@
-"""Elements chosen by conditions and by numbers, and whether they are among others."""
+"""Selection of elements by conditions and by indices, and set membership."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def _require_bool(name: str, condition: ArrayLike) -> Variable:
 def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> Variable:
     """Choose for each integer of `x` the element at its place of that entry of `choices`.
 
-    All are broadcast. Integers that name no choice count as the nearest that does or, with mode
-    "wrap", are counted in a circle. Raises `DTypeError` for other than integers.
+    All are broadcast. Integers out of range are clipped or, with mode "wrap", taken modulo the
+    number of choices. Raises `DTypeError` unless `x` has integers.
 
     >>> pg.choose([1, 0], [[1.0, 2.0], [3.0, 4.0]])
     tensor([3., 2.])
@@ -113,9 +113,9 @@ def compress(
 ) -> Variable:  # fmt: skip
     """Return the parts of `x` along `axis`, or elements of the flattened array, where it is true.
 
-    With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` without it
-    for a condition that is a variable, as it would decide the shape, `ShapeError` for one that has
-    more elements than there are parts.
+    With `size`, the first ones, padded with `fill_value`. Without it, raises `ArgumentError` for a
+    condition that is a variable, as it would decide the shape. Raises `ShapeError` for a condition
+    with more elements than parts.
 
     >>> pg.compress([True, False, True], [1.0, 2.0, 3.0])
     tensor([1., 3.])
@@ -182,7 +182,7 @@ def isin(
 ) -> Variable:
     """Return whether each element is among others, or with `invert` whether it is not.
 
-    `assume_unique` and `kind` mean nothing here.
+    `assume_unique` and `kind` have no effect.
 
     >>> pg.isin([1, 2, 3], [2, 3])
     tensor([False,  True,  True], dtype=bool)

@@ -1,4 +1,4 @@
-"""Functions of scipy.special that are composed of others: binomials, powers, losses."""
+"""Functions of scipy.special composed of others: binomials, powers, losses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def gammasgn(x: ArrayLike) -> Variable:
 def poch(z: ArrayLike, m: ArrayLike) -> Variable:
     """Compute `gamma(z + m) / gamma(z)`, Pochhammer's symbol, a polynomial for whole `m` from 0.
 
-    0 at a pole of the denominator alone. Where poles cancel, its derivative by `m` is NaN.
+    It is 0 at a pole of the denominator only. Where poles cancel, its derivative by `m` is NaN.
 
     >>> print(f"{pg.special.poch(3.0, 2.0):.4f}")
     12.0000
@@ -70,7 +70,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Variable:
 
 
 def _sine(x: Variable) -> Variable:
-    """`sin(pi * x)`, which is 0 at whole numbers."""
+    """Return `sin(pi * x)`, exactly 0 at integers."""
     whole = round_(x)
     return (1.0 - 2.0 * remainder(whole, 2.0)) * sin(math.pi * (x - whole))
 
@@ -79,7 +79,7 @@ def _sine(x: Variable) -> Variable:
 def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     """Compute `gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place.
 
-    0 for whole `k` outside 0 to `n`, and NaN for whole `n` below 0.
+    It is 0 for integers `k` outside 0 to `n`, and NaN for negative integers `n`.
 
     >>> print(f"{pg.special.binom(5.0, 2.0):.4f}")
     10.0000
@@ -88,7 +88,7 @@ def binom(n: ArrayLike, k: ArrayLike) -> Variable:
     undefined = logical_and(less(whole, 0.0), equal(floor(whole), whole))
     whole = where(undefined, math.nan * whole, whole)
     rest = whole - part
-    # Where a gamma function of the denominator has poles, by DLMF 5.5.3: those of sines.
+    # Poles of a gamma function in the denominator: the reflection formula, DLMF 5.5.3, with sines.
     below, above = less(part, -0.5), less(rest, -0.5)
     outside = logical_or(below, above)
     turned = where(below, part, rest)
@@ -125,7 +125,7 @@ def _is_near(t: Variable) -> Variable:
 
 
 def _series(t: Variable) -> Variable:
-    """`(exp(t) - 1) / t` near 0."""
+    """Return `(exp(t) - 1) / t` near 0, by its series."""
     total: Any = 1.0
     for k in range(9, 1, -1):
         total = 1.0 + t / k * total
@@ -147,9 +147,9 @@ def exprel(x: ArrayLike) -> Variable:
 def _powers(
     logarithm: Callable[[Variable], Variable], x: Variable, zero: float, exponent: Variable
 ) -> Variable:
-    """`(exp(logarithm(x) * exponent) - 1) / exponent`, the logarithm where the exponent is 0.
+    """Return `(exp(logarithm(x) * exponent) - 1) / exponent`, or the logarithm for exponent 0.
 
-    At `x = zero` the logarithm is -inf; there the derivatives of a positive exponent are those of
+    At `x = zero` the logarithm is -inf; there the derivatives for a positive exponent are those of
     the power itself.
     """
     edge = logical_and(equal(x, zero), greater(exponent, 0.0))

@@ -1,8 +1,8 @@
 """Special functions, named as in scipy.special, with derivatives by all operands to any order.
 
-Operands are broadcast and promoted; integers count as float64. Code that is generated for them
-needs NumPy alone; the reference tells how exact it is. Values at poles and beyond the domain are
-those of SciPy, which is infinity or NaN.
+Operands are broadcast and promoted; integers count as float64. Generated code for them needs NumPy
+only; the reference documents their accuracy. Values at poles and outside of the domain are those of
+SciPy, infinity or NaN.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def digamma(x: ArrayLike) -> Variable:
 def polygamma(n: int, x: ArrayLike) -> Variable:
     """Compute the derivative `n` of `digamma`, where `n` is fixed when the program is built.
 
-    Raises `ArgumentError` for what is no whole number from 0 on.
+    Raises `ArgumentError` unless `n` is an integer >= 0.
 
     >>> print(f"{pg.special.polygamma(1, 1.0):.4f}")
     1.6449
@@ -117,7 +117,7 @@ def polygamma(n: int, x: ArrayLike) -> Variable:
 def multigammaln(a: ArrayLike, d: int) -> Variable:
     """Return the logarithm of the gamma function of `d` dimensions, for `a` above `(d - 1) / 2`.
 
-    Raises `ArgumentError` for a `d` that is no whole number from 1 on.
+    Raises `ArgumentError` unless `d` is an integer >= 1.
 
     >>> print(f"{pg.special.multigammaln(3.0, 2):.4f}")
     1.5502
@@ -152,7 +152,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Variable:
     return emit(gammas.beta, *_floats("beta", a, b))
 
 
-# Incomplete ones, which are distribution functions.
+# Incomplete functions, which are distribution functions.
 
 
 @of_namespace
@@ -179,7 +179,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Variable:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Variable:
     """Return the integral of `t**(a - 1) * (1 - t)**(b - 1) / beta(a, b)` from 0 to `x`.
 
-    NaN for parameters that are not positive, and `x` that is not between 0 and 1.
+    NaN for parameters that are not positive, and for `x` outside 0 to 1.
 
     >>> print(f"{pg.special.betainc(1.0, 1.0, 0.25):.4f}")
     0.2500
@@ -293,7 +293,7 @@ def logit(p: ArrayLike) -> Variable:
     return emit(special.logit, _one(p))
 
 
-# Logarithms that are multiplied, and entropies.
+# Products with logarithms, and entropies.
 
 
 @of_namespace

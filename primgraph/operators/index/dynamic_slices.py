@@ -1,4 +1,4 @@
-"""Slices whose bounds are integer variables, and whose length is known: `x[k:k + 2]`."""
+"""Dynamic slices with integer variables as bounds, and static length: `x[k:k + 2]`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called
 from primgraph.operators.variable import Variable
 
-# How many equations are looked at to tell how far two bounds lie apart.
+# Maximum number of equations traversed to find the difference of two bounds.
 _MOST = 64
 
-# A value, and the builder in which it was computed.
+# A value and its builder.
 _Place = tuple[Builder, Value]
 
 
 def has_variable_bounds(entry: Any) -> TypeGuard[slice]:
-    """Whether an entry of an index is a slice with an array as a bound."""
+    """Return whether an index entry is a slice with an array as a bound."""
     return isinstance(entry, slice) and any(
         isinstance(n, Handle) for n in (entry.start, entry.stop, entry.step)
     )
 
 
 def dynamic_slices(x: Variable, entries: Sequence[Any]) -> tuple[Variable, list[Any]]:
-    """Apply the slices among `entries` that have variable bounds; whole axes stand for them.
+    """Apply the slices in `entries` with variable bounds, and replace them by full slices.
 
-    `entries` has one entry an axis, beside None, booleans and an ellipsis. Raises `ArgumentError`
-    where the length is not known.
+    `entries` has one entry per axis, besides None, booleans and an ellipsis. Raises `ArgumentError`
+    if a length is unknown.
     """
     found, axis, rest = x, 0, list(entries)
     for place, entry in enumerate(entries):
@@ -52,7 +52,7 @@ def dynamic_slices(x: Variable, entries: Sequence[Any]) -> tuple[Variable, list[
 
 
 def _in_program(bound: Any) -> Any:
-    """Return a bound that is a tensor as the variable that stands for it, or else as a number."""
+    """Convert a bound that is a tensor to its variable, or to a number."""
     if not isinstance(bound, Handle) or isinstance(bound, Variable):
         return bound
     found = called("asarray", bound)
@@ -60,10 +60,10 @@ def _in_program(bound: Any) -> Any:
 
 
 def _positions(x: Variable, entry: slice, axis: int) -> Variable:
-    """The positions that a slice takes along an axis.
+    """Return the positions that a slice selects along an axis.
 
-    One that does not lie within the axis has a position that is out of range: an `IndexError` of
-    the run, as a shorter slice, which NumPy gives, has another shape.
+    If it is not within the axis, a position is out of range, which is an `IndexError` of the run.
+    NumPy's shorter slice would have another shape.
     """
     step = 1 if entry.step is None else entry.step
     start, stop = entry.start, entry.stop
@@ -83,7 +83,7 @@ def _positions(x: Variable, entry: slice, axis: int) -> Variable:
 
 
 def _length(start: Any, stop: Any) -> int | None:
-    """The difference of two bounds, if it is known: all that is computed in them cancels."""
+    """Return the difference of two bounds if all variable terms cancel, else None."""
     total = 0
     terms: list[tuple[_Place, int]] = []
     waiting: list[tuple[_Place | int | None, int]] = [(_given(stop), 1), (_given(start), -1)]
@@ -110,7 +110,7 @@ def _length(start: Any, stop: Any) -> int | None:
 
 
 def _given(bound: Any) -> _Place | int | None:
-    """A bound as a number or a value; None for what is neither."""
+    """Return a bound as a number or a value; None for other objects."""
     if isinstance(bound, int | np.integer):
         return int(bound)
     if not isinstance(bound, Variable) or not isinstance(bound.recorder, Builder):
@@ -121,7 +121,7 @@ def _given(bound: Any) -> _Place | int | None:
 
 
 def _summands(builder: Builder, value: Value) -> list[tuple[Value, int]]:
-    """What `value` is the sum of, with factors; nothing for what is no sum."""
+    """Return the summands of `value`, with factors; empty if it is no sum."""
     eqn = builder.definition(value)
     if eqn is None or any(v.dtype.kind not in "iu" for v in eqn.inputs):
         return []
@@ -139,7 +139,7 @@ def _summands(builder: Builder, value: Value) -> list[tuple[Value, int]]:
 
 
 def _add(place: _Place, factor: int, terms: list[tuple[_Place, int]]) -> None:
-    """Add `factor` times a value to `terms`, in which no two are equal."""
+    """Add `factor` times a value to the linear combination `terms`."""
     for i, (other, before) in enumerate(terms):
         if _are_equal(place, other):
             terms[i] = other, before + factor
@@ -148,7 +148,7 @@ def _add(place: _Place, factor: int, terms: list[tuple[_Place, int]]) -> None:
 
 
 def _origin(place: _Place) -> _Place:
-    """The value of a program around a body for the input of the body that stands for it."""
+    """Return the outer value that an input of a body stands for."""
     builder, value = place
     while builder.outer is not None:
         outside = next((v for v, w in builder.captured.items() if w is value), None)
@@ -161,7 +161,7 @@ def _origin(place: _Place) -> _Place:
 
 
 def _are_equal(first: _Place, last: _Place) -> bool:
-    """Whether two values are the same, or were computed by equal expressions."""
+    """Return whether two values are the same, or were computed by equal expressions."""
     waiting = [(first, last)]
     for _ in range(_MOST):
         if not waiting:

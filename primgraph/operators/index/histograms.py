@@ -1,4 +1,4 @@
-"""How many elements are in each bin. Bins are constants, or as many as are said."""
+"""Histograms, with constant bins or a given number of bins."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def bincount(
 ) -> Variable:
     """Count how often each of 0, 1, 2, ... is among the integers of a vector, as int64.
 
-    With `weights` the sums of these, in float64, which have slopes. There are as many counts as
-    the largest integer says, and at least `minlength`; with `length` as many as that, and larger
-    integers are left out. Raises `ArgumentError` for a variable without `length` and for negative
-    integers where they are known, `DTypeError` for other than integers.
+    With `weights`, return the sums of these, in float64, which are differentiable. The number of
+    counts follows from the largest integer, and is at least `minlength`; with `length` it is fixed,
+    and larger integers are dropped. Raises `ArgumentError` for a variable without `length` and for
+    known negative integers, `DTypeError` for dtypes other than integers.
 
     >>> pg.bincount([0, 2, 2])
     tensor([1, 0, 2], dtype=int64)
@@ -93,7 +93,7 @@ def _bincount(x: ArrayLike, weights: ArrayLike | None, length: int) -> Variable:
 
 
 def _ends(x: Variable, range: Any) -> tuple[Any, Any]:
-    """The first and the last edge of all bins."""
+    """Return the first and the last edge of all bins."""
     if range is not None:
         first, last = range
     elif type(x.size) is int and x.size == 0:
@@ -111,7 +111,7 @@ def _ends(x: Variable, range: Any) -> tuple[Any, Any]:
 
 @on_handles
 def _edges(x: ArrayLike, bins: Any, range: Any) -> Variable:
-    """The edges of all bins, which were given, or lie evenly."""
+    """Return the edges of all bins, which are given, or evenly spaced."""
     value = lift(x)
     if not handles((bins,)) and np.ndim(bins) == 0:
         count = require_integer("histogram", bins)
@@ -128,7 +128,7 @@ def _edges(x: ArrayLike, bins: Any, range: Any) -> Variable:
 
 
 def _bins(x: Any, bins: Any, range: Any, weights: Any) -> Any:
-    """The bins as they were given, or NumPy's edges where a rule is named."""
+    """Return the given bins, or NumPy's edges for a named rule."""
     if not isinstance(bins, str):
         return bins
     if weights is not None:
@@ -149,7 +149,8 @@ def histogram_bin_edges(
 
 
 def _numbered(x: Variable, edges: Variable) -> tuple[Variable, Variable]:
-    """The bin of each element, and whether it is in one: the last edge belongs to the last bin."""
+    """Return the bin of each element, and whether it is in one; the last bin includes its last
+    edge."""
     count = edges.shape[0] - 1
     last = sliced(edges, 0, count, 1)
     inside = logical_and(greater_equal(x, sliced(edges, 0, 0, 1)), less_equal(x, last))
@@ -188,10 +189,10 @@ def histogram(
 ) -> tuple[Variable, Variable]:
     """Count the elements in each bin, or sum their weights; return counts and bin edges.
 
-    `bins` is their number, the edges in ascending order, or the name of a rule for elements that
-    are known. A number of bins lies evenly within `range`, or between the extremes. A bin has its
-    lower edge, and the last one both. With `density` all bins together have the area 1. Weights
-    have slopes; what is counted has none. Raises `ArgumentError` for edges in no order.
+    `bins` is their number, the edges in ascending order, or the name of a rule for known elements.
+    Bins by number are evenly spaced within `range`, or between the extrema. A bin includes its
+    lower edge, and the last one both edges. With `density` the bins have total area 1. Weights have
+    derivatives, counts have none. Raises `ArgumentError` for unsorted edges.
 
     >>> pg.histogram([0.0, 1.0, 1.0, 2.0], 2)
     (tensor([1, 3], dtype=int64), tensor([0., 1., 2.]))
@@ -211,8 +212,8 @@ def histogramdd(
 ) -> tuple[Variable, tuple[Variable, ...]]:
     """Count the points in each box of bins along several axes; return counts and edges.
 
-    `sample` is a matrix with a point in each row, or has a vector for each axis. Bins, and what
-    they range over, are for all axes or one each; see `histogram`. The counts are float64.
+    `sample` is a matrix with a point in each row, or has a vector for each axis. Bins and ranges
+    are for all axes or one each; see `histogram`. The counts are float64.
 
     >>> pg.histogramdd([[0.0, 0.0], [1.0, 1.0]], 2)[0]
     tensor([[0., 0.],

@@ -1,4 +1,4 @@
-"""Elements chosen by position: `x[...]`, take, gather, scatter, slices."""
+"""Indexing: `x[...]`, take, gather, scatter, slices."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
 
 
 def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
-    """The index with masks as positions and one entry an axis of `x`.
+    """Return the index with masks as positions and one entry per axis of `x`.
 
-    A written `...` stays before the slices that it stands for, since it counts as standing
-    between index arrays even where it stands for no axis.
+    A written `...` stays before the slices that it stands for, as it separates index arrays even if
+    it stands for no axis.
     """
     known: list[Any] = []
     for item in index:
@@ -106,9 +106,9 @@ def _takes_an_axis(entry: Any) -> bool:
 
 
 def _entry(x: Variable, item: Any) -> list[Any]:
-    """One item of an index as entries; a boolean array gives one for each of its axes.
+    """Return the entries for one item of an index; a boolean array gives one for each of its axes.
 
-    A single boolean stays one: an index array of one element or none along a new axis.
+    A single boolean stays one: it is an index array of one or no element along a new axis.
     """
     if item is None or item is Ellipsis or isinstance(item, slice):
         return [item]
@@ -149,7 +149,7 @@ def _array_entry(x: Variable, array: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _check_masks(x: Variable, index: tuple[Any, ...]) -> None:
-    """A mask has the extents of the axes that it stands for."""
+    """Check that each mask has the shape of the axes that it stands for."""
     axis = 0
     for i, item in enumerate(index):
         if item is Ellipsis:
@@ -169,7 +169,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _kind(item: Any) -> str:
-    """The dtype kind of an item of an index that may be an array."""
+    """Return the dtype kind of an item of an index that may be an array."""
     if isinstance(item, bool | np.bool_):
         return "b"
     if isinstance(item, list):
@@ -178,7 +178,7 @@ def _kind(item: Any) -> str:
 
 
 def _width(item: Any) -> int:
-    """How many axes an item of an index stands for."""
+    """Return the number of axes that an item of an index stands for."""
     if item is None:
         return 0
     return np.ndim(item) if _is_mask(item) else 1
@@ -186,11 +186,11 @@ def _width(item: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is left to do once slices and integers are applied.
+    """Remaining indexing after slices and integers are applied.
 
-    `shape` is the shape without the axes of integers and with new axes. `arrays` holds the
-    index arrays by the axis of that shape they stand for. `first` says that the axes they make
-    come first, because other axes stand between them.
+    `shape` is the shape without the axes of integers and with new axes. `arrays` maps axes of that
+    shape to index arrays. `first` says that their axes come first, because other axes separate
+    them.
     """
 
     shape: Shape
@@ -199,7 +199,7 @@ class _Plan:
 
 
 def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
-    """`x` with slices and integers applied, their axes not yet dropped, and what remains."""
+    """Apply slices and integers to `x`, keeping all axes, and return the remaining indexing."""
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     shape: list[int] = []
     arrays: dict[int, Variable | np.ndarray[Any, Any]] = {}
@@ -235,7 +235,7 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
 
 
 def _gathered(x: Variable, plan: _Plan) -> Variable:
-    """Put the elements at the index arrays where NumPy puts them."""
+    """Gather the elements at the index arrays, with the axes in NumPy's order."""
     x = reshaped(x, plan.shape)
     axes = list(plan.arrays)
     index = _broadcast_indices(x, list(plan.arrays.values()))
@@ -262,7 +262,7 @@ def _broadcast_indices(
 
 
 def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
-    """Start, size and step of a slice, cut to the extent of the axis."""
+    """Return start, size and step of a slice, clipped to the axis."""
     if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
         return _resolved_by_sizes(x, entry, x.shape[axis])
     try:
@@ -275,10 +275,9 @@ def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
 
 
 def _resolved_by_sizes(x: Variable, entry: slice, extent: int) -> tuple[int, int, int]:
-    """Start, size and step of a slice with bounds that depend on sizes.
+    """Return start, size and step of a slice with symbolic bounds.
 
-    The bounds are taken to lie within the array, and start not to lie behind stop, as a rule
-    assumes where that is not known.
+    The bounds are assumed to be within the array, and start not to be after stop.
     """
     step = 1 if entry.step is None else entry.step
     if type(step) is not int or step == 0:
@@ -293,10 +292,10 @@ def _resolved_by_sizes(x: Variable, entry: slice, extent: int) -> tuple[int, int
 
 
 def _bound(x: Variable, number: Any, extent: int, step: int) -> int:
-    """A bound of a slice, counted from the front; one behind the end for all sizes is the end.
+    """Return a bound of a slice, counted from the front; a bound beyond the end is the end.
 
-    One that may be negative or not is taken not to be, which the rule of the slice assumes where
-    it goes on element by element. Raises `UnknownSizeError` where nothing would assume it.
+    A bound of unknown sign is assumed not to be negative, which the rule of slices checks if the
+    step is positive. Raises `UnknownSizeError` if nothing would check it.
     """
     try:
         found = integer(number)
@@ -331,7 +330,7 @@ def _position(x: Variable, number: int, axis: int) -> int:
         if not -extent <= number < extent:
             raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
         return number % extent
-    # What may be negative or not is taken not to be, as in a slice.
+    # A position of unknown sign is assumed not to be negative, as in a slice.
     place = number if bounds(number)[1] > 0 or bounds(number)[0] >= 0 else number + extent
     if not at_least(place, 0) or not at_least(extent, place + 1):
         raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
@@ -341,11 +340,11 @@ def _position(x: Variable, number: int, axis: int) -> int:
 def _checked(
     x: Variable, array: Variable | np.ndarray[Any, Any], axis: int
 ) -> Variable | np.ndarray[Any, Any]:
-    """A constant index array, if all of it lies within the axis; a variable as it is."""
+    """Return a constant index array if it is within the axis; a variable as it is."""
     if isinstance(array, np.ndarray):
         extent = x.shape[axis]
         if isinstance(extent, Dim):
-            # What is out of range is told when the program runs.
+            # Positions out of range raise an error at run time.
             return array
         outside = array[(array < -extent) | (array >= extent)]
         if outside.size:
@@ -354,7 +353,7 @@ def _checked(
 
 
 def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable:
-    """`indices` as a handle; constants are checked against the extent of `axis`."""
+    """Convert `indices` to a handle; constants are checked against the size of `axis`."""
     if not isinstance(indices, Variable):
         array = array_of(indices)
         if array.size == 0:
@@ -371,8 +370,8 @@ def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable
 def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
     """Return the elements at `indices` along `axis`; without one, of the flattened array.
 
-    The axes of `indices` stand in place of `axis`. Raises `BoundsError` for constant indices
-    out of range and `DTypeError` for indices that are no integers.
+    The axes of `indices` replace `axis`. Raises `BoundsError` for constant indices out of range and
+    `DTypeError` for indices that are not integers.
 
     >>> pg.take([1.0, 2.0, 3.0], [2, 0])
     tensor([3., 1.])
@@ -400,8 +399,8 @@ def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
 def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> Variable:
     """Take, for each row along `axis`, the elements at the positions in that row of `indices`.
 
-    The other extents are broadcast against each other. Raises `ShapeError` if `indices` has
-    another number of axes than `x`, and the errors of `take`.
+    The other axes are broadcast. Raises `ShapeError` if `indices` has another number of axes than
+    `x`, and the errors of `take`.
 
     >>> pg.take_along_axis([[3.0, 1.0]], [[1, 0]], 1)
     tensor([[1., 3.]])
@@ -428,8 +427,8 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
 def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
     """Return `x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
 
-    `updates` is broadcast to what `gather(x, index, axis)` has as shape. Raises `DTypeError` if
-    the dtype of `x` cannot hold `updates`, and the errors of `gather`.
+    `updates` is broadcast to the shape of `gather(x, index, axis)`. Raises `DTypeError` if the
+    dtype of `x` cannot represent `updates`, and the errors of `gather`.
 
     >>> pg.scatter_add(np.zeros(3), [2, 2], [1.0, 5.0])
     tensor([0., 0., 6.])
@@ -443,7 +442,7 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
 
 
 def _fitted(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
-    """`y` in the dtype of `x` and in the shape of the part of `x` where it goes."""
+    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
     if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
         return wrap(filled(y, x.type.with_shape(shape)))
     part = lift(y)
@@ -464,8 +463,8 @@ def strided_slice(
 ) -> Variable:
     """Return `x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i.
 
-    Negative bounds count from the end, and bounds beyond the array are cut to it, as in
-    Python. Raises `ShapeError` if the sequences have different lengths.
+    Negative bounds count from the end, and bounds beyond the array are clipped, as in Python.
+    Raises `ShapeError` if the sequences have different lengths.
 
     >>> pg.strided_slice([1.0, 2.0, 3.0, 4.0], [0], [0], [4], [2])
     tensor([1., 3.])
@@ -527,14 +526,14 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
 
 
 def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
-    """`x` with `y` at an index with integer variables, of which the shape alone is known."""
+    """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
     shape = getitem(broadcasted(lift(0), x.shape), index).shape
     found: Variable = placed(x, index, _fitted("set_slice", x, y, shape))
     return found
 
 
 def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
-    """`x` with `y` where `mask` is true, which stands for the first axes of `x`."""
+    """Return `x` with `y` where `mask`, over the first axes of `x`, is true."""
     lead = x.shape[: mask.ndim]
     if mask.shape != lead:
         raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
@@ -546,9 +545,9 @@ def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
 
 
 def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
-    """`x` with `y` at the places of a constant index: each place takes an element of `y`, or none.
+    """Return `x` with `y` at a constant index: each position takes an element of `y`, or none.
 
-    NumPy itself finds where the elements go, by setting their numbers in an array like `x`.
+    NumPy determines the positions, by assigning the elements' numbers in an array like `x`.
     """
     _entries(x, index if isinstance(index, tuple) else (index,))
     return _set_places(x, *places_of(x.shape, index), y)
@@ -557,10 +556,10 @@ def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
 def places_of(
     extents: Shape, index: Any
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Shape]:
-    """Which element of a value goes where in an array of these extents, by `x[index] = value`.
+    """Return which element of a value goes where in an array of this shape, by `x[index] = value`.
 
-    For each place the number of the element, whether it takes one, and the shape to which the
-    value is broadcast, of which elements are counted.
+    The results are, for each position, the number of the element and whether there is one, and the
+    shape to which the value is broadcast.
     """
     places = np.full(extents, -1)
     shape = places[index].shape
@@ -580,5 +579,5 @@ def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayL
     return emit(logic.select, lift(taking), taken, value)
 
 
-# `x` with elements of `y` where `places_of` says, which is data: an operator without a name.
+# `x` with elements of `y` by the result of `places_of`, which is data: an unnamed operator.
 set_places = on_handles(_set_places)

@@ -1,7 +1,7 @@
-"""Elements that are known while a program is built: those of numbers, arrays and tensors.
+"""Known elements while a program is built: those of numbers, arrays and tensors.
 
-How many elements some functions give depends on numbers, and shapes are fixed. They work on what is
-known, and on variables where the number of elements is given.
+The result's size of some functions depends on numbers, and shapes are static. These functions work
+on known elements, and on variables if the number of elements is given.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ R = TypeVar("R")
 
 
 def public_by_elements(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function that may look at elements into a public one, which is a method as well."""
+    """Make a function that may read elements a public one, which is also a method."""
     functions[function.__name__] = function
     return function
 
 
 def elements(name: str, x: Any, size: str = "size=") -> Any:
-    """The elements of `x`, as NumPy has them.
+    """Return the elements of `x`, with NumPy's dtypes.
 
-    Raises `ArgumentError` for variables, which have none before the program runs, other than
-    integers and truths that no input matters to; `size` is the argument that helps then.
+    Raises `ArgumentError` for variables, which have none before the program runs, except for
+    integers and booleans that depend on no input; `size` is the argument to suggest then.
     """
     if any(isinstance(v, Variable) for v in handles((x,))):
         found = _of_constants(x) if isinstance(x, Variable) else None
@@ -46,10 +46,10 @@ def elements(name: str, x: Any, size: str = "size=") -> Any:
 
 
 def _of_constants(x: Variable) -> Any:
-    """The elements of a variable that is computed from no input of its program, or None.
+    """Return the elements of a variable that depends on no input of its program, or None.
 
-    `np.eye(3) > 0` is one in a function that is traced, where NumPy would have an array. Floats
-    are not looked at: a derivative may be taken by them.
+    `np.eye(3) > 0` is such a variable in a traced function. Floats are excluded, as they may be
+    differentiated by.
     """
     builder = x.recorder
     if not isinstance(builder, Builder) or x.dtype.kind not in "biu":
@@ -76,5 +76,6 @@ def _refused(name: str, x: Any, size: str) -> Any:
 
 
 def constant(found: Any) -> Any:
-    """An array that was computed from elements: a tensor, or a constant of the program here."""
+    """Return an array computed from elements as a tensor, or as a constant of the active
+    program."""
     return functions["array"](found)

@@ -1,4 +1,4 @@
-"""Elements that are set at places which are computed, as NumPy's assignments set them."""
+"""Assignment of elements at computed positions, with NumPy's semantics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from primgraph.operators.numpy_arguments import called
 
 
 def is_computed(index: Any) -> bool:
-    """Whether there are integer variables among the entries of an index, or bounds of slices."""
+    """Return whether an index contains integer variables, also as bounds of slices."""
     entries = index if isinstance(index, tuple) else (index,)
     return any(
         has_variable_bounds(e) or (isinstance(e, Handle) and e.dtype.kind in "iu") for e in entries
@@ -21,10 +21,10 @@ def is_computed(index: Any) -> bool:
 
 
 def placed(x: Any, index: Any, value: Any) -> Any:
-    """`x` after `x[index] = value`, with integer variables in the index.
+    """Return `x` after `x[index] = value`, with integer variables in the index.
 
-    Of several elements that go to one place, the last one stays: places are sorted, and each
-    element of `x` looks up whether it is among them.
+    If several elements are assigned to one position, the last one counts: positions are sorted, and
+    each element of `x` is searched among them.
     """
     size = math.prod(x.shape)
     if isinstance(size, Dim):
@@ -54,7 +54,7 @@ def placed(x: Any, index: Any, value: Any) -> Any:
 
 
 def along(arr: Any, indices: Any, values: Any, axis: int) -> Any:
-    """`arr` after `np.put_along_axis`, at integer variables along an axis."""
+    """Return `arr` after `np.put_along_axis`, at integer variables along an axis."""
     shape, number = indices.shape, axis % arr.ndim
     grid = []
     for i, extent in enumerate(shape):
@@ -66,9 +66,9 @@ def along(arr: Any, indices: Any, values: Any, axis: int) -> Any:
 
 
 def put(array: Any, places: Any, values: Any) -> Any:
-    """`array` after `np.put`, at integer variables that count elements in one row.
+    """Return `array` after `np.put`, at integer variables that are flat indices.
 
-    Values are taken again from the first on where there are fewer than places.
+    Values are repeated if there are fewer than positions.
     """
     count = math.prod(places.shape)
     flat = called("resize", called("asarray", values), (count,))

@@ -1,7 +1,7 @@
-"""Where elements are, and which there are: positions of conditions, elements once each, and sets.
+"""nonzero, unique and set operations: positions and distinct elements.
 
-Where elements are known, of numbers, arrays and tensors, there are as many results as NumPy gives.
-Of variables there are `size`, as in JAX: what is beyond is left out, what lacks is filled.
+With known elements, of numbers, arrays and tensors, there are as many results as in NumPy. With
+variables there are `size` results, as in JAX: further ones are dropped, missing ones are filled.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _require_size(name: str, size: Any) -> int:
 
 @on_handles
 def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
-    """The first `size` positions of the flattened array that are true, and how many there are."""
+    """Return the first `size` true positions of the flattened array, and their total number."""
     value = lift(mask)
     counted = cumsum(converted(reshaped(not_equal(value, 0), (value.size,)), INT64))
     found = emit(
@@ -88,8 +88,8 @@ def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
 def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
     """Return the positions of nonzero elements in the flattened array, in order, as int64.
 
-    With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` for a
-    variable without it.
+    With `size`, the first ones, padded with `fill_value`. Raises `ArgumentError` for a variable
+    without it.
 
     >>> pg.flatnonzero([0.0, 5.0, 2.0])
     tensor([1, 2], dtype=int64)
@@ -110,7 +110,7 @@ def _flat_of_size(x: ArrayLike, size: int, fill_value: Any) -> Variable:
 def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> tuple[Variable, ...]:
     """Return the positions of nonzero elements along each axis, in order; see `flatnonzero`.
 
-    `fill_value` is one for all axes, or has one each. Raises `ArgumentError` for no axes.
+    `fill_value` is one number for all axes, or one each. Raises `ArgumentError` for a 0-d array.
 
     >>> pg.nonzero([0.0, 5.0, 2.0])
     (tensor([1, 2], dtype=int64),)
@@ -163,8 +163,8 @@ def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> V
 def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
     """Return vectors along an axis each, by which `x[ix_(rows, columns)]` takes a grid of elements.
 
-    One of booleans stands for the positions that are true, which have to be known. Raises
-    `ShapeError` for other than vectors.
+    Booleans, which must be known, stand for their true positions. Raises `ShapeError` unless all
+    are vectors.
 
     >>> [a.shape for a in pg.ix_([0, 1], [2, 3, 4])]
     [(2, 1), (1, 3)]
@@ -185,7 +185,7 @@ def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
 
 
 def lift_list(given: Any) -> Any:
-    """A list with handles in it as an array, anything else as it is."""
+    """Convert a list with handles in it to an array; return other objects as they are."""
     return constant(given) if isinstance(given, list | tuple) else given
 
 
@@ -193,7 +193,7 @@ def lift_list(given: Any) -> Any:
 def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Variable:
     """Return `x` without the zeros at the front and at the back along each axis, or along `axis`.
 
-    `trim` says which: "f", "b" or "fb". The elements have to be known. Raises `ArgumentError` for
+    `trim` says where: "f", "b" or "fb". The elements must be known. Raises `ArgumentError` for
     another `trim`.
 
     >>> pg.trim_zeros([0.0, 1.0, 0.0])
@@ -218,11 +218,11 @@ def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None 
     return result
 
 
-# Elements once each.
+# Distinct elements.
 
 
 class UniqueAll(NamedTuple):
-    """Elements once each, where each is first, which of them each element is, and how often."""
+    """Distinct elements, their first positions, the inverse indices, and counts."""
 
     values: Variable
     indices: Variable
@@ -231,14 +231,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Elements once each, and how often each is there."""
+    """Distinct elements, and counts."""
 
     values: Variable
     counts: Variable
 
 
 class UniqueInverse(NamedTuple):
-    """Elements once each, and which of them each element is."""
+    """Distinct elements, and inverse indices."""
 
     values: Variable
     inverse_indices: Variable
@@ -288,7 +288,7 @@ def _unique_of_known(x: Any, axis: int | None, equal_nan: bool) -> tuple[Variabl
 
 
 def _is_first(ordered: Variable, equal_nan: bool) -> Variable:
-    """Whether each of the sorted elements is another than the one before it."""
+    """Return whether each sorted element differs from the one before it."""
     count = ordered.shape[0]
     if type(count) is int and count == 0:
         return not_equal(ordered, ordered)
@@ -377,14 +377,14 @@ def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None)
 
 @on_handles
 def _together(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """The elements of both."""
+    """Return the elements of both arrays, concatenated."""
     dtype = result_dtype(x1, x2)
     return concatenate([ravel(converted(lift(x), dtype)) for x in (x1, x2)])
 
 
 @on_handles
 def _chosen(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable, Variable]:
-    """Elements in ascending order, and which of these are in the set."""
+    """Return sorted elements, and a mask of those in the set."""
     if which == "setdiff1d":
         value = lift(x1)
         ordered = emit(sorting.sort, reshaped(value, (value.size,)), axis=0)
@@ -425,7 +425,7 @@ def _set(which: str, x1: ArrayLike, x2: ArrayLike, size: int | None, fill_value:
     return found
 
 
-# Which elements, of the first or of both arrays, belong to a set.
+# Membership of elements, of the first or of both arrays, in a set.
 _BELONGS: dict[str, Callable[..., Any]] = {
     "intersect1d": np.logical_and,
     "setdiff1d": lambda _, second: ~second,
@@ -466,8 +466,8 @@ def intersect1d(
 ) -> Any:
     """Return the elements that both arrays have once each, in ascending order; see `unique`.
 
-    With `return_indices` come the positions where each is first in either array, of elements that
-    are known. `assume_unique` means nothing here.
+    `return_indices` adds the first positions in both arrays, for known elements. `assume_unique`
+    has no effect.
 
     >>> pg.intersect1d([1, 2, 3], [2, 3, 4])
     tensor([2, 3], dtype=int64)
@@ -491,7 +491,8 @@ def setdiff1d(
 ) -> Variable:
     """Return the elements of the first array that the second lacks once each, in ascending order.
 
-    If `assume_unique` those of the first one stay as they are; see `unique`.
+    With `assume_unique`, elements of the first array keep their order and repetitions; see
+    `unique`.
 
     >>> pg.setdiff1d([1, 2, 3], [2])
     tensor([1, 3], dtype=int64)
@@ -514,7 +515,7 @@ def setxor1d(
 ) -> Variable:
     """Return the elements that one array alone has once each, in ascending order; see `unique`.
 
-    NaN is among them once if either array has one.
+    A NaN in either array gives one NaN.
 
     >>> pg.setxor1d([1, 2], [2, 3])
     tensor([1, 3], dtype=int64)

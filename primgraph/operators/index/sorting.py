@@ -1,6 +1,6 @@
-"""Sorting, searching and order statistics. Elements that are equal stay in their order.
+"""Sorting, searching and order statistics. Sorts are stable.
 
-A sorted array has the slopes of its elements; positions have none.
+A sorted array has the derivatives of its elements; positions have none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
-    """The array and its axis; the array as a vector if there is no axis."""
+    """Return the array and its axis; the flattened array without an axis."""
     value = lift(x)
     if axis is None:
         return reshaped(value, (value.size,)), 0
@@ -62,8 +62,8 @@ def sort(
 ) -> Variable:
     """Sort the elements along `axis` in ascending order, NaNs last; all without an axis.
 
-    `kind` and `stable` make no difference: equal elements stay in their order, and each has its
-    own slope. Raises `ShapeError` for an axis that `x` lacks.
+    `kind` and `stable` have no effect: the sort is stable, and each of equal elements has its own
+    derivative. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.sort([3.0, 1.0, 2.0])
     tensor([1., 2., 3.])
@@ -89,8 +89,8 @@ def argsort(
 def partition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -1) -> Variable:
     """Return the elements along `axis`, element `kth` where it is when all are sorted.
 
-    Smaller ones are before it and larger ones behind, here in ascending order. Raises `ShapeError`
-    for an axis that `x` lacks, `ArgumentError` for positions that are out of bounds.
+    Smaller ones are before it and larger ones after it, here in ascending order. Raises
+    `ShapeError` for an axis that `x` lacks, `ArgumentError` for positions out of bounds.
 
     >>> pg.partition([3.0, 1.0, 2.0], 1)[1]
     tensor(2.)
@@ -148,9 +148,8 @@ def searchsorted(
 ) -> Variable:
     """Return the positions of the elements of `v` in the ascending vector `x`, as int64.
 
-    That is before elements that are equal, or behind them if `side` is "right". `sorter` has the
-    positions that put `x` in ascending order. Raises `ShapeError` if `x` is no vector,
-    `ArgumentError` for another side.
+    These are before equal elements, or after them if `side` is "right". `sorter` has the positions
+    that sort `x`. Raises `ShapeError` if `x` is not a vector, `ArgumentError` for another side.
 
     >>> pg.searchsorted([1.0, 2.0, 3.0], 2.5)
     tensor(2, dtype=int64)
@@ -170,9 +169,9 @@ def searchsorted(
 def digitize(x: ArrayLike, bins: Any, right: bool = False) -> Variable:
     """Return the bin number of each element, as int64, by the ascending or descending `bins`.
 
-    Bin `i` holds `bins[i - 1] <= x < bins[i]`; if `right` its upper bound, and not its lower one.
-    Raises `ShapeError` for bins that are no vector, `ArgumentError` for numbers that are in no
-    order; other arrays are taken to be ascending or descending.
+    Bin `i` has `bins[i - 1] <= x < bins[i]`; if `right`, it includes its upper bound instead of its
+    lower one. Raises `ShapeError` for bins that are not a vector, `ArgumentError` for known bins
+    that are not monotonic; others are assumed to be.
 
     >>> pg.digitize([0.5, 1.5], [0.0, 1.0, 2.0])
     tensor([1, 2], dtype=int64)
@@ -193,7 +192,7 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False) -> Variable:
 
 
 class TopK(NamedTuple):
-    """The largest elements in descending order, and where they are."""
+    """Largest elements in descending order, and their positions."""
 
     values: Variable
     indices: Variable
@@ -206,7 +205,7 @@ def _top_k(x: ArrayLike, k: int, axis: int) -> tuple[Variable, Variable]:
     count, extent = require_integer("top_k", k), value.shape[number]
     if count < 0 or (type(extent) is int and count > extent):
         raise ArgumentError(f"top_k of {value.type}: there are no {count} elements along {axis}")
-    # Of equal elements the first comes first: the order is reversed before and after sorting.
+    # To keep the first of equal elements first, the order is reversed before and after sorting.
     order = emit(sorting.argsort, flip(value, number), axis=number)
     indices = sliced(extent - 1 - flip(order, number), number, 0, count)
     return take_along_axis(value, indices, number), indices
@@ -217,7 +216,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
     """Return the `k` largest elements along `axis` in descending order, and their int64 positions.
 
     Of equal elements the first comes first; NaNs are the largest. Raises `ShapeError` for an axis
-    that `x` lacks, `ArgumentError` where there are less than `k`.
+    that `x` lacks, `ArgumentError` if there are less than `k`.
 
     >>> pg.top_k([3.0, 1.0, 2.0], 2)
     TopK(values=tensor([3., 2.]), indices=tensor([0, 2], dtype=int64))
@@ -235,9 +234,9 @@ METHODS = (
 
 
 def _places(name: str, count: int, q: Any, method: str) -> Any:
-    """Where the quantiles are among sorted elements: between two of them, if they are broken.
+    """Return the positions of quantiles among sorted elements; fractions lie between two of them.
 
-    The quantiles of 0, 1, 2, ... are the places of those of all numbers, by any method.
+    The quantiles of 0, 1, 2, ... are the positions for all arrays, by any method.
     """
     if method not in METHODS:
         raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
@@ -255,7 +254,7 @@ def _places(name: str, count: int, q: Any, method: str) -> Any:
 
 
 def _numbers(name: str, q: Any) -> Any:
-    """The numbers of quantiles in float64. Raises `ArgumentError` for what are none."""
+    """Return the numbers of quantiles in float64. Raises `ArgumentError` for other objects."""
     found = np.asarray(q)
     if found.dtype.kind not in "iuf":
         raise ArgumentError(f"{name} takes numbers as q, not {q!r:.60}")
@@ -274,7 +273,7 @@ PARAMETERS = {
 
 
 def _computed_places(name: str, count: int, q: Variable, method: str) -> Variable:
-    """The places for quantiles that are known when the program runs, and have slopes."""
+    """Return the positions of quantiles that are variables, which have derivatives."""
     if method not in PARAMETERS:
         raise ArgumentError(
             f"{name} by method {method!r} takes numbers as q, not {q.type}",
@@ -286,7 +285,7 @@ def _computed_places(name: str, count: int, q: Variable, method: str) -> Variabl
 
 
 def _between(ordered: Variable, places: Any, count: int) -> Variable:
-    """What is at places among sorted elements: on the line between two, where it is no element."""
+    """Return sorted elements at positions, by linear interpolation."""
     if isinstance(places, Variable):
         below = stop_gradient(floor(places))
         lower: Any = astype(below, np.int64)
@@ -300,7 +299,7 @@ def _between(ordered: Variable, places: Any, count: int) -> Variable:
     if not np.any(weight):
         return low
     high = take(ordered, np.minimum(lower + 1, count - 1), -1)
-    # From the nearer of the two, as in NumPy, which matters to infinities.
+    # Interpolate from the nearer element, like NumPy, which matters for infinities.
     near, gap = weight >= 0.5, high - low
     if near.all():
         between = high - gap * (1 - weight)
@@ -312,7 +311,7 @@ def _between(ordered: Variable, places: Any, count: int) -> Variable:
 
 
 def _middle(ordered: Variable, count: int) -> Variable:
-    """The sorted element in the middle, or the mean of the two there, which may be infinite."""
+    """Return the middle sorted element, or the mean of the two middle ones."""
     high = take(ordered, count // 2, -1)
     return high if count % 2 else take(ordered, count // 2 - 1, -1) * 0.5 + high * 0.5
 
@@ -348,10 +347,10 @@ def quantile(
 ) -> Variable:
     """Return the quantiles `q` from 0 to 1, over `axis`, or of all; axes of `q` come first.
 
-    `method` is one of NumPy's thirteen; those that interpolate take variables as `q`, too. Where an
-    element is NaN the result is. The slope is that of the elements between which a quantile lies.
-    Raises `ShapeError` for no elements, `ArgumentError` for another method, `UnknownSizeError`
-    where the number of elements is not known.
+    `method` is one of NumPy's thirteen; those that interpolate accept variables as `q`, too. The
+    result is NaN if an element is NaN. The derivative is that of the elements between which a
+    quantile lies. Raises `ShapeError` without elements, `ArgumentError` for another method,
+    `UnknownSizeError` for a symbolic number of elements.
 
     >>> pg.quantile([1.0, 2.0, 3.0], 0.5)
     tensor(2.)

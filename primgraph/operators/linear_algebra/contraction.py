@@ -1,4 +1,4 @@
-"""Einstein's sums: products over labelled axes, through matrix products."""
+"""Einstein summation: products over labelled axes, by matrix products."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ __all__ = [
     "einsum",
 ]
 
-# A term is an operand with one label an axis; labels made for an ellipsis are no letters.
+# A term is an operand with one label per axis; labels of an ellipsis are not letters.
 Labels: TypeAlias = tuple[str, ...]
 Term: TypeAlias = tuple[Variable, Labels]
 
-# NumPy's labels by number, in the order in which it sorts them.
+# NumPy's labels by number, in NumPy's sorting order.
 _ALPHABET = string.ascii_uppercase + string.ascii_lowercase
 
-# All orders are tried for so many terms; for more NumPy's greedy search has to do.
+# Up to this many terms all orders are tried; for more, NumPy's greedy search is used.
 _FEW = 5
 
 
 def _from_lists(*given: Any) -> tuple[str, list[Any]]:
-    """The subscripts, and the operands, of a call with a list of labels behind each operand."""
+    """Return the subscripts, and the operands, of a call with a list of labels behind each
+    operand."""
     count = len(given) // 2
     arrays, lists = list(given[: 2 * count : 2]), list(given[1 : 2 * count : 2])
     if not count or not all(isinstance(x, list | tuple) for x in (*lists, *given[2 * count :])):
@@ -52,7 +53,7 @@ def _from_lists(*given: Any) -> tuple[str, list[Any]]:
 
 
 def _letters(labels: Any) -> str:
-    """Labels that are integers as letters, in the same order."""
+    """Convert integer labels to letters, in the same order."""
     strange = [k for k in labels if k is not Ellipsis and not _is_label(k)]
     if strange:
         raise ArgumentError(f"a label of einsum is an integer from 0 to 51, not {strange[0]!r:.60}")
@@ -66,7 +67,7 @@ def _is_label(label: Any) -> bool:
 
 @operator("operands")
 def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
-    """What `einsum` is made of."""
+    """Decomposition of `einsum`."""
     dtype = result_dtype(*operands) if operands else BOOL
     values = [lift(x, dtype) for x in operands]
     labels, output = _parsed(subscripts, values)
@@ -90,18 +91,18 @@ def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
 
 @public
 def einsum(subscripts: str | ArrayLike, *operands: Any) -> Variable:
-    """Sum of products over labelled axes, as in `np.einsum("ij,jk->ik", x, y)`.
+    """Return the sum of products over labelled axes, as in `np.einsum("ij,jk->ik", x, y)`.
 
-    Labels may also be lists of integers from 0 to 51, or `...`, behind each operand, and at last
+    Labels may also be lists of integers from 0 to 51, or `...`, behind each operand, and finally
     for the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
-    Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
-    an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
-    occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
-    which `np.einsum_path` finds. A sum over no elements is 0, whatever the other operands are.
+    Labels not in the output are summed; a label repeated in one operand takes a diagonal; an
+    ellipsis stands for axes that are broadcast. Without `->` the output has the labels that occur
+    once, in alphabetical order. Several operands are multiplied in the cheapest order, found by
+    `np.einsum_path`. A sum over no elements is 0, whatever the other operands are.
 
-    Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
-    the operands.
+    Raises `ArgumentError` for invalid subscripts and `ShapeError` if they do not match the
+    operands.
 
     >>> pg.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]])
@@ -113,7 +114,7 @@ def einsum(subscripts: str | ArrayLike, *operands: Any) -> Variable:
 
 
 def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], Labels]:
-    """Labels of each operand and of the output."""
+    """Return the labels of each operand and of the output."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -140,7 +141,7 @@ def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], La
 
 
 def _spelled(part: str, hidden: Labels) -> Labels:
-    """The labels of one part, with those of the ellipsis in its place."""
+    """Return the labels of one part, with those of the ellipsis inserted."""
     if "..." not in part:
         return tuple(part)
     before, _, behind = part.partition("...")
@@ -167,7 +168,7 @@ def _output(
 
 
 def _sizes(subscripts: str, operands: list[Variable], labels: list[Labels]) -> dict[str, int]:
-    """The extent of each label; extents of one are broadcast."""
+    """Return the size of each label; sizes of one are broadcast."""
     sizes: dict[str, int] = {}
     for x, part in zip(operands, labels, strict=True):
         for label, extent in zip(part, x.shape, strict=True):
@@ -183,7 +184,7 @@ def _sizes(subscripts: str, operands: list[Variable], labels: list[Labels]) -> d
 
 
 def _one_axis_a_label(x: Variable, labels: Labels, sizes: dict[str, int]) -> Term:
-    """Repeated labels as diagonals, and labels along which `x` is broadcast left out."""
+    """Take diagonals of repeated labels, and drop labels along which `x` is broadcast."""
     for label, count in Counter(labels).items():
         for _ in range(count - 1):
             first = labels.index(label)
@@ -198,9 +199,9 @@ def _one_axis_a_label(x: Variable, labels: Labels, sizes: dict[str, int]) -> Ter
 
 
 def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tuple[int, int]]:
-    """Which two terms are multiplied next, in each turn, as `np.einsum_path` finds.
+    """Return the pairs of terms to multiply in each step, as found by `np.einsum_path`.
 
-    The product of two terms comes last among the rest.
+    The product of two terms is appended to the others.
     """
     letter = dict(zip(sizes, string.ascii_letters, strict=False))
     if len(terms) < 3 or len(sizes) > len(letter):
@@ -217,10 +218,9 @@ def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tup
 
 
 def _comes_later(first: Term, second: Term, output: Labels) -> bool:
-    """Whether what only `first` has stands behind what only `second` has, in the output.
+    """Return whether the labels only in `first` follow those only in `second` in the output.
 
-    The rows of a product come from its first factor: where they should come last, exchanging the
-    factors saves a copy of the product.
+    The rows of a product come from its first factor: exchanging the factors then saves a copy.
     """
     left, right = set(first[1]), set(second[1])
     places = {k: i for i, k in enumerate(output)}
@@ -230,7 +230,7 @@ def _comes_later(first: Term, second: Term, output: Labels) -> bool:
 
 
 def _summed(term: Term, needed: set[str]) -> Term:
-    """The term summed over the labels that nothing else needs."""
+    """Sum the term over the labels that are not needed elsewhere."""
     x, labels = term
     axes = tuple(i for i, k in enumerate(labels) if k not in needed)
     if not axes:
@@ -241,9 +241,9 @@ def _summed(term: Term, needed: set[str]) -> Term:
 def _multiplied(
     first: Term, second: Term, needed: set[str], sizes: dict[str, int], summing: bool
 ) -> Term:
-    """The product of two terms, summed over labels that nothing else needs.
+    """Return the product of two terms, summed over labels that are not needed elsewhere.
 
-    `summing` tells whether any label of any term is summed over.
+    `summing` says whether any label of any term is summed over.
     """
     early = _summed_first(first[1], second[1], needed, sizes)
     (x, left), (y, right) = (_summed(t, set(t[1]) - early) for t in (first, second))
@@ -257,7 +257,7 @@ def _multiplied(
         x, y = (_in_order(t, result, sizes) for t in ((x, left), (y, right)))
         whole = emit(elementwise.mul, x, y)
         if summing and whole.type.is_inexact:
-            # Sums begin with 0.0, also where a product of sums would be -0.0.
+            # Sums start with 0.0, even where a product of sums would be -0.0.
             whole = whole + 0.0
         return _summed((whole, result), needed)
     shape = [tuple(sizes[k] for k in group) for group in (lead, rows, inner, columns)]
@@ -269,11 +269,11 @@ def _multiplied(
 
 
 def _summed_first(left: Labels, right: Labels, needed: set[str], sizes: dict[str, int]) -> set[str]:
-    """The labels over which one of two terms is summed before it is multiplied by the other.
+    """Return the labels over which one of two terms is summed before the multiplication.
 
-    As far as NumPy's innermost loops are over the last labels of one term, which the other lacks,
-    its elements are summed, and the sums multiplied: so infinities and NaN of the other meet these
-    sums, and not the elements.
+    If NumPy's innermost loops are over the last labels of one term, which the other lacks, it sums
+    these elements first. So infinities and NaN of the other are multiplied with these sums, and not
+    with the elements.
     """
     labels = [k for k in sizes if (k in left or k in right) and sizes[k] not in (0, 1)]
     loops = _loops(sorted(labels, key=lambda k: (k not in needed, k)), (left, right))
@@ -288,10 +288,9 @@ def _summed_first(left: Labels, right: Labels, needed: set[str], sizes: dict[str
 
 
 def _loops(labels: list[str], terms: tuple[Labels, ...]) -> list[str]:
-    """The labels in the order of NumPy's loops over contiguous arrays, the innermost first.
+    """Return the labels in the order of NumPy's loops over contiguous arrays, innermost first.
 
-    They stay as they are, as far as no term has its axes in another order; this is how `nditer`
-    sorts them.
+    The order is kept unless a term has its axes in another order, like `nditer` sorts them.
     """
     order: list[str] = []
     for label in reversed(labels):
@@ -306,7 +305,7 @@ def _loops(labels: list[str], terms: tuple[Labels, ...]) -> list[str]:
 
 
 def _nothing(operands: list[Variable], shape: Shape) -> Variable:
-    """Sums over an axis without elements: zeros, of which every operand is a part."""
+    """Return sums over an empty axis: zeros that depend on every operand."""
     parts = [
         emit(slice_, reshaped(x, (x.size,)), starts=(0,), sizes=(0,), steps=(1,)) for x in operands
     ]
@@ -319,7 +318,7 @@ def _permuted_to(x: Variable, labels: Labels, order: Labels) -> Variable:
 
 
 def _in_order(term: Term, order: Labels, sizes: dict[str, int]) -> Variable:
-    """The term with its axes in `order`, repeated along the labels that it lacks."""
+    """Return the term with its axes in `order`, broadcast along missing labels."""
     x, labels = term
     x = _permuted_to(x, labels, tuple(k for k in order if k in labels))
     x = reshaped(x, tuple(sizes[k] if k in labels else 1 for k in order))

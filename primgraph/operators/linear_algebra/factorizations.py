@@ -1,6 +1,6 @@
-"""Factors and functions of matrices as scipy.linalg has them: LU, exponentials, bands, blocks.
+"""Matrix factors and functions as in scipy.linalg: LU, exponentials, bands, blocks.
 
-All are of float64, float32, complex128 and complex64; integers count as float64. Results of real
+All support float64, float32, complex128 and complex64; integers count as float64. Results for real
 matrices are real.
 """
 
@@ -73,11 +73,11 @@ def _eig(a: ArrayLike) -> tuple[Variable, ...]:
 def eig(a: ArrayLike) -> EigResult:
     """Return eigenvalues, and eigenvectors of length 1 as columns.
 
-    They are in NumPy's order. The dtype of results does not depend on numbers: those of real
-    matrices are real, and one with complex eigenvalues is a `LinAlgError` of the run;
-    `eig(a.astype("complex128"))` has all of them. Slopes are those of eigenvalues that differ;
-    vectors of equal ones do not turn towards each other, and complex vectors do not turn by
-    numbers of length 1. Raises `ShapeError` for matrices that are not square.
+    They are in NumPy's order. The dtype of the results is static: those of real matrices are real,
+    and complex eigenvalues are a `LinAlgError` of the run; `eig(a.astype("complex128"))` returns
+    all of them. Derivatives assume distinct eigenvalues: eigenvectors of equal ones are not rotated
+    into each other, and complex eigenvectors have no change of phase. Raises `ShapeError` for
+    matrices that are not square.
 
     >>> pg.linalg.eig([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     tensor([2., 3.])
@@ -99,7 +99,7 @@ def eigvals(a: ArrayLike) -> Variable:
 def expm(a: ArrayLike) -> Variable:
     """Return the exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
 
-    Its derivative is that of blocks (Mathias, 1996), at every order. Raises `ShapeError` for
+    Its derivative uses block matrices (Mathias, 1996), at every order. Raises `ShapeError` for
     matrices that are not square.
 
     >>> pg.linalg.expm(np.zeros((2, 2)))
@@ -113,8 +113,8 @@ def expm(a: ArrayLike) -> Variable:
 def sqrtm(a: ArrayLike) -> Variable:
     """Compute the principal square root of each matrix: its eigenvalues have positive real parts.
 
-    A matrix with eigenvalues on the negative axis, or with 0 among them, has no such root: a
-    `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
+    A matrix with an eigenvalue that is 0 or on the negative axis has none: a `LinAlgError` of the
+    run. Raises `ShapeError` for matrices that are not square.
 
     >>> pg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().round(6)
     array([[2., 0.],
@@ -144,8 +144,8 @@ def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[
     """Compute `p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
 
     With `permute_l` these are `p @ l` and `u`; with `p_indices` the first is the order of the rows
-    of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for what has
-    less than two axes.
+    of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for less
+    than two axes.
 
     >>> [a.shape for a in pg.linalg.lu([[2.0, 1.0], [1.0, 3.0]])]
     [(2, 2), (2, 2), (2, 2)]
@@ -171,7 +171,7 @@ def _equal_to_columns(order: Variable) -> Variable:
 def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
     """Compute both triangles of `lu` in one matrix, without the ones, and the order of rows.
 
-    It is for `lu_solve`. The order lists rows of `a`, and not exchanges, as SciPy does. Raises
+    It is for `lu_solve`. The order lists rows of `a`, and not exchanges as in SciPy. Raises
     `ShapeError` for matrices that are not square.
 
     >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
@@ -187,8 +187,8 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
     """Return `x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
 
-    With `trans` 2 it is the adjoint in the place of `a.T`. Raises `ShapeError` where shapes do not
-    fit.
+    With `trans` 2 it is the adjoint instead of `a.T`. Raises `ShapeError` for shapes that do not
+    match.
 
     >>> factor = pg.linalg.lu_factor([[2.0, 0.0], [0.0, 4.0]])
     >>> pg.linalg.lu_solve(factor, [2.0, 4.0])
@@ -233,7 +233,7 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     """Return `x` with `a @ x = b`, by what `cho_factor` gives of `a`.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> factor = pg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> pg.linalg.cho_solve(factor, [4.0, 2.0])
@@ -244,15 +244,15 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     return solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
 
 
-# Matrices of a certain form.
+# Structured matrices.
 
 
 @of_namespace
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
     """Return the matrix of first column `c` and first row `r`, with constant diagonals.
 
-    The first element of `r`, which is the conjugate of `c` unless given, does not count. Raises
-    `ShapeError` for other than vectors.
+    The first element of `r`, by default the conjugate of `c`, is ignored. Raises `ShapeError`
+    unless both are vectors.
 
     >>> pg.linalg.toeplitz([1.0, 2.0], [1.0, 3.0])
     tensor([[1., 3.],
@@ -272,7 +272,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
 def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
     """Return `x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)`, by elimination.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.linalg.solve_toeplitz([2.0, 0.0], [2.0, 4.0])
     tensor([1., 2.])
@@ -285,9 +285,9 @@ def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
 def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Variable:
     """Return `x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, from the top.
 
-    `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is
-    `a[i, j]`. The matrix is solved as one of all elements, in cubic time. Raises `ShapeError` where
-    `ab` has not as many rows as there are diagonals.
+    `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is `a[i,
+    j]`. The matrix is solved as a dense one, in cubic time. Raises `ShapeError` unless `ab` has as
+    many rows as there are diagonals.
 
     >>> pg.linalg.solve_banded((0, 0), [[2.0, 4.0]], [2.0, 4.0])
     tensor([1., 1.])
@@ -336,8 +336,8 @@ def block_diag(*arrays: ArrayLike) -> Variable:
 def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
     """Return `x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
 
-    It takes as long as elimination for as many unknowns. Raises `ShapeError` where shapes do not
-    fit; equations without one solution are a `LinAlgError` of the run.
+    The cost is that of elimination with as many unknowns. Raises `ShapeError` for shapes that do
+    not match; equations without a unique solution are a `LinAlgError` of the run.
 
     >>> pg.linalg.solve_sylvester([[1.0]], [[1.0]], [[4.0]]).numpy().round(6)
     array([[2.]])
@@ -352,7 +352,7 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
         raise ShapeError(
             f"solve_sylvester takes matrices that fit, not {left.type}, {right.type}, {side.type}"
         )
-    # Elements in row-major order: of `a @ x`, and of `x @ b`.
+    # Matrices, for elements in row-major order, of the maps to `a @ x` and to `x @ b`.
     ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
     rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
     columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(turned(right), (1, n, 1, n))

@@ -68,9 +68,9 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     """Return sums of products along `axis`; the other axes are broadcast.
 
-    Complex numbers of `x1` are conjugated, as NumPy conjugates them.
+    Complex `x1` is conjugated, as in NumPy.
 
-    Raises `ShapeError` for operands without axes, and where extents differ along it.
+    Raises `ShapeError` for 0-d operands, and if sizes along `axis` differ.
 
     >>> pg.vecdot([1.0, 2.0], [3.0, 4.0])
     tensor(11.)
@@ -89,7 +89,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
 def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the product of each matrix with a vector; stacks are broadcast.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.matvec([[1.0, 2.0]], [3.0, 4.0])
     tensor([11.])
@@ -105,9 +105,9 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the product of a vector with each matrix; stacks are broadcast.
 
-    Complex numbers of the vector are conjugated, as NumPy conjugates them.
+    A complex vector is conjugated, as in NumPy.
 
-    Raises `ShapeError` where shapes do not fit.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.vecmat([1.0, 2.0], [[3.0], [4.0]])
     tensor([11.])
@@ -135,9 +135,9 @@ def cross(
 ) -> Variable:
     """Compute vector products of vectors of three components, or of two, which lie in the plane.
 
-    `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` stands for all
-    three. Of two vectors in the plane the result is the third component alone. Other axes are
-    broadcast. Raises `ShapeError` where there are neither two nor three components.
+    `axisa` and `axisb` have the components, which are `axisc` of the result; `axis` replaces all
+    three. For two vectors in the plane the result is the third component only. Other axes are
+    broadcast. Raises `ShapeError` unless there are two or three components.
 
     >>> pg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     tensor([0., 0., 1.])
@@ -192,7 +192,7 @@ def trace(x: ArrayLike, *, offset: int = 0) -> Variable:
 def matrix_power(a: ArrayLike, n: int) -> Variable:
     """Return the product of `n` equal matrices; of the inverse, for a negative `n`.
 
-    Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is no integer.
+    Raises `ShapeError` for matrices that are not square, `ArgumentError` if `n` is not an integer.
 
     >>> pg.linalg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3)
     tensor([[1., 3.],
@@ -220,8 +220,8 @@ def matrix_power(a: ArrayLike, n: int) -> Variable:
 def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
     """Return the product of two or more matrices, in the order that takes the fewest operations.
 
-    The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less
-    than two, `ShapeError` where extents do not fit.
+    The first and the last may be vectors: a row, and a column. Raises `ArgumentError` for less than
+    two, `ShapeError` if sizes do not match.
 
     >>> pg.linalg.multi_dot([[[1.0, 2.0]], [[3.0], [4.0]], [[5.0]]])
     tensor([[55.]])
@@ -243,7 +243,7 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
 
 
 def _multiplied(values: list[Variable]) -> Variable:
-    """The product in the cheapest order; Cormen et al., Introduction to algorithms, 14.2."""
+    """Return the product in the cheapest order; Cormen et al., Introduction to algorithms, 14.2."""
     extents = [values[0].shape[0], *(v.shape[1] for v in values)]
     if any(type(n) is Dim for n in extents):
         result = values[0]

@@ -62,7 +62,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
 
 
 def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
-    """Both vectors of coefficients, in the length of the longer one."""
+    """Pad both vectors of coefficients to the length of the longer one."""
     both = [_coefficients(name, p) for p in (p1, p2)]
     size = max(v.size for v in both)
     return [
@@ -95,8 +95,7 @@ def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
 def polymul(p1: ArrayLike, p2: ArrayLike) -> Variable:
     """Return the coefficients of the product of two polynomials.
 
-    Leading coefficients that are 0 stay, where NumPy leaves them out: shapes do not depend on
-    numbers here.
+    Leading zeros are kept, which NumPy drops: shapes do not depend on values here.
 
     >>> pg.polymul([1.0, 1.0], [1.0, -1.0])
     tensor([ 1.,  0., -1.])
@@ -126,7 +125,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Variable:
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
     """Return the coefficients of the integral of a polynomial, `m` times over, with constants `k`.
 
-    These are 0 unless given, one for all or one for each time.
+    These are 0 by default, one for all or one for each integration.
 
     >>> pg.polyint([2.0, 2.0])
     tensor([1., 2., 0.])
@@ -187,10 +186,10 @@ def polyfit(
 ) -> Any:
     """Return the coefficients of the best polynomial of degree `deg`, the highest power first.
 
-    The sum of squares of `w * (polyval(p, x) - y)` is least; `y` has one column for each
-    polynomial, or is a vector. With `full` come sums of squares, rank, singular values and
-    `rcond`; with `cov` the matrix of covariances, by the residuals, or by `w` alone for
-    "unscaled". Raises `ShapeError` where shapes do not fit, `ArgumentError` for a negative degree.
+    It minimises the sum of squares of `w * (polyval(p, x) - y)`; `y` has one column for each
+    polynomial, or is a vector. `full` adds sums of squares, rank, singular values and `rcond`;
+    `cov` adds the covariance matrix, scaled by the residuals, or by `w` only for "unscaled". Raises
+    `ShapeError` for shapes that do not match, `ArgumentError` for a negative degree.
 
     >>> pg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).numpy().round(6)
     array([2., 1.])
@@ -232,7 +231,7 @@ def polyfit(
 def roots(p: ArrayLike) -> Variable:
     """Return the zeros of a polynomial that is known; leading zeros make them less, as in NumPy.
 
-    There is no derivative: `ArgumentError` for a tensor that requires a gradient, and for a
+    There is no derivative: raises `ArgumentError` for a tensor that requires a gradient, and for a
     variable.
 
     >>> pg.roots([1.0, -3.0, 2.0]).numpy().round(6)

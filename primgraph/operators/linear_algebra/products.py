@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of matrices, by NumPy's rules of shape."""
+"""Products of vectors, matrices and stacks of matrices, with NumPy's shape rules."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = [
 
 
 def product(x: Variable, y: Variable) -> Variable:
-    """Matrix products of two stacks of equal dtype and equal leading extents.
+    """Return the matrix products of two stacks of equal dtype and equal leading axes.
 
-    Products of booleans tell whether any pair is true on both sides.
+    Products of booleans are logical: whether any pair is true in both.
     """
     if x.dtype == BOOL:
         return not_equal(product(converted(x, INT64), converted(y, INT64)), 0)
@@ -51,9 +51,9 @@ def product(x: Variable, y: Variable) -> Variable:
 def matmul(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Compute the matrix product; leading axes are stacks of matrices and are broadcast.
 
-    A vector on the left counts as one row, on the right as one column, and that axis is not in
-    the result. Raises `ShapeError` for 0-d operands, for inner sizes that differ, and for
-    stacks that do not broadcast.
+    A vector on the left counts as one row, on the right as one column, and that axis is not in the
+    result. Raises `ShapeError` for 0-d operands, for different inner sizes, and for stacks that do
+    not broadcast.
 
     >>> pg.matmul([[1.0, 2.0]], [[3.0], [4.0]])
     tensor([[11.]])
@@ -96,10 +96,10 @@ def _check_matmul(x: Variable, y: Variable) -> None:
 def tensordot(
     x1: ArrayLike, x2: ArrayLike, axes: int | Sequence[int | Sequence[int]] = 2
 ) -> Variable:
-    """Sum of products over pairs of axes; the remaining axes follow one another.
+    """Return sums of products over pairs of axes; the remaining axes follow one another.
 
     `axes` is a number of axes, the last of `x1` and the first of `x2`, or a pair of axes or of
-    sequences of axes. Raises `ShapeError` if extents of a pair differ.
+    sequences of axes. Raises `ShapeError` if sizes of a pair differ.
 
     >>> pg.tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1)
     tensor([[11.]])
@@ -165,7 +165,8 @@ def dot(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Sum of products over the last axes of both. Raises `ShapeError` if their extents differ.
+    """Return sums of products over the last axes of both. Raises `ShapeError` if their sizes
+    differ.
 
     >>> pg.inner([1.0, 2.0], [3.0, 4.0])
     tensor(11.)
@@ -192,7 +193,7 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """Sum of the diagonal of two axes; see `diagonal`. It serves `np.trace` of a variable."""
+    """Return the sum of a diagonal of two axes, for `np.trace` of a variable; see `diagonal`."""
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 

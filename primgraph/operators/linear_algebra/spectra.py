@@ -1,8 +1,8 @@
-"""Eigenvalues, singular values, QR and least squares, as numpy.linalg has them.
+"""Eigenvalues, singular values, QR and least squares, as in numpy.linalg.
 
-All take stacks of matrices, of float64, float32, complex128 and complex64; integers count as
-float64. Of eigenvalues and singular values that are repeated the vectors are not unique, nor are
-complex vectors up to numbers of length 1; docs/conventions.md says what slopes are there.
+All support stacks of matrices, of float64, float32, complex128 and complex64; integers count as
+float64. Vectors of repeated eigenvalues and singular values are not unique, nor are the phases of
+complex vectors; docs/conventions.md defines their derivatives.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class LstsqResult(NamedTuple):
 
 
 def _symmetric(name: str, a: ArrayLike, triangle: str) -> Variable:
-    """The operand of what reads the lower triangle, for NumPy's choice of one."""
+    """Return the operand for a function that reads the lower triangle, for NumPy's choice of
+    one."""
     if triangle not in ("L", "U", "l", "u"):
         raise ArgumentError(f"{name} takes UPLO 'L' or 'U', not {triangle!r:.40}")
     value = symmetric(square_matrices(name, a))
@@ -114,10 +115,10 @@ def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
 def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
     """Return eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
 
-    Complex ones are Hermitian, and their eigenvalues are real. As in NumPy one triangle is read;
-    the gradient is symmetric, or Hermitian. Eigenvectors of eigenvalues that
-    are repeated do not turn towards each other. Raises `ShapeError` for matrices that are not
-    square; no convergence is a `LinAlgError` of the run.
+    Complex matrices are Hermitian, and their eigenvalues are real. As in NumPy one triangle is
+    read; the gradient is symmetric, or Hermitian. Eigenvectors of repeated eigenvalues are not
+    rotated into each other by derivatives. Raises `ShapeError` for matrices that are not square; no
+    convergence is a `LinAlgError` of the run.
 
     >>> pg.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     tensor([2., 3.])
@@ -147,9 +148,9 @@ def svd(
     """Compute `U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, for each matrix.
 
     Singular values are in descending order. `U` and `Vh` are square, or have as many columns and
-    rows as there are singular values if not `full_matrices`. Without `compute_uv` these are the
-    result. Vectors of repeated singular values do not turn towards each other. `hermitian` makes no
-    difference. Raises `ShapeError` for what has less than two axes.
+    rows as there are singular values if not `full_matrices`. Without `compute_uv` only the singular
+    values are returned. Vectors of repeated singular values are not rotated into each other by
+    derivatives. `hermitian` has no effect. Raises `ShapeError` for less than two axes.
 
     >>> [a.shape for a in pg.linalg.svd(np.ones((3, 2)), full_matrices=False)]
     [(3, 2), (2,), (2, 2)]
@@ -178,10 +179,10 @@ def _qr(a: ArrayLike, complete: bool) -> tuple[Variable, ...]:
 def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
     """Compute `Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, for each matrix.
 
-    Of an m by n matrix `Q` has as many columns as the smaller of both, or m in mode "complete".
-    Mode "r" gives `R` alone. Slopes need the first columns to be independent: a triangle that is
-    singular is a `LinAlgError` of the run. Raises `ArgumentError` for other modes, "raw" among
-    them, `ShapeError` for what has less than two axes.
+    For an m by n matrix, `Q` has min(m, n) columns, or m in mode "complete". Mode "r" returns only
+    `R`. Derivatives require independent first columns: a singular triangle is a `LinAlgError` of
+    the run. Raises `ArgumentError` for other modes, including "raw", `ShapeError` for less than two
+    axes.
 
     >>> [a.shape for a in pg.linalg.qr(np.ones((3, 2)))]
     [(3, 2), (2, 2)]
@@ -193,7 +194,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
 
 
 def _tolerance(name: str, a: Variable, given: float | None) -> float:
-    """What singular values are compared with, as a part of the largest one."""
+    """Return the tolerance of singular values, relative to the largest one."""
     if given is not None:
         return require_number(name, given)
     return float(np.finfo(a.dtype).eps) * larger(a.shape[-1], a.shape[-2])
@@ -210,8 +211,8 @@ def pinv(
     """Return the pseudo-inverse of each matrix of a stack.
 
     Singular values up to `rcond` (or `rtol`) times the largest one count as zero; it is a number,
-    1e-15 unless given. The derivative is that of matrices of constant rank (Golub and Pereyra).
-    `hermitian` makes no difference. Raises `ShapeError` for what has less than two axes.
+    by default 1e-15. The derivative is that for constant rank (Golub and Pereyra). `hermitian` has
+    no effect. Raises `ShapeError` for less than two axes.
 
     >>> pg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy().round(6)
     array([[0.5, 0. ],
@@ -251,10 +252,10 @@ def _squared_size(x: Variable) -> Variable:
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult:
     """Return the shortest `x` that minimizes the sum of squares of `a @ x - b`, for a matrix `a`.
 
-    With it come the sums of squares of the columns of `b`, the rank of `a`, and its singular
-    values, of which those up to `rcond` times the largest one count as zero. As shapes are fixed,
-    there are sums of squares for all matrices with more rows than columns, and no others. Raises
-    `ShapeError` where shapes do not fit.
+    Further results are the sums of squares of the columns of `b`, the rank of `a`, and its singular
+    values, of which those up to `rcond` times the largest one count as zero. As shapes are static,
+    sums of squares are returned for all matrices with more rows than columns, and only these.
+    Raises `ShapeError` for shapes that do not match.
 
     >>> pg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])[0].numpy().round(6)
     array([2.])
@@ -263,7 +264,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult
 
 
 def _count_above(s: Variable, limit: float) -> Variable:
-    """How many singular values are larger than `limit` times the largest one."""
+    """Return the number of singular values larger than `limit` times the largest one."""
     if s.shape[-1] == 0:
         return sum(zeros(s.shape, np.int64), -1)
     return sum(converted(greater(s, sliced(s, s.ndim - 1, 0, 1) * limit), np.dtype(np.int64)), -1)
@@ -279,8 +280,9 @@ def matrix_rank(
 ) -> Variable:
     """Return how many singular values of each matrix are larger than `tol`, as int64.
 
-    Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
-    larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.
+    By default, `tol` is `rtol` times the largest one, and `rtol` the machine epsilon times the
+    larger dimension. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are
+    given.
 
     >>> pg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
     tensor(1, dtype=int64)

@@ -1,6 +1,6 @@
-"""Linear systems as numpy.linalg has them: solutions, inverses, Cholesky factors, determinants.
+"""Linear systems as in numpy.linalg: solutions, inverses, Cholesky factors, determinants.
 
-All take stacks of matrices, of float64, float32, complex128 and complex64; integers count as
+All support stacks of matrices, of float64, float32, complex128 and complex64; integers count as
 float64.
 """
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def lapack_dtype(name: str, *operands: ArrayLike) -> DType:
-    """The dtype in which NumPy computes a function of numpy.linalg on the operands."""
+    """Return the dtype in which NumPy computes a function of numpy.linalg on the operands."""
     dtypes = [type_of(x).dtype for x in operands]
     if FLOAT16 in dtypes:
         raise DTypeError(
@@ -47,7 +47,7 @@ def lapack_dtype(name: str, *operands: ArrayLike) -> DType:
 
 
 def matrices(name: str, a: ArrayLike) -> Variable:
-    """A stack of matrices in the dtype that LAPACK computes in."""
+    """Return a stack of matrices in LAPACK's dtype."""
     value = lift(a, lapack_dtype(name, a))
     if value.ndim < 2:
         raise ShapeError(f"{name} takes matrices, with at least two axes, not {value.type}")
@@ -55,7 +55,7 @@ def matrices(name: str, a: ArrayLike) -> Variable:
 
 
 def square_matrices(name: str, a: ArrayLike) -> Variable:
-    """The same, of square matrices."""
+    """Return a stack of square matrices in LAPACK's dtype."""
     value = matrices(name, a)
     if value.shape[-1] != value.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, not {value.type}")
@@ -63,28 +63,28 @@ def square_matrices(name: str, a: ArrayLike) -> Variable:
 
 
 def turned(x: Variable) -> Variable:
-    """Each matrix transposed."""
+    """Transpose each matrix."""
     lead = range(x.ndim - 2)
     return permuted(x, (*lead, x.ndim - 1, x.ndim - 2))
 
 
 def conjugated(x: Variable) -> Variable:
-    """The conjugates of complex numbers; real ones as they are."""
+    """Conjugate complex numbers; return real ones as they are."""
     return emit(conj, x) if x.type.is_complex else x
 
 
 def adjoint(x: Variable) -> Variable:
-    """Each matrix transposed, and conjugated if it is complex."""
+    """Transpose each matrix, and conjugate it if it is complex."""
     return conjugated(turned(x))
 
 
 def symmetric(a: Variable) -> Variable:
-    """`a` as it is, for what reads one triangle of it; its gradient is symmetric."""
+    """Return `a` for a function that reads one triangle of it; its gradient is symmetric."""
     return emit(systems.as_symmetric, stop_gradient(a), a)
 
 
 def _stacks(name: str, a: Variable, b: Variable) -> Shape:
-    """Leading extents to which those of two stacks broadcast."""
+    """Return the leading axes to which those of two stacks broadcast."""
     try:
         return broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ShapeError as error:
@@ -96,7 +96,8 @@ _Solver: TypeAlias = Callable[[Variable, Variable], Variable]
 
 
 def _by(op: _Solver, name: str, a: Variable, b: Variable) -> Variable:
-    """What `op` solves for vectors or stacks of matrices `b`, as `numpy.linalg.solve` takes them.
+    """Solve with `op` for vectors or stacks of matrices `b`, with the shapes of
+    `numpy.linalg.solve`.
 
     A single matrix is factored once: all right-hand sides are columns of one product.
     """
@@ -123,7 +124,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Variable:
 
     A vector `b` of shape (n,) gives solutions of shape (..., n), any other is a stack of matrices
     (..., n, k); stacks are broadcast. Derivatives are those of `inv(a) @ b`, by solving again.
-    Raises `ShapeError` where shapes do not fit; a singular matrix is a `LinAlgError` of the run.
+    Raises `ShapeError` for shapes that do not match; a singular matrix is a `LinAlgError` of the
+    run.
 
     >>> pg.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0])
     tensor([1., 1.])
@@ -157,8 +159,8 @@ def solve_triangular(
     """Return `x` with `t @ x = b` for the upper triangle `t` of `a`, the lower one if `lower`.
 
     As in scipy.linalg, `trans` 1 or "T" solves with the transpose, 2 or "C" with the adjoint, and
-    with `unit_diagonal` the diagonal counts as ones. Elements outside the triangle are not read,
-    and have slope 0. Shapes are those of `solve`.
+    with `unit_diagonal` the diagonal counts as ones. Elements outside of the triangle are not read,
+    and have derivative 0. Shapes are those of `solve`.
 
     >>> pg.linalg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True)
     tensor([1., 2.])
@@ -190,7 +192,7 @@ def inv(a: ArrayLike) -> Variable:
     """Return the inverse of each matrix of a stack.
 
     Raises `ShapeError` for matrices that are not square; a singular one is a `LinAlgError` of the
-    run. For `inv(a) @ b` there is `solve(a, b)`, which is faster and more accurate.
+    run. For `inv(a) @ b`, `solve(a, b)` is faster and more accurate.
 
     >>> pg.linalg.inv([[2.0, 0.0], [0.0, 4.0]])
     tensor([[0.5 , 0.  ],
@@ -203,10 +205,10 @@ def inv(a: ArrayLike) -> Variable:
 def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     """Return the lower triangular `l` with `l @ l.T = a` and a positive diagonal; `l.T` if `upper`.
 
-    Of complex matrices, which are Hermitian, `l.T` is the adjoint. As in NumPy the lower triangle
-    of `a` is read, the upper one if `upper`. The derivative is that along symmetric or Hermitian
-    matrices, so that the gradient is one. Raises `ShapeError` for matrices
-    that are not square; one that is not positive definite is a `LinAlgError` of the run.
+    For complex matrices, which are Hermitian, `l.T` is the adjoint. As in NumPy the lower triangle
+    of `a` is read, the upper one if `upper`. The derivative is along symmetric or Hermitian
+    matrices, and so is the gradient. Raises `ShapeError` for matrices that are not square; one that
+    is not positive definite is a `LinAlgError` of the run.
 
     >>> pg.linalg.cholesky([[4.0, 2.0], [2.0, 2.0]])
     tensor([[2., 0.],
@@ -251,9 +253,9 @@ def _slogdet(a: ArrayLike) -> tuple[Variable, ...]:
 def slogdet(a: ArrayLike) -> SlogdetResult:
     """Compute the sign and the logarithm of the absolute value of the determinant of each matrix.
 
-    The sign of a complex one has the length 1, and turns. Of singular matrices these are 0 and
-    -inf, without a slope: that is a `LinAlgError` of the run.
-    Raises `ShapeError` for matrices that are not square.
+    The sign of a complex determinant is its phase, which has a derivative. For singular matrices
+    these are 0 and -inf; their derivative is a `LinAlgError` of the run. Raises `ShapeError` for
+    matrices that are not square.
 
     >>> pg.linalg.slogdet(np.eye(2))[1]
     tensor(0.)
@@ -265,7 +267,7 @@ def slogdet(a: ArrayLike) -> SlogdetResult:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     """Return `x` with `tensordot(a, x, x.ndim) = b`; `axes` of `a` are moved to the right first.
 
-    Raises `ShapeError` where `a` is not as many equations as unknowns.
+    Raises `ShapeError` unless there are as many equations as unknowns.
 
     >>> pg.linalg.tensorsolve(np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2))).shape
     (2, 2)
@@ -287,7 +289,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 def tensorinv(a: ArrayLike, ind: int = 2) -> Variable:
     """Return the inverse of `a` as a map of arrays, whose first `ind` axes end up last.
 
-    `tensordot(tensorinv(a), b, ind)` is `tensorsolve(a, b)`. Raises `ShapeError` where `a` is not
+    `tensordot(tensorinv(a), b, ind)` is `tensorsolve(a, b)`. Raises `ShapeError` unless there are
     as many equations as unknowns, `ArgumentError` if `ind` is not positive.
 
     >>> pg.linalg.tensorinv(np.eye(4).reshape(2, 2, 2, 2)).shape

@@ -1,4 +1,4 @@
-"""Activation functions, each defined by what it is made of."""
+"""Activation functions, composed of other operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "softplus",
 ]
 
-# Beyond this the sigmoid in the approximate gelu is 0 or 1 in every dtype, and its slope 0.
+# Beyond this, the sigmoid in the approximate gelu is 0 or 1 in every dtype, with derivative 0.
 _GELU_FLAT = 22.0
 
 

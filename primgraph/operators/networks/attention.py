@@ -1,4 +1,4 @@
-"""Rows of a table, and means of rows by how much their keys are like a query."""
+"""Embedding lookups and attention."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ __all__ = [
 def embedding(x: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Variable:
     """Return the rows of `weight` at the positions `x`, which are integers of any shape.
 
-    The row `padding_idx`, counted from the end if it is negative, has no slope. Raises
-    `DTypeError` for positions that are no integers, `ShapeError` for a weight that is no matrix,
-    and `BoundsError` for constant positions out of range.
+    The row `padding_idx`, counted from the end if it is negative, gets no gradient. Raises
+    `DTypeError` for positions that are not integers, `ShapeError` for a weight that is not a
+    matrix, and `BoundsError` for constant positions out of range.
 
     >>> pg.embedding([1, 0], [[1.0, 2.0], [3.0, 4.0]])
     tensor([[3., 4.],
@@ -84,13 +84,13 @@ def scaled_dot_product_attention(
     Vaswani et al., Attention is all you need, 2017.
 
     `query` is of shape (..., L, E), `key` (..., S, E) and `value` (..., S, V): the result is of
-    shape (..., L, V). `scale` is the reciprocal root of E unless given. `attn_mask` broadcasts to
-    (..., L, S): of booleans, those that are true take part; floats are added. With `is_causal` a
-    row sees none behind its own place. Rows in which none takes part are 0. With `enable_gqa` heads
-    of keys and values, along the third last axis, serve several heads of queries. Shares are
+    shape (..., L, V). `scale` is by default the reciprocal root of E. `attn_mask` broadcasts to
+    (..., L, S): booleans select the positions that take part; floats are added. With `is_causal`, a
+    row attends to positions up to its own. Rows without any position are 0. With `enable_gqa`,
+    heads of keys and values, along the third last axis, serve several heads of queries. Weights are
     dropped with probability `dropout_p`, by the integer `dropout_key`.
 
-    Raises `ShapeError` for shapes that do not fit, and `ArgumentError` for a mask beside
+    Raises `ShapeError` for shapes that do not match, and `ArgumentError` for a mask beside
     `is_causal` and for dropout without a key.
 
     >>> query, key, value = np.ones((1, 2, 4)), np.ones((1, 3, 4)), np.ones((1, 3, 5))
@@ -153,7 +153,7 @@ def _for_heads(name: str, x: Variable, heads: int) -> Variable:
 
 
 def parts_of_mask(mask: Any) -> tuple[Any, Any]:
-    """Which of the scores take part, and what is added to those, or None for 0."""
+    """Return which scores take part, and what is added to them, or None for 0."""
     if mask.dtype == BOOL:
         return mask, None
     allowed = greater(mask, -math.inf)
@@ -161,12 +161,12 @@ def parts_of_mask(mask: Any) -> tuple[Any, Any]:
 
 
 def shares_of(q: Any, k: Any, scale: Any, allowed: Any, added: Any) -> Any:
-    """The softmax over those scores that take part; 0 for the others, and in rows without any.
+    """Return the softmax over the scores that take part; 0 for the others, and in rows without any.
 
-    What stands for the others is so low that its exponential is 0, but finite: no infinity is
-    subtracted from another.
+    Excluded scores are replaced by a finite number whose exponential is 0, so that no infinities
+    are subtracted.
     """
-    # The queries take the factor, being fewer than the scores.
+    # Scale the queries, which are smaller than the scores.
     scores = matmul(multiply(q, scale), swapaxes(k, -1, -2))
     if added is not None:
         scores = add(scores, astype(added, scores.dtype))

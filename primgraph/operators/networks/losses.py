@@ -1,4 +1,4 @@
-"""Losses, each defined by what it is made of."""
+"""Losses, composed of other operators."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def huber_loss(
         raise ArgumentError(f"huber_loss needs a positive delta, not {delta}")
     apart = subtract(x, target)
     distance = abs(apart)
-    # The square of the distance has no second derivative at 0, where the slope of `abs` is 0.
+    # The square of the distance would have no second derivative at 0, where `abs` has derivative 0.
     squared = square(distance if apart.type.is_complex else apart)
     losses = where(less_equal(distance, limit), 0.5 * squared, limit * (distance - 0.5 * limit))
     return _combined("huber_loss", losses, reduction)
@@ -133,10 +133,10 @@ def huber_loss(
 def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
     """Compute the mean of `-target * log(x) - (1 - target) * log(1 - x)` of probabilities.
 
-    `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain and
-    right prediction costs 0, a certain and wrong one infinity; from logits,
-    `binary_cross_entropy_with_logits` has neither. `reduction` is mean, sum or none. Raises
-    `ShapeError` for a target that does not broadcast to the shape of `x`.
+    `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain correct
+    prediction has loss 0, a certain wrong one infinity; `binary_cross_entropy_with_logits` avoids
+    both. `reduction` is mean, sum or none. Raises `ShapeError` for a target that does not broadcast
+    to the shape of `x`.
 
     >>> print(f"{pg.binary_cross_entropy([0.5], [1.0]):.4f}")
     0.6931
@@ -145,7 +145,7 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
     wanted = _target("binary_cross_entropy", chance, target)
     hit = _weighted(wanted, log(chance), equal(chance, 0))
     miss = _weighted(1.0 - wanted, log1p(-chance), equal(chance, 1))
-    # A difference, as the negative of zero would show as -0.0.
+    # A difference from 0.0, as a negated zero would print as -0.0.
     return _combined("binary_cross_entropy", 0.0 - (hit + miss), reduction)
 
 
@@ -155,7 +155,7 @@ def binary_cross_entropy_with_logits(
 ) -> Variable:
     """Return `binary_cross_entropy` of `sigmoid(x)`, exact to rounding however large `x` is.
 
-    It is `target * softplus(-x) + (1 - target) * softplus(x)`, where nothing cancels. `target`,
+    It is `target * softplus(-x) + (1 - target) * softplus(x)`, without cancellation. `target`,
     `reduction` and errors are those of `binary_cross_entropy`.
 
     >>> print(f"{pg.binary_cross_entropy_with_logits([0.0], [1.0]):.4f}")
@@ -168,7 +168,7 @@ def binary_cross_entropy_with_logits(
 
 
 def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
-    """`target` in the shape of `x`, and in its dtype too if it is of labels or one number."""
+    """Broadcast `target` to the shape of `x`; labels and single numbers also take its dtype."""
     value = lift(target, x.dtype if type(target) in SCALARS else None)
     if not broadcasts_to(value.shape, x.shape):
         raise ShapeError(f"{name} of {x.type} cannot use a target of {value.type}")
@@ -178,5 +178,5 @@ def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
 
 
 def _weighted(weight: Variable, logs: Variable, infinite: Variable) -> Variable:
-    """`weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
+    """Return `weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
     return where(logical_and(infinite, equal(weight, 0)), 0, weight * logs)

@@ -1,4 +1,4 @@
-"""Normalisation by mean and variance, each defined by what it is made of."""
+"""Normalisation by mean and variance, composed of other operators."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _aligned(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...]) -> Variable:
-    """`y`, which has the extents of `x` at `axes`, in a shape that broadcasts with `x`."""
+    """Reshape `y`, which has the sizes of `x` at `axes`, to broadcast with `x`."""
     value = lift(y)
     wanted = tuple(x.shape[a] for a in axes)
     if value.shape != wanted:
@@ -51,7 +51,7 @@ def _affine(
     bias: ArrayLike | None,
     axes: tuple[int, ...],
 ) -> Variable:
-    """`normal * weight + bias` in the dtype of `x` and these."""
+    """Return `normal * weight + bias` in the dtype of `x` and these."""
     result = converted(normal, x.dtype)
     if weight is not None:
         result = multiply(result, _aligned(name, "a weight", x, weight, axes))
@@ -70,8 +70,8 @@ def layer_norm(
 ) -> Variable:
     """Compute `(x - mean) / sqrt(var + eps) * weight + bias` over `axis` (Ba et al., 2016).
 
-    `weight` and `bias` have the extents of `x` at these axes. float16 is normalised in float32.
-    Raises `ShapeError` for other extents and for axes that `x` lacks.
+    `weight` and `bias` have the sizes of `x` at these axes. float16 is normalised in float32.
+    Raises `ShapeError` for other sizes and for axes that `x` lacks.
 
     >>> pg.layer_norm([[1.0, 3.0]], np.ones(2), np.zeros(2), eps=0.0)
     tensor([[-1.,  1.]])
@@ -98,10 +98,9 @@ def batch_norm(
 ) -> Variable:
     """Compute `(x - mean) / sqrt(var + eps) * weight + bias` per channel (Ioffe and Szegedy, 2015).
 
-    Channels lie along `axis`; statistics, weight and bias are vectors of as many elements.
-    With `training`, and where none are given, statistics are those of `x` over all other axes,
-    with divisor n. float16 is normalised in float32. Raises `ShapeError` for vectors of another
-    size.
+    Channels lie along `axis`; statistics, weight and bias are vectors with an element per channel.
+    With `training`, and if none are given, statistics are those of `x` over all other axes, with
+    divisor n. float16 is normalised in float32. Raises `ShapeError` for vectors of another size.
 
     >>> zeros, ones = np.zeros(1), np.ones(1)
     >>> pg.batch_norm([[1.0], [3.0]], zeros, ones, ones, zeros).numpy().round(2)
@@ -111,7 +110,7 @@ def batch_norm(
     value = lift(x, floating(x))
     channel = (axis_of("batch_norm", value, axis),)
     others = tuple(a for a in range(value.ndim) if a not in channel)
-    # Given ones are checked in training too, so that the form for evaluation can be built.
+    # Given statistics are checked in training, too, so that the form for evaluation can be built.
     center = None if mean is None else _aligned("batch_norm", "a mean", value, mean, channel)
     spread = None if var is None else _aligned("batch_norm", "a variance", value, var, channel)
     if require_flag("training", training):
@@ -171,7 +170,7 @@ def instance_norm(
 
     Ulyanov, Vedaldi and Lempitsky, Instance normalization, 2016.
 
-    float16 is normalised in float32. Raises `ShapeError` where there are no such axes.
+    float16 is normalised in float32. Raises `ShapeError` if there are no such axes.
 
     >>> pg.instance_norm(np.arange(8.0).reshape(1, 4, 2), np.ones(4), np.zeros(4)).shape
     (1, 4, 2)
@@ -194,9 +193,9 @@ def rms_norm(
 
     Zhang and Sennrich, Root mean square layer normalization, 2019.
 
-    `weight` has the extents of `x` at these axes; `eps` is the distance from 1 to the next number
-    of the dtype unless given. float16 is normalised in float32. Raises `ShapeError` for other
-    extents and for axes that `x` lacks.
+    `weight` has the sizes of `x` at these axes; `eps` is by default the machine epsilon of the
+    dtype. float16 is normalised in float32. Raises `ShapeError` for other sizes and for axes that
+    `x` lacks.
 
     >>> pg.rms_norm([[3.0, 3.0]], np.ones(2), eps=0.0)
     tensor([[1., 1.]])

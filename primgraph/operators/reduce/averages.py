@@ -1,4 +1,4 @@
-"""Statistics made of means: weighted averages, covariances, ranges, and all of what is not NaN."""
+"""Weighted averages, covariances, ranges, and statistics without NaN."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def average(
 ) -> Any:
     """Return the mean over `axis`, or of all, in which elements count by `weights`.
 
-    These have the shape of `x`, or of the axes as they are given. With `returned` the sum of the
-    weights is the second of two results. Raises `ShapeError` for weights that do not fit.
+    The weights have the shape of `x`, or of the axes in the given order. With `returned`, the sum
+    of the weights is the second of two results. Raises `ShapeError` for weights of another shape.
 
     >>> pg.average([1.0, 4.0], weights=[3.0, 1.0])
     tensor(1.75)
@@ -93,7 +93,7 @@ def average(
 
 
 def _aligned(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
-    """The weights of each element, from those of `axes`, in this order."""
+    """Broadcast the weights of `axes`, in this order, to the elements."""
     if weights.shape == x.shape:
         return weights
     extents = tuple(x.shape[a] for a in axes)
@@ -119,9 +119,10 @@ def cov(
 ) -> Variable:
     """Return the covariances of the rows of a matrix, or of its columns if not `rowvar`.
 
-    A vector counts as one row; the rows of `y` come behind those of `x`. Sums of products are
+    A vector counts as one row; the rows of `y` are appended to those of `x`. Sums of products are
     divided by `n - ddof`, where `ddof` is 1 or, with `bias`, 0. Observations count `fweights`
-    times, and by `aweights`. The result is float64. Raises `ShapeError` for more than two axes.
+    times, weighted by `aweights`. The result is float64. Raises `ShapeError` for more than two
+    axes.
 
     >>> pg.cov([[1.0, 3.0], [2.0, 6.0]])
     tensor([[2., 4.],
@@ -157,7 +158,7 @@ def _positive(divisor: float) -> float:
 
 
 def _variables(x: ArrayLike, rowvar: bool) -> Variable:
-    """The observations as floats, a row for each variable."""
+    """Return the observations as floats, with a row for each variable."""
     value = lift(x)
     value = converted(value, COMPLEX128 if value.type.is_complex else FLOAT64)
     if value.ndim > 2:
@@ -204,7 +205,7 @@ def _filled(x: Variable, number: float) -> Variable:
 
 
 def _with_nan(found: Variable, x: Variable, axis: Axes, keepdims: bool) -> Variable:
-    """`found`, with NaN where all elements are NaN."""
+    """Return `found`, with NaN where all elements are NaN."""
     return where(all(isnan(x), axis, keepdims), math.nan, found)
 
 
@@ -259,7 +260,7 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _counted(x: Variable, axis: Axes, keepdims: bool) -> Variable:
-    """How many elements are no NaN, in the dtype of `x` or of its parts."""
+    """Return the number of elements that are not NaN, in the dtype of `x` or of its parts."""
     return sum(converted(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
 
 
@@ -281,7 +282,8 @@ def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable
 def _deviations(
     name: str, x: ArrayLike, axis: Axes, keepdims: bool, ddof: float
 ) -> tuple[Variable, Variable, Variable]:
-    """Distances from the mean, 0 for NaN; the divisor of their squares; and the array."""
+    """Return deviations from the mean, with 0 for NaN; the divisor of their squares; and the
+    array."""
     value = lift(x)
     elements = wide(value)
     axes = axes_of(name, value, axis)
@@ -295,7 +297,7 @@ def _deviations(
 def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
     """Return the variance of the elements that are not NaN, with divisor `n - ddof`; see `var`.
 
-    NaN where no more than `ddof` are left.
+    It is NaN if at most `ddof` elements remain.
 
     >>> pg.nanvar([1.0, np.nan, 3.0])
     tensor(1.)

@@ -1,4 +1,4 @@
-"""Running products, extrema and sums of exponentials along an axis, and sums by their new name."""
+"""Cumulative products, extrema and log-sum-exps along an axis, and `cumulative_sum`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
 def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
     """Compute the running product along `axis`, or over the flattened array; dtypes as for `prod`.
 
-    Element `i` is the product of the elements up to and with `i`; slopes are right at zeros, too.
-    Raises `ShapeError` for an axis that `x` lacks.
+    Element `i` is the product of the elements up to and including `i`; derivatives are correct at
+    zeros, too. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.cumprod([1.0, 2.0, 3.0])
     tensor([1., 2., 6.])
@@ -57,7 +57,7 @@ def cumulative_sum(
 ) -> Variable:
     """Compute the running sum along `axis`, which vectors may omit; `include_initial` adds 0.
 
-    Raises `ArgumentError` for several axes of which none is named.
+    Raises `ArgumentError` for several axes without `axis`.
 
     >>> pg.cumulative_sum([1.0, 2.0, 3.0])
     tensor([1., 3., 6.])
@@ -75,7 +75,7 @@ def cumulative_prod(
 ) -> Variable:
     """Compute the running product along `axis`, which vectors may omit; `include_initial` adds 1.
 
-    Raises `ArgumentError` for several axes of which none is named.
+    Raises `ArgumentError` for several axes without `axis`.
 
     >>> pg.cumulative_prod([1.0, 2.0, 3.0])
     tensor([1., 2., 6.])
@@ -88,14 +88,14 @@ def cumulative_prod(
 
 
 def _named_line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
-    """`x` and the axis along which to go, which must be named where there are several."""
+    """Return `x` and its axis, which must be given if there are several."""
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{name} of {x.type} takes an axis")
     return x, axis_of(name, x, 0 if axis is None else axis)
 
 
 def _from(start: Callable[..., Variable], x: Variable, axis: int) -> Variable:
-    """`x` with one more element before it along `axis`, made by `start`."""
+    """Prepend one element along `axis`, created by `start`."""
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     return concatenate([start(shape, x.dtype), x], axis)
 
@@ -104,7 +104,7 @@ def _from(start: Callable[..., Variable], x: Variable, axis: int) -> Variable:
 def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
     """Return the largest element so far along `axis`, or over the flattened array.
 
-    Its slope is that of the first element that has reached it. From a NaN on it is NaN. Raises
+    Its derivative is that of the first element that attains it. From a NaN on it is NaN. Raises
     `ShapeError` for an axis that `x` lacks.
 
     >>> pg.cummax([1.0, 3.0, 2.0])
@@ -129,8 +129,8 @@ def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
 def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
     """Compute `log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
 
-    It is added up by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
-    lacks, `UnknownSizeError` where the number of elements is not known.
+    It is computed by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
+    lacks, `UnknownSizeError` for a symbolic size.
 
     >>> pg.logcumsumexp([0.0, 0.0]).numpy().round(4)
     array([0.    , 0.6931])

@@ -1,4 +1,4 @@
-"""Sums, products and differences along axes, of neighbours and of windows."""
+"""Sums, products and differences along axes, and convolutions of vectors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def _numbers(x: Variable, number: int) -> Variable:
-    """`x` with a number for NaN."""
+    """Replace NaN in `x` by a number."""
     return where(isnan(x), number, x) if x.type.is_inexact else x
 
 
@@ -63,7 +63,7 @@ def _numbers(x: Variable, number: int) -> Variable:
 def nansum(
     x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Variable:
-    """Sum over `axis`, or of all, in which NaN counts as 0; see `sum`.
+    """Return the sum over `axis`, or of all elements, with NaN as 0; see `sum`.
 
     >>> pg.nansum([1.0, np.nan])
     tensor(1.)
@@ -94,7 +94,7 @@ def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Va
 
 
 def _less_before(x: Variable, axis: int) -> Variable:
-    """Each element but the first, less the one before it; of booleans, whether they differ."""
+    """Return the differences of neighbours; for booleans, whether they differ."""
     count = x.shape[axis] - 1
     left, right = sliced(x, axis, 0, count), sliced(x, axis, 1, count)
     return not_equal(left, right) if x.dtype == BOOL else subtract(right, left)
@@ -108,10 +108,11 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Variable:
-    """The differences of neighbours along `axis`, `n` times over; of booleans, whether they differ.
+    """Return the differences of neighbours along `axis`, `n` times; for booleans, whether they
+    differ.
 
-    Numbers or arrays may come before and behind. Raises `ShapeError` for an axis that `x` lacks,
-    and `ArgumentError` for a negative `n`.
+    `prepend` and `append` are numbers or arrays before and after. Raises `ShapeError` for an axis
+    that `x` lacks, and `ArgumentError` for a negative `n`.
     """
     value, times = lift(x), require_integer("diff", n)
     if times < 0:
@@ -153,9 +154,9 @@ def ediff1d(
 def gradient(x: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int = 1) -> Any:
     """Compute slopes by central differences, of second order inside, `edge_order` at the ends.
 
-    Behind `x` come no distances, which are 1 then, one for all axes, or for each axis a distance
-    or the coordinates. The result is one array for one axis, and a tuple for several. Formulas are
-    those of `np.gradient`. Raises `ShapeError` for axes with fewer than `edge_order + 1` elements.
+    `varargs` are distances: none for 1, one for all axes, or for each axis a distance or the
+    coordinates. The result is one array for one axis, and a tuple for several. Formulas are those
+    of `np.gradient`. Raises `ShapeError` for axes with fewer than `edge_order + 1` elements.
 
     >>> pg.gradient([1.0, 2.0, 4.0])
     tensor([1. , 1.5, 2. ])
@@ -195,7 +196,7 @@ def _slopes(x: Variable, axis: int, step: Variable, order: int) -> Variable:
 
 
 def _along(x: Variable, axis: int, ndim: int) -> Variable:
-    """A vector along an axis of `ndim`."""
+    """Reshape a vector to lie along an axis of `ndim`."""
     return reshaped(x, tuple(x.size if i == axis else 1 for i in range(ndim)))
 
 
@@ -214,7 +215,7 @@ def _inner_slopes(x: Variable, axis: int, apart: Variable) -> Variable:
 
 
 def _end_slope(x: Variable, axis: int, apart: Variable, order: int, last: bool) -> Variable:
-    """The slope at one end: one-sided differences of the elements there."""
+    """Return the derivative at one end, by one-sided differences."""
     count = x.shape[axis]
     places = range(count - 1, count - order - 2, -1) if last else range(order + 1)
     ends = [sliced(x, axis, i, 1) for i in places]
@@ -259,7 +260,7 @@ def trapezoid(
 
 
 def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variable]:
-    """Two vectors of one dtype, none empty."""
+    """Return two nonempty vectors of one dtype."""
     dtype = result_dtype(x1, x2)
     x, y = lift(x1, dtype), lift(x2, dtype)
     for value in (x, y):
@@ -269,7 +270,7 @@ def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variabl
 
 
 def _cut(found: Variable, mode: Any, longer: int, shorter: int) -> Variable:
-    """The part of all sums of products that a mode means."""
+    """Return the part of the full convolution for a mode."""
     name = {0: "valid", 1: "same", 2: "full"}.get(mode, mode) if type(mode) is int else mode
     if name == "full":
         return found
@@ -287,8 +288,8 @@ Mode = Literal["full", "same", "valid"]
 def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
     """Return sums of products of a vector with another that runs backwards along it.
 
-    `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid"
-    for those where the vectors overlap wholly. Raises `ShapeError` for empty vectors.
+    `mode` is "full" for all sums, "same" for as many as the longer vector has elements, "valid" for
+    those where the vectors overlap completely. Raises `ShapeError` for empty vectors.
 
     >>> pg.convolve([1.0, 2.0], [1.0, 1.0])
     tensor([1., 3., 2.])
@@ -300,7 +301,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
 
 
 def _all_sums(x: Variable, y: Variable) -> Variable:
-    """The convolution of vectors of which the second is no longer than the first."""
+    """Return the full convolution of vectors, of which the second is not longer than the first."""
     more = y.size - 1
     frame = zeros((more,), x.dtype)
     padded = concatenate([frame, x, frame], 0) if more else x
@@ -312,7 +313,7 @@ def _all_sums(x: Variable, y: Variable) -> Variable:
 def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
     """Compute sums of products of a vector with another that moves along it; modes as `convolve`.
 
-    The other is conjugated where it is complex.
+    The second vector is conjugated if it is complex.
 
     >>> pg.correlate([1.0, 2.0, 3.0], [1.0, 1.0])
     tensor([3., 5.])
@@ -335,9 +336,9 @@ def interp(
 ) -> Variable:
     """Interpolate linearly between the points `(xp, fp)`, at `x`.
 
-    `xp` rises; outside of it the function is `left` and `right`, which are the first and the last
-    of `fp` unless given. At a point of `xp` it has the slope of the piece to the right, outside
-    the slope 0. Raises `ShapeError` for points that are no vectors of one length.
+    `xp` is increasing; outside of it the function is `left` and `right`, by default the first and
+    the last of `fp`. At a point of `xp` its derivative is that of the segment to the right, outside
+    it is 0. Raises `ShapeError` unless the points are vectors of one length.
 
     >>> pg.interp(0.5, [0.0, 1.0], [10.0, 20.0])
     tensor(15.)
@@ -365,7 +366,7 @@ def interp(
 
 
 def _reached(at: Variable, points: Variable) -> Variable:
-    """For each element which of the points it has reached, along a new last axis."""
+    """Return, along a new last axis, which of the points each element has reached."""
     return converted(reshaped(at, (*at.shape, 1)) >= points, INT64)
 
 
@@ -375,7 +376,7 @@ def unwrap(
 ) -> Variable:
     """Shift angles along `axis` by whole periods so that neighbours differ by at most half of one.
 
-    Jumps of no more than `discont` stay. The derivative is 1, as the periods are constants.
+    Jumps of at most `discont` stay. The derivative is 1, as the periods are constants.
 
     >>> pg.unwrap([0.0, 2.0 * np.pi])
     tensor([0., 0.])

@@ -1,4 +1,4 @@
-"""Order statistics and running products of what is not NaN."""
+"""nanmedian, nanquantile, nancumprod."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> V
     return cumprod(value, axis, dtype=dtype)
 
 
-# Where quantiles are among sorted elements, of which `n` are no NaN.
+# Positions of quantiles among sorted elements, of which `n` are not NaN.
 
 
 def _place(n: Variable, q: float, method: str) -> Variable:
-    """The place of a quantile: between two elements, where it is broken.
+    """Return the position of a quantile; a fraction lies between two elements.
 
     The formulas are those of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages,
-    1996, and what NumPy has besides.
+    1996, and NumPy's further methods.
     """
     if method in PARAMETERS:
         alpha, beta = PARAMETERS[method]
@@ -78,14 +78,14 @@ def _place(n: Variable, q: float, method: str) -> Variable:
         return ceil(counted)
     if method == "averaged_inverted_cdf":
         return where(equal(counted, below), below + 0.5, below + 1.0)
-    # The closest one, of which two are as close the one with an even number, counted from one.
+    # The closest element; of two equally close ones that with an even number, counted from one.
     half = counted - 0.5
     stays = equal(half, floor(half)) & equal(remainder(floor(half), 2.0), 1.0)
     return where(stays, half, floor(half) + 1.0)
 
 
 def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
-    """A quantile of each line of sorted elements, the last of which may be NaN."""
+    """Return a quantile of each row of sorted elements, the last of which may be NaN."""
     last = where(greater(n, 0), n - 1.0, 0.0)
     place = clip(_place(n, q, method), 0.0, last)
     below = floor(place)
@@ -94,7 +94,7 @@ def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
     part = converted(place - below, ordered.dtype)
     low, high = (take_along_axis(ordered, p, -1) for p in (lower, upper))
     gap = where(equal(part, 0), 0, high - low)
-    # From the nearer of the two, as in NumPy.
+    # Interpolate from the nearer element, like NumPy.
     near = high - gap * (1 - part)
     return where(greater_equal(part, 0.5), near, low + gap * part)
 

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, of all orders that numpy.linalg has, and condition numbers."""
+"""Norms of vectors and matrices, of all orders of numpy.linalg, and condition numbers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _floats(x: ArrayLike) -> Variable:
 
 
 def _largest(x: Variable, axis: int) -> Variable:
-    """The largest of numbers that are not negative; 0 of none."""
+    """Return the maximum of nonnegative numbers; 0 without any."""
     if x.shape[axis] == 0:
         return sum(x, axis)
     return max(x, axis)
 
 
 def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
-    """The norm of vectors along `axis`, which disappears."""
+    """Return the norm of vectors along `axis`, which is removed."""
     if order is None or order == 2:
         return euclidean(x, axis=axis)
     if isinstance(order, str):
@@ -57,20 +57,20 @@ def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
         return min(size, axis)
     if number == 1:
         return sum(size, axis)
-    # An element that is 0 has slope 0, as in `abs`, also where that of its power is infinite.
+    # An element 0 has derivative 0, as in `abs`, even where that of its power is infinite.
     zero = equal(size, 0) if number < 2 else None
     of_zero = 0.0 if number > 0 else math.inf
     if zero is None:
         total = sum(power(size, number), axis)
     else:
         total = sum(where(zero, of_zero, power(where(zero, 1.0, size), number)), axis)
-    # Where the norm is 0 all slopes are, as those of the root of a sum of squares.
+    # Where the norm is 0, all derivatives are 0, like those of the root of a sum of squares.
     none = equal(total, of_zero)
     return where(none, 0.0, power(where(none, 1.0, total), 1.0 / number))
 
 
 def _of_matrices(x: Variable, order: Order) -> Variable:
-    """The norm of the matrices in the last two axes."""
+    """Return the norm of the matrices in the last two axes."""
     if order is None or order in ("fro", "f"):
         return euclidean(x, axis=(-2, -1))
     if order == "nuc":
@@ -93,7 +93,7 @@ def _singular(x: Variable) -> Variable:
 
 
 def _over(x: Variable, order: Order, axes: tuple[int, ...]) -> Variable:
-    """The norm over one axis, or over those of rows and columns."""
+    """Return the norm over one axis, or over a pair of row and column axes."""
     if len(axes) == 1:
         return _of_vectors(x, order, axes[0])
     if len(axes) != 2 or axes[0] == axes[1]:
@@ -106,12 +106,12 @@ def _over(x: Variable, order: Order, axes: tuple[int, ...]) -> Variable:
 def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Compute the norm of vectors or of matrices, or of all elements, as numpy.linalg has it.
 
-    With one `axis` these are vectors: `ord` is any number, of which 2 is the Euclidean norm, inf
-    and -inf the largest and smallest size, 0 the number of elements that are not 0. With two axes
-    these are matrices: `ord` is "fro", "nuc" (the sum of singular values), 2 or -2 (the largest or
+    With one `axis` it is that of vectors: `ord` is any number; 2 is the Euclidean norm, inf and
+    -inf the largest and smallest absolute value, 0 the number of nonzero elements. With two axes it
+    is that of matrices: `ord` is "fro", "nuc" (the sum of singular values), 2 or -2 (the largest or
     smallest of these), 1 or -1 (of columns), inf or -inf (of rows). Without axes `x` has one or
-    two; without `ord` as well the norm is that of all elements. Ties share their slope evenly, and
-    at zero it is 0. Raises `ArgumentError` for other orders, `ShapeError` for axes that do not fit.
+    two; without `ord` as well it is the 2-norm of all elements. Ties share their derivative evenly,
+    and at zero it is 0. Raises `ArgumentError` for other orders, `ShapeError` for invalid axes.
 
     >>> pg.linalg.norm([3.0, 4.0])
     tensor(5.)
@@ -123,7 +123,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axes = None, keepdims: bool = Fa
 
 
 def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
-    """The norm of vectors or matrices; see `norm`."""
+    """Return the norm of vectors or matrices; see `norm`."""
     value = _floats(x)
     given: Any = tuple(range(value.ndim)) if axis is None else axis
     entries = given if isinstance(given, tuple | list) else (given,)
@@ -172,10 +172,9 @@ def vector_norm(
 def cond(x: ArrayLike, p: Order = None) -> Variable:
     """Compute the condition number of each matrix: its norm `p` times that of its inverse.
 
-    Without `p`, or with 2 or -2, it is a quotient of singular values. Where NumPy puts an infinity
-    for a singular matrix there is one for these; in the other norms a singular matrix is a
-    `LinAlgError` of the run. Raises `ShapeError` for matrices without elements, and for those that
-    are not square where an inverse is needed.
+    Without `p`, or with 2 or -2, it is a quotient of singular values, and infinite for a singular
+    matrix, as in NumPy. In the other norms a singular matrix is a `LinAlgError` of the run. Raises
+    `ShapeError` for empty matrices, and for matrices that are not square if an inverse is needed.
 
     >>> print(f"{pg.linalg.cond([[2.0, 0.0], [0.0, 1.0]]):.4f}")
     2.0000

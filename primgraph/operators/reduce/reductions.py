@@ -1,4 +1,4 @@
-"""Sums, products, extremes and their positions along axes."""
+"""Sums, products, extrema and their positions along axes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ __all__ = [
 
 
 def kept(result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool) -> Variable:
-    """`result` of reducing `x` over `axes`, with those as axes of extent one if `keepdims`."""
+    """Return `result` of a reduction over `axes`, with those as axes of size one if `keepdims`."""
     if not require_flag("keepdims", keepdims):
         return result
     return reshaped(result, keep_axes(x.shape, axes))
 
 
 def summed_dtype(dtype: DType) -> DType:
-    """The dtype in which NumPy sums: small integers and booleans become 64 bits wide."""
+    """Return the dtype in which NumPy sums: 64 bits for small integers and booleans."""
     return as_dtype(np.add.reduce(np.zeros(0, dtype)).dtype)
 
 
@@ -64,11 +64,10 @@ def _reduced(
 
 @public
 def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
-    """Sum over `axis`, or over all axes.
+    """Return the sum over `axis`, or over all axes.
 
-    Booleans and integers are summed in 64 bits, as NumPy sums them, unless `dtype` is given; in
-    dtype bool the sum is whether any differs from zero. Raises `ShapeError` for axes that `x` lacks
-    or that are named twice.
+    Booleans and integers are summed in 64 bits, as in NumPy, unless `dtype` is given; in dtype bool
+    the sum is whether any is nonzero. Raises `ShapeError` for missing or repeated axes.
 
     >>> pg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     tensor([4., 6.])
@@ -82,9 +81,8 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
 def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
     """Compute the product over `axis`, or over all axes; its derivative is right at zeros too.
 
-    Booleans and integers are multiplied in 64 bits, as NumPy does, unless `dtype` is given; in
-    dtype bool the product is whether all differ from zero. Raises `ShapeError` for axes that `x`
-    lacks or that are named twice.
+    Booleans and integers are multiplied in 64 bits, as in NumPy, unless `dtype` is given; in dtype
+    bool the product is whether all are nonzero. Raises `ShapeError` for missing or repeated axes.
 
     >>> pg.prod([2.0, 3.0])
     tensor(6.)
@@ -109,7 +107,7 @@ def _extremum(
 def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return the largest element over `axis`, or of all; NaN if there is one.
 
-    Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
+    Tied elements share the derivative evenly. Raises `ShapeError` without elements.
 
     >>> pg.max([[1.0, 5.0], [3.0, 2.0]], axis=1)
     tensor([5., 3.])
@@ -121,7 +119,7 @@ def max(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return the smallest element over `axis`, or of all; NaN if there is one.
 
-    Tied elements share the derivative evenly. Raises `ShapeError` where there are no elements.
+    Tied elements share the derivative evenly. Raises `ShapeError` without elements.
 
     >>> pg.min([[1.0, 5.0], [3.0, 2.0]], axis=1)
     tensor([1., 2.])
@@ -146,7 +144,7 @@ def _position(
 def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
     """Return the index of the first largest element along `axis`, or in the flattened array.
 
-    A NaN counts as largest. Raises `ShapeError` where there are no elements.
+    A NaN counts as maximum. Raises `ShapeError` without elements.
 
     >>> pg.argmax([1.0, 5.0, 2.0])
     tensor(1, dtype=int64)
@@ -158,7 +156,7 @@ def argmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Variable:
     """Return the index of the first smallest element along `axis`, or in the flattened array.
 
-    A NaN counts as smallest. Raises `ShapeError` where there are no elements.
+    A NaN counts as minimum. Raises `ShapeError` without elements.
 
     >>> pg.argmin([1.0, 5.0, 2.0])
     tensor(0, dtype=int64)
@@ -170,8 +168,8 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
     """Compute the running sum along `axis`, or over the flattened array; dtypes are as for `sum`.
 
-    Element `i` is the sum of the elements up to and with `i`; in dtype bool, whether one of them
-    differs from zero. Raises `ShapeError` for an axis that `x` lacks.
+    Element `i` is the sum of the elements up to and including `i`; in dtype bool, whether one of
+    them is nonzero. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.cumsum([1.0, 2.0, 3.0])
     tensor([1., 3., 6.])
@@ -190,7 +188,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
 def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Count the nonzero elements over `axis`, or of all, as int64.
 
-    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    Raises `ShapeError` for missing or repeated axes.
 
     >>> pg.count_nonzero([0.0, 5.0, 2.0])
     tensor(2, dtype=int64)
@@ -202,8 +200,7 @@ def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Va
 def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return whether an element over `axis`, or of all, differs from zero; false if there are none.
 
-    The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
-    that are named twice.
+    The result is boolean; NaN is nonzero. Raises `ShapeError` for missing or repeated axes.
 
     >>> pg.any([True, False])
     tensor(True, dtype=bool)
@@ -215,8 +212,7 @@ def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Return whether all elements over `axis`, or all, differ from zero; true if there are none.
 
-    The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
-    that are named twice.
+    The result is boolean; NaN is nonzero. Raises `ShapeError` for missing or repeated axes.
 
     >>> pg.all([True, False])
     tensor(False, dtype=bool)

@@ -1,4 +1,4 @@
-"""Means, spreads and norms over axes, each defined by what it is made of."""
+"""Means, variances and norms over axes, composed of other operators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def wide(x: Variable) -> Variable:
-    """Floats and complex numbers as they are, but float16 as float32 and integers as float64."""
+    """Convert float16 to float32 and integers to float64; return others as they are."""
     return converted(x, _wide_dtype(x.dtype))
 
 
@@ -53,7 +53,7 @@ def _wide_dtype(dtype: DType) -> DType:
 
 
 def narrow(x: Variable, like: Variable) -> Variable:
-    """`x` in the dtype of `like`, or in that of its parts; as it is if `like` holds integers."""
+    """Convert `x` to the dtype of `like`, or of its parts; leave it if `like` has integers."""
     if like.type.is_complex:
         return x if x.type.is_complex else converted(x, real_dtype(like.dtype))
     return converted(x, like.dtype) if like.type.is_float else x
@@ -72,8 +72,8 @@ def _mean(x: Variable, axes: tuple[int, ...], keepdims: bool = False) -> Variabl
 def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     """Compute the arithmetic mean over `axis`, or of all; of integers as float64.
 
-    float16 is summed in float32. The mean of no elements is NaN. Raises `ShapeError` for axes
-    that `x` lacks or that are named twice.
+    float16 is summed in float32. The mean of no elements is NaN. Raises `ShapeError` for missing or
+    repeated axes.
 
     >>> pg.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     tensor([2., 3.])
@@ -85,7 +85,8 @@ def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 def _centered(
     name: str, x: Variable, axis: Axes, ddof: float
 ) -> tuple[Variable, tuple[int, ...], float]:
-    """`x` less its mean, the axes, and what the sum of squares is divided by for the variance."""
+    """Return `x` minus its mean, the axes, and the divisor of the sum of squares for the
+    variance."""
     axes = axes_of(name, x, axis)
     count, freedom = _count(x, axes), require_number("ddof", ddof)
     centered = x - _mean(x, axes, True)
@@ -100,10 +101,10 @@ def _centered(
 def _root_of_squares(
     x: Variable, axes: tuple[int, ...], keepdims: bool, divisor: float = 1.0
 ) -> Variable:
-    """The root of the sum of squares over `axes`, divided by `divisor` before.
+    """Return the root of the sum of squares over `axes`, divided by `divisor` first.
 
-    Where squares would over- or underflow `x` is scaled. Where the sum is 0 the root has slope 0,
-    the subgradient of least norm.
+    `x` is scaled if squares would over- or underflow. If the sum is 0, the derivative is 0, the
+    subgradient of least norm.
     """
     x = abs(x) if x.type.is_complex else x
     squares = emit(steady, stop_gradient(sum(square(x), axes)))
@@ -112,7 +113,7 @@ def _root_of_squares(
 
 
 def squares(x: Variable) -> Variable:
-    """The squares of sizes."""
+    """Return the squared absolute values."""
     if x.type.is_complex:
         return square(emit(parts.real, x)) + square(emit(parts.imag, x))
     return square(x)
@@ -120,7 +121,7 @@ def squares(x: Variable) -> Variable:
 
 @operator("x")
 def var_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """What `var` is made of."""
+    """Decomposition of `var`."""
     value = lift(x)
     centered, axes, divisor = _centered("var", wide(value), axis, ddof)
     return narrow(sum(squares(centered), axes, keepdims) / divisor, value)
@@ -137,9 +138,8 @@ def var(
 ) -> Variable:
     """Compute the mean squared distance from the mean over `axis`, or all, with divisor `n - ddof`.
 
-    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
-    lacks or that are named twice. `correction` is
-    NumPy's other name of `ddof`, which is 0 unless given.
+    float16 is summed in float32; integers give float64. Raises `ShapeError` for missing or repeated
+    axes. `correction` is NumPy's other name of `ddof`, by default 0.
 
     >>> pg.var([1.0, 3.0])
     tensor(1.)
@@ -150,7 +150,7 @@ def var(
 
 @operator("x")
 def std_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """What `std` is made of."""
+    """Decomposition of `std`."""
     value = lift(x)
     centered, axes, divisor = _centered("std", wide(value), axis, ddof)
     require_flag("keepdims", keepdims)
@@ -168,9 +168,9 @@ def std(
 ) -> Variable:
     """Compute the standard deviation over `axis`, or of all: the square root of `var`.
 
-    Where all elements are equal it is 0, with the subgradient 0, as `norm` has. float16 is summed
-    in float32; integers give float64. Raises `ShapeError` for axes that `x` lacks or that are
-    named twice. `correction` is NumPy's other name of `ddof`, which is 0 unless given.
+    If all elements are equal it is 0, with the subgradient 0, like `norm`. float16 is summed in
+    float32; integers give float64. Raises `ShapeError` for missing or repeated axes. `correction`
+    is NumPy's other name of `ddof`, by default 0.
 
     >>> pg.std([1.0, 3.0])
     tensor(1.)
@@ -213,9 +213,9 @@ def norm(
 
 
 def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Variable]:
-    """`x` less its largest element over `axes`, and that element, for exponentials.
+    """Return `x` minus its maximum over `axes`, and that maximum, for exponentials.
 
-    The shift is 0 where the largest is not finite. No derivative goes through it.
+    The shift is 0 where the maximum is not finite. It has no derivative.
     """
     if x.size == 0:
         shift = stop_gradient(sum(x, axes, True))
@@ -226,12 +226,12 @@ def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Varia
 
 
 def softmax_slope(s: Variable, x: Variable, axes: tuple[int, ...]) -> Variable:
-    """`s`, the softmax of `x` over `axes`, with the derivative that is written from it."""
+    """Return `s`, the softmax of `x` over `axes`, with a derivative computed from `s`."""
     return emit(as_softmax_of, stop_gradient(s), x, axes=axes)
 
 
 def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
-    """`log(sum(b * exp(x)))`, where elements of weight 0 take no part."""
+    """Return `log(sum(b * exp(x)))`, without elements of weight 0."""
     shape, dtype = common_shape("logsumexp", x, b), floating(x, b)
     value, weights = (wide(broadcasted(lift(v, dtype), shape)) for v in (x, b))
     none = equal(weights, 0)
@@ -245,7 +245,7 @@ def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) 
 
 @operator("x")
 def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """What `logsumexp` without weights is made of."""
+    """Decomposition of `logsumexp` without weights."""
     value = lift(x, floating(x))
     axes = axes_of("logsumexp", value, axis)
     elements = wide(value)
@@ -262,9 +262,9 @@ def logsumexp(
 ) -> Variable:
     """Compute `log(sum(b * exp(x)))` over `axis`, or all, without overflow; `b` is 1 by default.
 
-    Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. `b` and `x`
-    are broadcast; where `b` is 0, `x` takes no part, and where the sum is negative, the result
-    is NaN. Raises `ShapeError` for axes that the operands lack or that are named twice.
+    It is -inf if all elements are -inf, or if there are none; it is inf if one is inf. `b` and `x`
+    are broadcast; elements with `b` 0 are ignored, and the result is NaN where the sum is negative.
+    Raises `ShapeError` for missing or repeated axes.
 
     >>> print(f"{pg.logsumexp([0.0, 0.0]):.4f}")
     0.6931

@@ -1,6 +1,6 @@
 """Random arrays of further distributions, each a function of a key and of parameters.
 
-They are made of uniform and normal numbers, so that derivatives go to the parameters.
+They are computed from uniform and normal numbers, and are differentiable by the parameters.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def truncated_normal(
 ) -> Variable:
     """Return normal numbers of mean 0 and variance 1 that lie between `lower` and `upper`.
 
-    By the inverse of the distribution function. Bounds are broadcast to `shape`; derivatives go to
-    them. Equal keys give equal numbers.
+    They use the inverse of the distribution function. Bounds are broadcast to `shape`, and have
+    derivatives. Equal keys give equal numbers.
 
     >>> pg.all(pg.random.truncated_normal(7, -1.0, 1.0, (100,)) <= 1.0)
     tensor(True, dtype=bool)
     """
     low, high = promoted(lower, upper, dtype=fractional(lower, upper), name="truncated_normal")
-    # Positive numbers lie where the distribution function has no digits left: they are turned.
+    # Bounds in the right tail, where the distribution function has lost its digits, are mirrored.
     is_right = low > 0.0
     first = ndtr(where(is_right, -high, low))
     last = ndtr(where(is_right, -low, high))
@@ -64,8 +64,8 @@ def truncated_normal(
 def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
     """Return integers from 0 on, with probabilities `softmax(logits)` along the last axis.
 
-    The result has the axes of `shape`, and then those of `logits` but for the last. By the largest
-    of sums with Gumbel numbers; equal keys give equal integers.
+    The result has the axes of `shape`, followed by those of `logits` without the last. They use the
+    Gumbel-max trick; equal keys give equal integers.
 
     >>> pg.random.categorical(7, [0.0, -np.inf], (3,))
     tensor([0, 0, 0], dtype=int64)
@@ -100,8 +100,8 @@ def choice(
 ) -> Variable:
     """Return rows of `a`, or integers below it, chosen with probabilities `p`, by default equal.
 
-    Without `replace` none is chosen twice. Derivatives go to the rows; equal keys choose alike.
-    Raises `ArgumentError` where there are fewer than are to be chosen.
+    Without `replace` none is drawn twice. The rows have derivatives; equal keys give equal choices.
+    Raises `ArgumentError` if there are fewer rows than draws.
 
     >>> pg.random.choice(7, 5, (3,)).shape
     (3,)
@@ -132,8 +132,9 @@ def multivariate_normal(
 ) -> Variable:
     """Return normal vectors of that mean and covariance; derivatives go to both.
 
-    The result has the axes of `shape`, and then that of `mean`. By the Cholesky factor: a matrix
-    that is not positive definite is a `LinAlgError` of the run. Equal keys give equal vectors.
+    The result has the axes of `shape`, followed by that of `mean`. They use the Cholesky factor: a
+    matrix that is not positive definite is a `LinAlgError` of the run. Equal keys give equal
+    vectors.
 
     >>> pg.random.multivariate_normal(7, np.zeros(2), np.eye(2), (100,)).shape
     (100, 2)

@@ -1,4 +1,4 @@
-"""Random arrays, each a function of an integer key alone, and dropout."""
+"""Random arrays as functions of integer keys, and dropout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def integer_key(name: str, key: ArrayLike) -> Variable:
-    """The key of the function of that name, an integer or several.
+    """Return the key of the function of that name, an integer or several.
 
     Raises `DTypeError` for other dtypes, and `ArgumentError` for a tuple, which is a shape.
     """
@@ -44,7 +44,7 @@ def integer_key(name: str, key: ArrayLike) -> Variable:
 
 
 def refuse_shape(name: str, role: str, given: Any) -> None:
-    """Raise `ArgumentError` for a tuple where NumPy's signatures have a shape, and ours have not.
+    """Raise `ArgumentError` for a tuple, which would be a shape in NumPy's signature.
 
     Arrays are given as arrays or lists.
     """
@@ -69,7 +69,7 @@ def _how_to_draw(name: str) -> str:
 
 
 def float_dtype(name: str, dtype: Any) -> DType:
-    """That of what the function of that name makes; a `DTypeError` for what is no float."""
+    """Return the dtype of a function's result; raises `DTypeError` unless it is a float dtype."""
     refuse_shape(name, "its dtype", dtype)
     wanted = dtype_or_default(dtype)
     if wanted.kind != "f":
@@ -83,9 +83,9 @@ def uniform(
 ) -> Variable:
     """Return uniform numbers between `low` and `high`; equal keys give equal numbers.
 
-    `key` is an integer, or an array of them whose extents then lead those of the result. The
-    result has the default dtype unless `dtype` is given. Raises `DTypeError` for a key that is
-    no integer and for dtypes that are no floats.
+    `key` is an integer, or an array of them, whose axes lead those of the result. The result has
+    the default dtype unless `dtype` is given. Raises `DTypeError` for a key that is not an integer
+    and for dtypes other than floats.
 
     >>> pg.uniform(7, (2, 3)).shape
     (2, 3)
@@ -106,8 +106,8 @@ def uniform(
 def bernoulli(key: ArrayLike, shape: Any = (), p: float = 0.5) -> Variable:
     """Return booleans that are true with probability `p`; equal keys give equal ones.
 
-    `key` is an integer, or an array of them whose extents then lead those of the result. Raises
-    `DTypeError` for a key that is no integer and `ArgumentError` for `p` outside 0 to 1.
+    `key` is an integer, or an array of them, whose axes lead those of the result. Raises
+    `DTypeError` for a key that is not an integer and `ArgumentError` for `p` outside 0 to 1.
 
     >>> pg.bernoulli(7, (2, 3), 0.5).shape
     (2, 3)
@@ -156,10 +156,10 @@ def dropout(
 ) -> Variable:
     """Return `x` with each element set to zero with probability `rate` (Srivastava et al., 2014).
 
-    In mode `upscale_in_train` the elements kept are divided by `1 - rate` in training; in mode
-    `downscale_in_infer` all elements are multiplied by it outside training. `key` is one
-    integer; equal keys drop the same elements. Raises `ArgumentError` for a rate outside 0 to
-    1, another mode, or an array of keys.
+    In mode `upscale_in_train` the kept elements are divided by `1 - rate` in training; in mode
+    `downscale_in_infer` all elements are multiplied by it outside training. `key` is one integer;
+    equal keys drop the same elements. Raises `ArgumentError` for a rate outside 0 to 1, another
+    mode, or an array of keys.
 
     >>> pg.dropout(np.ones(4), 7, 0.0)
     tensor([1., 1., 1., 1.])

@@ -1,7 +1,7 @@
-"""Random arrays of the gamma distribution and its kin, of counts, and of inverse distributions.
+"""Random arrays of gamma and related distributions, of counts, and by inverse transforms.
 
-Derivatives go to parameters: those of gamma numbers are implicit, as what keeps the part of the
-distribution below them, and others are made of these or of uniform numbers.
+They are differentiable by parameters. Derivatives of gamma numbers are implicit: they keep the
+value of the distribution function. Others are composed of these or of uniform numbers.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ __all__ = [
     "t",
 ]
 
-# No uniform number is below this, so that its logarithm is finite.
+# Lower bound of the uniform numbers, so that their logarithm is finite.
 _LEAST = 2.0**-53
 
 
 def between(key: ArrayLike, shape: Any) -> Variable:
-    """Uniform numbers between 0 and 1, with neither of these."""
+    """Return uniform numbers strictly between 0 and 1."""
     drawn = uniform(key, shape, dtype=FLOAT64)
     return drawn * (1.0 - 2.0 * _LEAST) + _LEAST
 
 
 def _spread(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
-    """Parameters, each with an element for each number that is drawn by each key."""
+    """Broadcast parameters to one element for each number drawn by each key."""
     wanted = () if shape is None else as_shape(shape)
     extents = broadcast_shapes(wanted, *(p.shape for p in params))
     return [broadcasted(p, (*key.shape, *extents)) for p in params]
@@ -94,7 +94,7 @@ def split(key: ArrayLike, num: int = 2) -> Variable:
 def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) -> Variable:
     """Return integers from `minval` up to but without `maxval`, which are broadcast to `shape`.
 
-    They are int64; of ranges beyond 2**53 not every one is drawn.
+    They are int64; in ranges beyond 2**53 not every integer can be drawn.
 
     >>> pg.random.randint(7, (100,), 0, 6).shape
     (100,)
@@ -182,15 +182,15 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Vari
 
 
 def _gamma(key: Variable, a: Variable) -> Variable:
-    """Numbers of gamma distributions, with derivatives by their shapes."""
+    """Return gamma numbers, with derivatives by their shapes."""
     return emit(as_gamma_of, emit(random_variate, key, a, name="standard_gamma"), a)
 
 
 def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
-    """Logarithms of gamma numbers, which do not underflow.
+    """Return logarithms of gamma numbers, which do not underflow.
 
-    One of shape `a + 1` times a uniform number to the power of `1 / a` is one of shape `a`
-    (G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000).
+    One of shape `a + 1` times a uniform number to the power of `1 / a` is one of shape `a` (G.
+    Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000).
     """
     raised = [a + 1.0 for a in shapes]
     joined = stack([*raised, *map(ones_like, shapes)], key.ndim)
@@ -204,8 +204,8 @@ def _log_gammas(key: Variable, *shapes: Variable) -> list[Variable]:
 def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """Return numbers of the gamma distribution of shape `a` and scale 1, by NumPy's generator.
 
-    `a` is broadcast to `shape`, and has the dtype of the result; where it is negative or infinite
-    that is NaN. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
+    `a` is broadcast to `shape`, and has the dtype of the result, which is NaN where `a` is negative
+    or infinite. Derivatives by `a` are implicit (M. Figurnov, S. Mohamed and A. Mnih, Implicit
     reparameterization gradients, 2018), to any order.
 
     >>> pg.random.gamma(7, 2.0, (100,)).shape
@@ -248,8 +248,8 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
 def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
     """Return vectors of the Dirichlet distribution along the last axis, by gamma numbers.
 
-    `shape` is that of the other axes, to which those of `alpha` are broadcast. Derivatives go to
-    `alpha`.
+    `shape` is that of the other axes, to which those of `alpha` are broadcast. `alpha` has
+    derivatives.
 
     >>> pg.random.dirichlet(7, np.ones(3), (100,)).shape
     (100, 3)
@@ -311,8 +311,8 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> Variable:
     """Draw the number of successes in `n` trials of probability `p`: int64, by NumPy's generator.
 
-    `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. What is no
-    probability, or a negative `n`, is an error of the run.
+    `n`, of integers, and `p` are broadcast to `shape`. Integers have no derivatives. A `p` outside
+    0 to 1, or a negative `n`, is an error of the run.
 
     >>> pg.random.binomial(7, 10, 0.5, (100,)).shape
     (100,)

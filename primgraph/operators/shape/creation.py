@@ -1,4 +1,4 @@
-"""Arrays made from nothing, and conversions of what is there."""
+"""Array creation and dtype conversion."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def dtype_or_default(dtype: Any) -> DType:
-    """The dtype that `dtype` names; the default dtype for None."""
+    """Return the dtype for `dtype`; the default dtype for None."""
     return get_default_dtype() if dtype is None else as_dtype(dtype)
 
 
@@ -63,8 +63,8 @@ def dtype_or_default(dtype: Any) -> DType:
 def assign(x: ArrayLike) -> Variable:
     """Return `x` itself, as a variable; arrays and numbers become constants of the program.
 
-    Nothing is copied, as values never change. Python floats take the default dtype. Raises
-    `ArgumentError` for what is no array.
+    Nothing is copied, as values are immutable. Python floats take the default dtype. Raises
+    `ArgumentError` for objects that are not arrays.
 
     >>> pg.assign([1.0, 2.0])
     tensor([1., 2.])
@@ -96,7 +96,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
 def zeros(shape: Any, dtype: Any = None) -> Variable:
     """Return an array of zeros of that shape, in the default dtype unless `dtype` is given.
 
-    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative size.
 
     >>> pg.zeros((2, 2))
     tensor([[0., 0.],
@@ -109,7 +109,7 @@ def zeros(shape: Any, dtype: Any = None) -> Variable:
 def ones(shape: Any, dtype: Any = None) -> Variable:
     """Return an array of ones of that shape, in the default dtype unless `dtype` is given.
 
-    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative size.
 
     >>> pg.ones((2, 2))
     tensor([[1., 1.],
@@ -208,7 +208,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
 
 
 def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
-    """`arange` of sizes and integers."""
+    """Compute `arange` for symbolic sizes and integers."""
     if not all(map(is_extent, (start, stop, step))) or type(step) is not int or step == 0:
         raise ArgumentError(
             f"arange of sizes takes sizes and integers, and a step that is a number, not "
@@ -216,7 +216,8 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
         )
     count = (stop - start + step + (-1 if step > 0 else 1)) // step
     if len(names_in(count)) != 1:
-        # Of one size it is assumed that there are as many, as of a slice; of two nothing is.
+        # With one size the count is assumed not to be negative, as for a slice; with two nothing is
+        # assumed.
         count = larger(count, 0)
     wanted = INT64 if dtype is None else as_dtype(dtype)
     found = emit(constants.iota, shape=(count,), axis=0, dtype=wanted)
@@ -240,8 +241,8 @@ def linspace(
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` False leaves out.
 
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
-    along a new first axis. An integer `dtype` rounds them down. `num` may be a size. Raises
-    `ArgumentError` for one that is no whole number.
+    along a new first axis. An integer `dtype` rounds down. `num` may be a symbolic size. Raises
+    `ArgumentError` if it is not an integer.
 
     >>> pg.linspace(0.0, 1.0, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -269,7 +270,7 @@ def _count(name: str, num: Any) -> int:
 
 
 def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Variable:
-    """`count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
+    """Return `count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
     shape = (count, *start.shape)
     number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)
     gaps, whole = count - int(endpoint), stop - start
@@ -286,9 +287,9 @@ def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Vari
 
 
 def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
-    """What each element lies behind the first."""
+    """Return the offset of each element from the first."""
     step = whole / gaps
-    # Steps that underflow are taken from the whole, all of them if one does.
+    # If a step underflows, all offsets are computed from the total range.
     lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
     lost = broadcasted(lost if step.ndim else equal(step, 0.0), number.shape)
     return where(lost, number / gaps * whole, number * step)
@@ -313,8 +314,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
 def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
     """Return a new last axis of extent `depth`, with a one at the index and zeros elsewhere.
 
-    An index outside `0 <= index < depth` gives zeros only. The result has the default dtype
-    unless `dtype` is given. Raises `DTypeError` for indices that are no integers.
+    An index outside `0 <= index < depth` gives zeros only. The result has the default dtype unless
+    `dtype` is given. Raises `DTypeError` for indices that are not integers.
 
     >>> pg.one_hot([0, 2], 3)
     tensor([[1., 0., 0.],
@@ -334,8 +335,8 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
 def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
     """Return the same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
 
-    Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
-    `copy` is taken as NumPy has it and means nothing, as values never change.
+    Between floats the derivative is 1; from or to integers and booleans it is zero. `copy` exists
+    for compatibility with NumPy and has no effect, as values are immutable.
 
     >>> pg.cast([1.7, -1.7], "int64")
     tensor([ 1, -1], dtype=int64)
@@ -350,7 +351,8 @@ cast = functions["cast"] = astype
 def stop_gradient(x: ArrayLike) -> Variable:
     """Return `x` itself, as a constant for differentiation: no derivative goes through it.
 
-    What else is computed from `x` is not affected; setting `x.stop_gradient` holds it everywhere.
+    Other results computed from `x` are not affected; setting `x.stop_gradient` makes it constant
+    everywhere.
 
     >>> pg.grad(lambda x: x * pg.stop_gradient(x))(3.0)
     array(3.)

@@ -1,4 +1,4 @@
-"""Arrays joined, cut, repeated, turned round, and set into a frame."""
+"""Concatenation, splitting, repetition, flipping and padding of arrays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
-    """`size` elements along `axis` from `start` on; `x` itself if those are all."""
+    """Return `size` elements along `axis` from `start` on; `x` itself if those are all."""
     if (start, size, step) == (0, x.shape[axis], 1):
         return x
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
@@ -60,7 +60,7 @@ def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Vari
 
 
 def _parts(name: str, arrays: Any) -> list[Variable]:
-    """The arrays to be joined, in one dtype."""
+    """Return the arrays to be joined, in one dtype."""
     if isinstance(arrays, Variable):
         return [lift(a) for a in arrays] if arrays.ndim else _refuse(name, arrays)
     several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
@@ -79,8 +79,8 @@ def _refuse(name: str, arrays: Any) -> list[Variable]:
 def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
     """Join arrays along `axis`; with None, all their elements in a row.
 
-    They are promoted to one dtype. Raises `ShapeError` if other extents differ, or for 0-d
-    arrays, and `ArgumentError` for an empty list.
+    They are promoted to one dtype. Raises `ShapeError` if other sizes differ, or for 0-d arrays,
+    and `ArgumentError` for an empty list.
 
     >>> pg.concatenate([[1.0, 2.0], [3.0]])
     tensor([1., 2., 3.])
@@ -140,10 +140,10 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
 def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> Variable:
     """Return `value` as a constant of the program; a handle stays, a list of handles is stacked.
 
-    Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
-    `dtype` says otherwise. `copy` is taken as NumPy has it and means nothing, as values never
-    change. Raises `DTypeError` for numbers that the dtype cannot hold, and `ArgumentError` for
-    what is no array.
+    Python floats take the default dtype, other numbers the dtype that NumPy gives them, unless
+    `dtype` is given. `copy` exists for compatibility with NumPy and has no effect, as values are
+    immutable. Raises `DTypeError` for numbers that the dtype cannot represent, and `ArgumentError`
+    for objects that are not arrays.
 
     >>> pg.asarray([1.0, 2.0])
     tensor([1., 2.])
@@ -191,7 +191,7 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
         entries = given if isinstance(given, np.ndarray) else entries_of(given)
         cuts = [require_integer("split", i) for i in entries]
     if names_in((extent, *cuts)):
-        # These are taken to lie within the array, in order.
+        # Symbolic bounds are assumed to be within the array, in order.
         cuts = [i + extent if is_at_least(-1, i) else i for i in cuts]
         bounds = list(pairwise([0, *cuts, extent]))
     else:
@@ -207,7 +207,7 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 
 def _emitted(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
-    """Consecutive parts of these extents, which add up."""
+    """Return consecutive parts of these sizes, which add up."""
     return list(emit_all(shapes.split, x, sizes=sizes, axis=axis))
 
 
@@ -279,7 +279,7 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
 def _rolled(x: Variable, shift: int, axis: int) -> Variable:
     extent = x.shape[axis]
     if isinstance(extent, Dim):
-        # It is taken to go round at most once.
+        # A symbolic shift is assumed to be less than the size.
         places = shift if shift >= 0 else shift + extent
     else:
         places = shift % extent if extent else 0
@@ -293,7 +293,7 @@ def _rolled(x: Variable, shift: int, axis: int) -> Variable:
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """Return `x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
 
-    Missing numbers of repetitions count as 1 in front. Raises `ShapeError` for negative ones.
+    Missing leading numbers of repetitions count as 1. Raises `ShapeError` for negative ones.
 
     >>> pg.tile([1.0, 2.0], 2)
     tensor([1., 2., 1., 2.])
@@ -315,8 +315,8 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
 def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
     """Return each element repeated, along `axis` or, without one, in row-major order.
 
-    `repeats` is one number for all elements, or one number each; numbers may be sizes. Raises
-    `ShapeError` if there are not as many numbers as elements, or negative ones.
+    `repeats` is one number for all elements, or one each; numbers may be symbolic sizes. Raises
+    `ShapeError` unless there are as many numbers as elements, all nonnegative.
 
     >>> pg.repeat([1.0, 2.0], 2)
     tensor([1., 1., 2., 2.])
@@ -338,7 +338,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
 
 
 def _places(counts: Sequence[int]) -> Variable:
-    """Each position as often as `counts` has it, some of which may be sizes."""
+    """Return each position as often as `counts` says; counts may be symbolic."""
     if not names_in(tuple(counts)):
         return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
     runs = [wrap(filled(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
@@ -351,10 +351,10 @@ def pad(
 ) -> Variable:
     """Pad `x` on all sides: `pad_width` is a number, a pair, or a pair (before, behind) per axis.
 
-    The frame holds `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
-    `wrap` it holds elements of `x` as `np.pad` arranges them. Raises `ShapeError` for widths
-    that are negative or do not fit and `ArgumentError` for other modes. Along an axis of unknown
-    extent these are taken to go round at most once.
+    The padding has `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
+    `wrap` it has elements of `x`, arranged like `np.pad`. Raises `ShapeError` for widths that are
+    negative or too large and `ArgumentError` for other modes. Along an axis of symbolic size,
+    widths are assumed to be at most one period.
 
     >>> pg.pad([1.0, 2.0], 1)
     tensor([0., 1., 2., 0.])
@@ -381,7 +381,7 @@ def pad(
 
 
 def _framed(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
-    """An axis of unknown extent between so many of its elements, which are taken to be there."""
+    """Pad an axis of symbolic size with its own elements, which are assumed to exist."""
     extent = x.shape[axis]
     parts = {
         "edge": ((0, 1, 1), (extent - 1, 1, 1)),
@@ -410,7 +410,7 @@ def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
 
 
 def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -> Variable:
-    """Along each axis, take the elements that `np.pad` would repeat in the frame."""
+    """Pad along each axis with elements of `x`, by the positions that `np.pad` repeats."""
     for axis, width in enumerate(widths):
         if not any(width):
             continue

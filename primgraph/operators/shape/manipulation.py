@@ -1,4 +1,4 @@
-"""Arrays joined, split, turned and lengthened along axes: NumPy's chapter on manipulation."""
+"""Array manipulation as in NumPy: joining, splitting, rotating and resizing along axes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _items(name: str, arrays: Any) -> list[Variable]:
-    """The arrays that are to be joined, one by one."""
+    """Return the arrays to be joined, one by one."""
     if isinstance(arrays, Variable):
         return list(arrays) if arrays.ndim else _refuse(name, arrays)
     several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
@@ -108,7 +108,7 @@ def atleast_2d(*arrays: ArrayLike) -> Any:
 def atleast_3d(*arrays: ArrayLike) -> Any:
     """Return the array with at least three axes; of several arrays a tuple.
 
-    A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of extent one.
+    A vector of n elements becomes of shape `(1, n, 1)`, a matrix gets a last axis of size one.
 
     >>> pg.atleast_3d([1.0, 2.0]).shape
     (1, 2, 1)
@@ -120,7 +120,7 @@ def atleast_3d(*arrays: ArrayLike) -> Any:
 def hstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Return arrays one after the other along the second axis, vectors along their only one.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.hstack([[1.0, 2.0], [3.0]])
     tensor([1., 2., 3.])
@@ -133,7 +133,7 @@ def hstack(arrays: Sequence[ArrayLike]) -> Variable:
 def vstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Return arrays one below the other along the first axis; vectors are rows.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.vstack([[1.0, 2.0], [3.0, 4.0]])
     tensor([[1., 2.],
@@ -146,7 +146,7 @@ def vstack(arrays: Sequence[ArrayLike]) -> Variable:
 def dstack(arrays: Sequence[ArrayLike]) -> Variable:
     """Return arrays one behind the other along the third axis, which vectors and matrices get.
 
-    Raises `ShapeError` if other extents differ and `ArgumentError` for an empty list.
+    Raises `ShapeError` if other sizes differ and `ArgumentError` for an empty list.
 
     >>> pg.dstack([[1.0, 2.0], [3.0, 4.0]]).shape
     (1, 2, 2)
@@ -172,8 +172,8 @@ def column_stack(arrays: Sequence[ArrayLike]) -> Variable:
 def block(arrays: Any) -> Variable:
     """Return an array of nested lists of blocks; innermost lists are joined along the last axis.
 
-    Raises `ArgumentError` for lists that are nested to different depths or empty, and `ShapeError`
-    for blocks that do not fit.
+    Raises `ArgumentError` for lists of different nesting depths or empty lists, and `ShapeError`
+    for blocks that do not match.
 
     >>> pg.block([[np.eye(1), np.zeros((1, 1))]])
     tensor([[1., 0.]])
@@ -184,7 +184,7 @@ def block(arrays: Any) -> Variable:
 
 
 def _depth(arrays: Any) -> int:
-    """How deep the lists are nested."""
+    """Return the nesting depth of the lists."""
     if not isinstance(arrays, list):
         if isinstance(arrays, tuple):
             raise ArgumentError(f"block takes lists, not tuples such as {arrays!r:.60}")
@@ -223,7 +223,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[Variable, ...]:
 def append(x: ArrayLike, values: ArrayLike, axis: int | None = None) -> Variable:
     """Return `x` with `values` behind it along `axis`; without one, all elements of both in a row.
 
-    Raises `ShapeError` if other extents differ.
+    Raises `ShapeError` if other sizes differ.
 
     >>> pg.append([1.0, 2.0], 3.0)
     tensor([1., 2., 3.])
@@ -236,7 +236,7 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
     """Return `x` without the parts `obj` along `axis`, or without elements of the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant. Raises `BoundsError`
-    for an index that there is not.
+    for an index out of bounds.
 
     >>> pg.delete([1.0, 2.0, 3.0], 1)
     tensor([1., 3.])
@@ -252,7 +252,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
     """Return `x` with `values` before the places `obj` along `axis`, or in the flattened array.
 
     `obj` is an integer, a slice, a list of integers or a mask, and constant; `values` are
-    broadcast. The dtype is that of `x`. Raises `BoundsError` for a place that there is not.
+    broadcast. The dtype is that of `x`. Raises `BoundsError` for a position out of bounds.
 
     >>> pg.insert([1.0, 3.0], 1, 2.0)
     tensor([1., 2., 3.])
@@ -280,7 +280,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
 
 
 def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
-    """The array and the axis, of the flattened array if there is none."""
+    """Return the array and the axis; the flattened array if there is no axis."""
     value = lift(x)
     if axis is None:
         return reshaped(value, (value.size,)), 0
@@ -288,7 +288,7 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
 
 
 def _taken(x: Variable, places: Any, axis: int) -> Variable:
-    """The parts of `x` at constant places along an axis: consecutive ones as slices."""
+    """Take parts of `x` at constant positions along an axis, as a slice if they are consecutive."""
     steps = np.diff(places)
     if places.size and (steps == 1).all():
         return sliced(x, axis, int(places[0]), int(places.size))
@@ -387,7 +387,7 @@ def array_split(
 ) -> list[Variable]:
     """Split `x` along `axis` into consecutive parts, of which the first may be longer by one.
 
-    A sequence gives the indices at which to cut. Raises `ShapeError` for an axis that `x` lacks.
+    A sequence gives the indices at which to split. Raises `ShapeError` for an axis that `x` lacks.
 
     >>> pg.array_split([1.0, 2.0, 3.0], 2)
     [tensor([1., 2.]), tensor([3.])]
@@ -448,7 +448,7 @@ def dsplit(x: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Varia
 def resize(x: ArrayLike, new_shape: Any) -> Variable:
     """Return the elements of `x` in row-major order, repeated as often as needed, in another shape.
 
-    Zeros if `x` has none. Raises `ShapeError` for a negative extent.
+    Zeros if `x` is empty. Raises `ShapeError` for a negative size.
 
     >>> pg.resize([1.0, 2.0], (3,))
     tensor([1., 2., 1.])

@@ -1,4 +1,4 @@
-"""Matrices and grids built from what they are made of: diagonals, powers, indices."""
+"""Matrices and grids: diagonals, powers, indices."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
 
 
 def _moved(matrix: Variable, number: int) -> Variable:
-    """A matrix of unknown extent in a frame of zeros that has its diagonal at `number`."""
+    """Pad a matrix of symbolic size with zeros so that its diagonal moves to `number`."""
     extent = matrix.shape[0] + (number if number >= 0 else -number)
     rows = slice(0, matrix.shape[0]) if number > 0 else slice(-number, extent)
     columns = slice(number, extent) if number > 0 else slice(0, matrix.shape[0])
@@ -97,7 +97,7 @@ def diagflat(x: ArrayLike, k: int = 0) -> Variable:
 def trace(
     x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None
 ) -> Variable:
-    """The sum of a diagonal of two axes; `offset` counts to the right.
+    """Return the sum of a diagonal of two axes; a positive `offset` is to the right.
 
     Raises `ShapeError` for less than two axes, or one named twice.
     """
@@ -204,7 +204,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Vari
 def indices(dimensions: Any, dtype: Any = np.int64, sparse: bool = False) -> Any:
     """Return for each axis of an array of these extents the index along it at each place.
 
-    They lie along a new first axis; with `sparse` they are a tuple of arrays that broadcast.
+    They are stacked along a new first axis; with `sparse` they are a tuple of arrays that
+    broadcast.
 
     >>> pg.indices((2, 2)).shape
     (2, 2, 2)
@@ -229,7 +230,7 @@ def meshgrid(
     """Return coordinates of the points of a grid: for each vector an array along its axis.
 
     With "xy" the first vector lies along the second axis, and the second along the first. With
-    `sparse` the other axes have extent one. `copy` means nothing, as values never change.
+    `sparse` the other axes have size one. `copy` has no effect, as values are immutable.
 
     >>> [a.shape for a in pg.meshgrid([1.0, 2.0], [3.0, 4.0, 5.0])]
     [(3, 2), (3, 2)]

@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: reshape, permute, add and drop axes, repeat."""
+"""Reshape, permute, add and drop axes, broadcast."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ __all__ = [
 
 
 def reshaped(x: Variable, shape: tuple[int, ...]) -> Variable:
-    """`x` in a shape of the same size; itself if it has that shape."""
+    """Reshape `x` to a shape of the same size; return it if it has that shape."""
     return x if x.shape == shape else emit(shapes.reshape, x, shape=shape)
 
 
 def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
-    """`x` with axis `axes[i]` as axis `i`; itself if nothing moves."""
+    """Permute axes, so that axis `axes[i]` becomes axis `i`; return `x` if nothing moves."""
     return x if axes == tuple(range(x.ndim)) else emit(shapes.permute, x, axes=axes)
 
 
@@ -57,8 +57,8 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
 def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     """Return the same elements in row-major order in another shape, of which one extent may be -1.
 
-    With `order="F"` in column-major order. "A" and "K" are "C": values have no order in memory.
-    Raises `ShapeError` if the sizes differ, `ArgumentError` for another order.
+    With `order="F"` in column-major order. "A" and "K" are "C", as values have no memory order.
+    Raises `ShapeError` if the numbers of elements differ, `ArgumentError` for another order.
 
     >>> pg.reshape([1.0, 2.0, 3.0, 4.0], (2, -1))
     tensor([[1., 2.],
@@ -78,7 +78,7 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
 
 
 def _is_reversed(order: Any) -> bool:
-    """Whether `order`, one of NumPy's, is that with the first axis moving fastest."""
+    """Return whether `order`, one of NumPy's, is column-major."""
     if order in ("C", "A", "K", "F"):
         return bool(order == "F")
     hint = "write the shape as one tuple, such as (3, 4)" if type(order) is int else ""
@@ -86,7 +86,7 @@ def _is_reversed(order: Any) -> bool:
 
 
 def _turned(x: Variable) -> Variable:
-    """`x` with its axes in reverse order."""
+    """Return `x` with its axes in reverse order."""
     return permuted(x, tuple(range(x.ndim))[::-1])
 
 
@@ -115,7 +115,7 @@ def ravel(x: ArrayLike, order: str = "C") -> Variable:
 def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     """Return `x` repeated along new leading axes and along axes of extent one.
 
-    Raises `ShapeError` if NumPy's rule does not lead from the shape of `x` to `shape`.
+    Raises `ShapeError` if the shape of `x` does not broadcast to `shape`.
 
     >>> pg.broadcast_to([1.0, 2.0], (2, 2))
     tensor([[1., 2.],
@@ -174,7 +174,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
 def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
     """Return `x` with the axes `source` at the places `destination`; the others keep their order.
 
-    Raises `ShapeError` for axes that are named twice, or that are more on one side.
+    Raises `ShapeError` for repeated axes, or different numbers of axes.
 
     >>> pg.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -202,7 +202,7 @@ def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
 def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     """Return `x` without the axes of extent one, or without those that `axis` names.
 
-    Raises `ShapeError` if a named axis has another extent.
+    Raises `ShapeError` if a given axis has another size.
 
     >>> pg.squeeze([[1.0, 2.0]])
     tensor([1., 2.])
@@ -223,7 +223,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
 def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     """Return `x` with new axes of extent one at the places `axis` of the result.
 
-    Raises `ShapeError` for a place that the result lacks or that is named twice.
+    Raises `ShapeError` for invalid or repeated positions.
 
     >>> pg.unsqueeze([1.0, 2.0], 0)
     tensor([[1., 2.]])
@@ -277,7 +277,7 @@ def _zero(x: Variable) -> bool | int:
 
 
 def _below(x: Variable, name: str, k: int) -> Variable:
-    """Where the row, moved by `k`, is at or below the column."""
+    """Return the mask of row + `k` >= column."""
     if x.ndim == 0:
         raise ShapeError(f"{name} of {x.type}: it takes an array of at least one axis")
     shape = (x.shape[-2:] * 2)[:2] if x.ndim == 1 else x.shape[-2:]

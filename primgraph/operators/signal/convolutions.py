@@ -1,4 +1,4 @@
-"""Convolutions and their transposes: products of a matrix of weights with all windows."""
+"""Convolutions and their transposes: matrix products of weights with all windows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Padding: TypeAlias = Sizes | Literal["same", "valid"]
 def _operands(
     name: str, x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None, count: int
 ) -> tuple[Variable, Variable, Variable | None, bool]:
-    """Array, weight and bias in one dtype, and whether the array has an axis of samples."""
+    """Return array, weight and bias in one dtype, and whether the array has a batch axis."""
     dtype = result_dtype(x, weight)
     value, had_samples = channels_first(name, lift(x, dtype), count)
     kernel = lift(weight, dtype)
@@ -63,7 +63,7 @@ def _groups(name: str, value: object, *channels: int) -> int:
 
 
 def _with_bias(name: str, x: Variable, bias: Variable | None) -> Variable:
-    """A matrix whose rows are channels, or a stack of matrices for groups, with a bias for each."""
+    """Add a bias to each row (channel) of a matrix, or of a stack of matrices for groups."""
     if bias is None:
         return x
     wanted = math.prod(x.shape[:-1])
@@ -105,7 +105,7 @@ def _convolved(
         low, high = ((0, *(e[i] for e in ends), 0) for i in (0, 1))
         placed = emit(shapes.pad, placed, low=low, high=high)
     columns = sliding.over(placed, 1)
-    # One matrix for all windows, or for all in a group: its rows are elements of a window.
+    # One matrix of all windows, per group: its rows are elements of a window.
     inner, outer = math.prod(kernel.shape[1:]), math.prod(columns.shape[count + 1 :])
     stack = (parts,) if parts > 1 else ()
     rows = reshaped(kernel, (*stack, outputs // parts, inner))
@@ -155,7 +155,7 @@ def _transposed(
     outputs = parts * kernel.shape[1]
     whole = reshaped(found, (outputs, *sliding.sizes, *placed.shape[1:]))
     reach = zip(value.shape[2:], sliding.steps, sliding.spans, more, strict=True)
-    # A window at each element; what lies behind the last one is zero.
+    # A window at each element; elements beyond the last one are zero.
     extents = tuple((n - 1) * s + m + e for n, s, m, e in reach)
     ends = tuple(n - 2 * p for n, p in zip(extents, cut, strict=True))
     if any(type(n) is int and n < 1 for n in ends):
@@ -178,7 +178,7 @@ def _transposed(
 def _added(
     sliding: Sliding, x: Variable, extents: tuple[int, ...], more: tuple[int, ...]
 ) -> Variable:
-    """The sums of windows; with more behind them than a step, zeros are joined."""
+    """Return the sums of overlapping windows, padded with zeros by at most one step."""
     least = tuple(n - m for n, m in zip(extents, more, strict=True))
     if sliding.counts(extents) == sliding.counts(least):
         return sliding.added(x, 1, extents)
@@ -199,14 +199,14 @@ def conv1d(
 ) -> Variable:
     """Return sums of products of windows along the last axis with a weight, as `torch` names them.
 
-    `x` is of shape (samples, channels, length), or (channels, length), `weight` of shape
-    (outputs, channels / groups, size) and `bias` of shape (outputs,): the result is of shape
-    (samples, outputs, windows). Windows begin `stride` elements apart, theirs are `dilation` apart;
-    the weight is not turned round. `padding` is how many zeros are put at both ends, "valid" for
-    none, or "same" for as many windows as elements, at stride 1. Each of `groups` of outputs sees
-    as many of the channels.
+    `x` is of shape (samples, channels, length), or (channels, length), `weight` of shape (outputs,
+    channels / groups, size) and `bias` of shape (outputs,): the result is of shape (samples,
+    outputs, windows). Windows start `stride` elements apart, their elements are `dilation` apart;
+    the weight is not flipped. `padding` is the number of zeros at both ends, "valid" for none, or
+    "same" for as many windows as elements, with stride 1. Channels and outputs are split into
+    `groups`, which are convolved separately.
 
-    Raises `ShapeError` for shapes that do not fit, `ArgumentError` for groups that do not divide
+    Raises `ShapeError` for shapes that do not match, `ArgumentError` for groups that do not divide
     the channels and for other paddings.
 
     >>> pg.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 2)))
@@ -230,8 +230,8 @@ def conv2d(
     `x` is (samples, channels, height, width), the weight (outputs, channels / groups, rows,
     columns). Numbers are for both axes, or one for each.
 
-    It is a product of the weight, as a matrix, with all windows (K. Chellapilla, S. Puri and
-    P. Simard, High performance convolutional neural networks for document processing, 2006).
+    It is a product of the weight, as a matrix, with all windows (K. Chellapilla, S. Puri and P.
+    Simard, High performance convolutional neural networks for document processing, 2006).
 
     >>> pg.conv2d(np.ones((1, 1, 4, 4)), np.ones((2, 1, 3, 3))).shape
     (1, 2, 2, 2)
@@ -273,13 +273,13 @@ def conv_transpose1d(
 ) -> Variable:
     """Return the transpose of `conv1d` as a linear map: sums of overlapping windows.
 
-    `weight` is of shape (channels, outputs / groups, size). Of the sums `padding` elements are cut
-    off at both ends, and `output_padding` more are there behind them, so that all lengths can be
-    had that a convolution turns into that of `x`: (n - 1) * stride - 2 * padding +
-    dilation * (size - 1) + output_padding + 1.
+    `weight` is of shape (channels, outputs / groups, size). `padding` elements are cut off at both
+    ends of the sums, and `output_padding` more are kept at the end, so that all lengths are
+    possible that a convolution maps to that of `x`: (n - 1) * stride - 2 * padding + dilation *
+    (size - 1) + output_padding + 1.
 
-    Raises what `conv1d` does, and `ArgumentError` for an output_padding that is not smaller than
-    stride or dilation.
+    Raises the errors of `conv1d`, and `ArgumentError` for an output_padding that is not smaller
+    than stride or dilation.
 
     >>> pg.conv_transpose1d(np.ones((1, 1, 3)), np.ones((1, 1, 2)))
     tensor([[[1., 2., 2., 1.]]])

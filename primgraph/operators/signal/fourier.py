@@ -1,4 +1,4 @@
-"""Fourier transforms, as numpy.fft has them."""
+"""Fourier transforms, as in numpy.fft."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _norm(name: str, norm: Any) -> str:
 
 
 def _whole(x: ArrayLike) -> Variable:
-    """Numbers as complex ones: floats of 32 bits and less in complex64, all else in complex128."""
+    """Convert to complex: floats of 32 bits and less to complex64, others to complex128."""
     value = lift(x)
     if value.type.is_complex:
         return value
@@ -84,7 +84,7 @@ def _real(name: str, x: ArrayLike) -> Variable:
 
 
 def _fitted(name: str, x: Variable, axis: int, n: Any) -> Variable:
-    """`x` with `n` elements along an axis, cut or followed by zeros; None leaves it."""
+    """Cut `x` to `n` elements along an axis, or pad it with zeros; None leaves it."""
     if n is None:
         return x
     count, extent = require_integer("n", n), x.shape[axis]
@@ -112,10 +112,10 @@ def _along(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: bool
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the discrete Fourier transform along `axis`: `A_k = sum_j a_j exp(-2 pi i j k / n)`.
 
-    With `n` the array is cut, or followed by zeros, to so many elements. `norm` is "backward",
-    without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is
-    complex64 for floats of 32 bits and less and for complex64, else complex128. Its derivative is
-    the transform of the tangent. Raises `ShapeError` where there are no elements.
+    With `n`, the array is cut, or padded with zeros, to that many elements. `norm` is "backward",
+    without a factor here, "forward", with `1/n`, or "ortho", with its root. The result is complex64
+    for floats of 32 bits and less and for complex64, else complex128. Its derivative is the
+    transform of the tangent. Raises `ShapeError` for an empty axis.
 
     >>> pg.fft.fft([1.0, 1.0]).numpy()
     array([2.+0.j, 0.+0.j])
@@ -134,7 +134,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 
 def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list[int]]:
-    """The extents that are asked for, and the axes, counted from the front."""
+    """Return the requested sizes, and the axes, counted from the front."""
     if axes is None:
         count = x.ndim if s is None else len(s)
         axes = range(-count, 0)
@@ -146,7 +146,7 @@ def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list
 
 
 def _over(name: str, x: Variable, places: Sequence[int], inverse: bool, norm: str) -> Variable:
-    """The transforms over all of these axes; one that is named twice is transformed twice."""
+    """Transform over all of these axes; a repeated axis is transformed repeatedly."""
     if not places:
         return x
     for place in sorted({a for a in places if places.count(a) > 1}):
@@ -167,8 +167,8 @@ def _several(name: str, a: ArrayLike, s: Any, axes: Any, norm: Norm, inverse: bo
 def fftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = None) -> Variable:
     """Compute the transform over several axes, all by default, or the last ones if `s` is given.
 
-    `s` are the numbers of elements along them, to which the array is cut or lengthened. For all
-    else see `fft`.
+    `s` are the numbers of elements along them, to which the array is cut or padded. See `fft` for
+    the rest.
 
     >>> pg.fft.fftn(np.ones((2, 2))).numpy().real
     array([[4., 0.],
@@ -214,7 +214,7 @@ def ifft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm =
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the frequencies 0 to `n // 2` of real numbers along `axis`; others are conjugates.
 
-    For all else see `fft`. Raises `ArgumentError` for complex numbers.
+    See `fft` for the rest. Raises `ArgumentError` for complex numbers.
 
     >>> pg.fft.rfft([1.0, 1.0, 1.0, 1.0]).numpy().real
     array([4., 0., 0.])
@@ -226,7 +226,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
 
 
 def _to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Variable:
-    """Real numbers from half of the frequencies, `2 (m - 1)` of them unless `n` is given."""
+    """Return real numbers from half of the frequencies, `2 (m - 1)` unless `n` is given."""
     extent = value.shape[place]
     count = 2 * (extent - 1) if n is None else require_integer("n", n)
     if type(count) is int and count < 1:
@@ -236,7 +236,7 @@ def _to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Varia
 
 
 def _narrow(found: Variable, a: ArrayLike) -> Variable:
-    """As NumPy has it, halves of halves."""
+    """Convert float16 input's result to half precision, like NumPy."""
     return converted(found, FLOAT16) if lift(a).dtype == FLOAT16 else found
 
 
@@ -244,8 +244,8 @@ def _narrow(found: Variable, a: ArrayLike) -> Variable:
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Return the inverse of `rfft`: `n` real numbers along `axis`, by default `2 (m - 1)` of `m`.
 
-    An odd number has to be told. Imaginary parts of the first frequency, and for even `n` of the
-    last, do not count.
+    An odd `n` must be given. Imaginary parts of the first frequency, and for even `n` of the last,
+    are ignored.
 
     >>> pg.fft.irfft([4.0, 0.0, 0.0])
     tensor([1., 1., 1., 1.])
@@ -313,7 +313,7 @@ def irfft2(a: ArrayLike, s: Extents = None, axes: Places = (-2, -1), norm: Norm 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Variable:
     """Compute the transform of a Hermitian signal, given by its first half: it is real.
 
-    `a` has the first `n // 2 + 1` numbers; `n` is `2 (m - 1)` of `m` unless given.
+    `a` has the first `n // 2 + 1` numbers; `n` is by default `2 (m - 1)` of `m`.
 
     >>> pg.fft.hfft([1.0, 0.0, 0.0]).shape
     (4,)
@@ -380,7 +380,7 @@ def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
 def fftfreq(n: int, d: float = 1.0) -> Variable:
     """Return the frequencies of `fft`, of `n` elements at distances `d`: 0, 1, ..., -1 over `n d`.
 
-    `n` may be a size that is known when arrays are fed.
+    `n` may be a symbolic size.
 
     >>> pg.fft.fftfreq(4)
     tensor([ 0.  ,  0.25, -0.5 , -0.25])

@@ -1,4 +1,4 @@
-"""Pools: the largest element, or the mean, of each window."""
+"""Pooling: the maximum, or the mean, of each window."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ __all__ = [
 def _sliding(
     name: str, count: int, size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes
 ) -> tuple[Sliding, Slices]:
-    """Windows as they are asked for, and how far they reach over both ends."""
+    """Return the windows and the padding at both ends."""
     sizes = numbers(name, "kernel_size", size, count, 1)
     steps = sizes if stride is None else numbers(name, "stride", stride, count, 1)
     edges = numbers(name, "padding", padding, count, 0)
@@ -70,9 +70,9 @@ def _sliding(
 
 
 def _padded(sliding: Sliding, x: Variable, edges: Slices, ceil_mode: bool, fill: Any) -> Variable:
-    """`x`, samples last, with `fill` around it, as far as windows reach.
+    """Pad `x`, with samples last, with `fill`, as far as windows reach.
 
-    With `ceil_mode` a window at the end may reach out of it, if it begins before that.
+    With `ceil_mode` a window at the end may extend beyond it if it starts before.
     """
     extents = x.shape[1:-1]
     wide_ones = [n + 2 * p for n, p in zip(extents, edges, strict=True)]
@@ -97,7 +97,7 @@ def _padded(sliding: Sliding, x: Variable, edges: Slices, ceil_mode: bool, fill:
 
 
 def _lowest(x: Variable) -> Any:
-    """What is no larger than any element."""
+    """Return a value that is not larger than any element."""
     if x.type.is_float:
         return -math.inf
     return False if x.dtype.kind == "b" else int(np.iinfo(x.dtype).min)
@@ -151,7 +151,7 @@ def _averaged(
 def _divisors(
     sliding: Sliding, extents: Slices, shape: Slices, edges: Slices, padded: bool
 ) -> np.ndarray[Any, Any]:
-    """How many elements each window has, those of the padding counted or not."""
+    """Return the number of elements in each window, with or without padding."""
     if any(type(n) is Dim for n in extents):
         raise UnknownSizeError(
             f"{sliding.name}: how many elements a window has depends on {extents}",
@@ -169,7 +169,7 @@ def _divisors(
 
 
 def _adapted(name: str, count: int, x: ArrayLike, output_size: Any, largest: bool) -> Variable:
-    """Bins of the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up."""
+    """Pool bins of the elements from `floor(i n / m)` to `ceil((i + 1) n / m)`."""
     value, had_samples = channels_first(name, lift(x), count)
     given = entries_of(output_size)
     wanted = list(given) * count if len(given) == 1 else list(given)
@@ -190,7 +190,7 @@ def _adapted(name: str, count: int, x: ArrayLike, output_size: Any, largest: boo
 
 
 def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> Variable:
-    """The axis in so many bins, each one element."""
+    """Pool an axis into a number of bins."""
     extent, function = x.shape[axis], max if largest else mean
     if extent == number:
         return x
@@ -216,9 +216,9 @@ def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> V
 
 
 def _in_more_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> Variable:
-    """More bins than elements, so that each has one of these or two neighbours.
+    """Pool into more bins than elements, each with one element or two neighbours.
 
-    Where they begin and end is computed when the program runs: that takes no memory before.
+    Bounds of bins are computed at run time, which needs no memory before.
     """
     extent = x.shape[axis]
     if number > np.iinfo(np.int64).max // extent:
@@ -245,12 +245,12 @@ def max_pool1d(
     """Return the largest element of each window along the last axis; parameters as in `torch`.
 
     `x` is of shape (samples, channels, length), or (channels, length). Windows of `kernel_size`
-    elements, `dilation` apart, begin `stride` elements apart, a window apart if that is None.
-    `padding`, at most half a window, is how far the first and the last reach over the ends; with
-    `ceil_mode` there is one more behind where elements are left. Tied elements share the derivative
+    elements, `dilation` apart, start `stride` elements apart, by default `kernel_size`. `padding`,
+    at most half a window, is how far the first and the last extend beyond the ends; with
+    `ceil_mode` there is one more window if elements remain. Tied elements share the derivative
     evenly, and NaN stays.
 
-    Raises `ShapeError` where there is no place for a window.
+    Raises `ShapeError` if no window fits.
 
     >>> pg.max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[3., 4.]]])
@@ -304,10 +304,10 @@ def avg_pool1d(
 ) -> Variable:
     """Return the mean of each window along the last axis; windows are as those of `max_pool1d`.
 
-    Zeros of the padding count as elements if `count_include_pad`; what `ceil_mode` adds never does.
-    With `divisor_override` sums are divided by that number. float16 is summed in float32.
+    Zeros of the padding count as elements if `count_include_pad`; those added by `ceil_mode` never
+    do. With `divisor_override`, sums are divided by that number. float16 is summed in float32.
 
-    Raises `ShapeError` where there is no place for a window.
+    Raises `ShapeError` if no window fits.
 
     >>> pg.avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[2., 3.]]])

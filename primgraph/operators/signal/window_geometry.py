@@ -1,4 +1,4 @@
-"""What convolutions and pools share: how windows lie along the axes behind samples and channels."""
+"""Windows of convolutions and pools, along the axes after samples and channels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Slices: TypeAlias = tuple[int, ...]
 
 
 def numbers(name: str, role: str, value: Any, count: int, least: int) -> Slices:
-    """`value`, a number or one for each axis, as integers of at least `least`."""
+    """Return `value`, a number or one for each axis, as integers of at least `least`."""
     given = [require_integer(f"{name}: {role}", n) for n in entries_of(value)]
     found = given * count if len(given) == 1 else given
     if len(found) != count or any(n < least for n in found):
@@ -34,7 +34,7 @@ def numbers(name: str, role: str, value: Any, count: int, least: int) -> Slices:
 def both_ends(
     name: str, padding: Any, spans: Sequence[int], steps: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """How many elements a convolution has before and behind each axis; "same" keeps extents."""
+    """Return the padding before and after each axis of a convolution; "same" keeps sizes."""
     if padding == "valid":
         return [(0, 0)] * len(spans)
     if padding == "same":
@@ -49,9 +49,10 @@ def both_ends(
 
 
 def channels_first(name: str, x: Variable, count: int) -> tuple[Variable, bool]:
-    """`x` with an axis of samples and one of channels before `count` others, and whether it had.
+    """Return `x` with batch and channel axes before `count` others, and whether it had a batch
+    axis.
 
-    Without samples it is one.
+    A missing batch axis is added, with one sample.
     """
     if x.ndim == count + 2:
         return x, True
@@ -64,14 +65,14 @@ def channels_first(name: str, x: Variable, count: int) -> tuple[Variable, bool]:
 
 
 def channels_only(x: Variable, had_samples: bool) -> Variable:
-    """`x` without the axis of samples, if it had none."""
+    """Remove the batch axis if `x` had none."""
     return x if had_samples else reshaped(x, x.shape[1:])
 
 
 def samples_last(x: Variable) -> Variable:
-    """The samples lie in the last axis, where neighbours are neighbours in memory.
+    """Move the batch axis last, so that samples are contiguous in memory.
 
-    So windows are copied in long rows, and all samples are in one product of matrices.
+    So windows are copied in long rows, and all samples are in one matrix product.
     """
     return permuted(x, (*range(1, x.ndim), 0))
 
@@ -83,7 +84,7 @@ def samples_first(x: Variable) -> Variable:
 @final
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows along axes of an array: their sizes, steps, and how far elements are apart."""
+    """Windows along axes of an array: sizes, steps, and dilations."""
 
     name: str
     sizes: Slices
@@ -95,7 +96,7 @@ class Sliding:
         return tuple(span(n, d) for n, d in zip(self.sizes, self.dilations, strict=True))
 
     def require_fit(self, x: Variable, extents: Sequence[int]) -> None:
-        """Raise `ShapeError` where the axes have no place for a window."""
+        """Raise `ShapeError` if no window fits along the axes."""
         if not all(at_least(n, m) for n, m in zip(extents, self.spans, strict=True)):
             raise ShapeError(
                 f"{self.name}: windows of {self.spans} elements do not fit {x.type}, "
@@ -103,13 +104,14 @@ class Sliding:
             )
 
     def counts(self, extents: Sequence[int]) -> Slices:
-        """How many windows there are."""
+        """Return the numbers of windows."""
         return tuple(
             (n - m) // s + 1 for n, m, s in zip(extents, self.spans, self.steps, strict=True)
         )
 
     def over(self, x: Variable, axis: int) -> Variable:
-        """For axes from `axis` on, as many for elements of a window, and as many for windows."""
+        """Replace the axes from `axis` on by as many for elements of a window, and as many for
+        windows."""
         return emit(
             primitives.windows,
             x,
@@ -120,7 +122,7 @@ class Sliding:
         )
 
     def added(self, x: Variable, axis: int, extents: Slices) -> Variable:
-        """The sums of windows where they overlap, in axes of `extents`."""
+        """Return the sums of overlapping windows, in axes of size `extents`."""
         return emit(
             primitives.overlap_add,
             x,
@@ -133,7 +135,7 @@ class Sliding:
     def reduced(
         self, x: Variable, axis: int, function: Callable[[Variable, Slices], Variable]
     ) -> Variable:
-        """`function` of an array and of its axes, over the elements of each window."""
+        """Apply `function`, of an array and axes, over the elements of each window."""
         number = len(self.sizes)
         extents = x.shape[axis : axis + number]
         if self._tile(extents):
@@ -144,7 +146,7 @@ class Sliding:
         return function(self.over(x, axis), tuple(axis + i for i in range(number)))
 
     def _tile(self, extents: Sequence[int]) -> bool:
-        """Whether the windows lie side by side and leave nothing."""
+        """Return whether the windows tile the axes exactly."""
         apart = zip(extents, self.sizes, self.steps, self.dilations, strict=True)
         return all(
             type(n) is int and m == s and (d == 1 or m == 1) and n % m == 0 for n, m, s, d in apart

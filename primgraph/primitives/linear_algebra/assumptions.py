@@ -1,4 +1,4 @@
-"""Matrices of which something is declared: triangular, symmetric, positive definite."""
+"""Declared structure of matrices: triangular, symmetric, positive definite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _assumed(x: Any, *, facts: tuple[str, ...]) -> Any:
 
 @primitive(impl=_assumed, linear=True, moves=True, flops=0)
 def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
-    """`x`, of whose matrices these facts hold; its derivative is that of `x`."""
+    """Return `x`, with matrices declared to be as `facts` say; the derivative is the identity."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"assume takes square matrices, not {x}")
     if not x.is_float:
@@ -36,7 +36,7 @@ def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
 def _assumed_pushforward(
     x: Sequence[Value], dx: Mapping[int, Value], turned: bool, *, facts: tuple[str, ...]
 ) -> list[Value]:
-    """Tangents of such matrices need not be such."""
+    """Pass the tangent on without `facts`, which tangents need not satisfy."""
     return [dx[0]]
 
 

@@ -1,8 +1,8 @@
-"""Functions of matrices, triangular factors of general ones, and eigenvalues of those.
+"""Matrix functions, LU factors and eigenvalues of general matrices.
 
-The derivative of an analytic function of matrices along `e` stands in the upper right of that of
+The derivative of an analytic matrix function along `e` is the upper right block of the function of
 `[[a, e], [0, a]]`: R. Mathias, A chain rule for matrix functions and applications, SIAM J. Matrix
-Anal. Appl. 17 (1996), 610. Those of triangular factors are of S. Walter and L. Lehmann,
+Anal. Appl. 17 (1996), 610. Derivatives of triangular factors follow S. Walter and L. Lehmann,
 Algorithmic differentiation of linear algebra functions, 2010.
 """
 
@@ -33,12 +33,12 @@ from primgraph.primitives.logic import equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_, with_batch_axis
 
-# Operations for each element and row (Higham, Functions of matrices, 2008).
+# Operations per element and row (Higham, Functions of matrices, 2008).
 _FUNCTION, _LU, _EIG = 20, 1, 25
 
 
 def _block(x: Value, row: int, column: int, rows: Any, columns: Any) -> Value:
-    """Some rows and columns of each matrix."""
+    """Return a block of rows and columns of each matrix."""
     lead = len(x.shape) - 2
     return slice_(
         x,
@@ -55,7 +55,7 @@ def _blocks(a: Value, b: Value, c: Value, d: Value) -> Value:
 
 
 def _of_blocks(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """The derivative of a function of matrices, as the interpreter computes it."""
+    """Return the derivative of a matrix function, computed from a block matrix."""
 
     def slope(a: Any, d: Any) -> Any:
         n = a.shape[-1]
@@ -68,7 +68,7 @@ def _of_blocks(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
-    """A function of square matrices, and its derivative as a primitive that is linear in it."""
+    """Declare a function of square matrices, and its derivative, linear in the tangent."""
 
     def cost(a: TensorType) -> int:
         return _FUNCTION * a.size * a.shape[-1]
@@ -116,7 +116,7 @@ def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
     return value
 
 
-# What the interpreter computes, slowly, in the widest floats that there are.
+# Implementations of the interpreter: slow, and in the widest float dtype of the platform.
 _WIDE = np.longdouble
 
 
@@ -125,7 +125,7 @@ def _widened(a: Any) -> Any:
 
 
 def _inverse(a: Any) -> Any:
-    """LAPACK's inverse, and two steps of Newton's method."""
+    """Return the inverse by LAPACK, refined by two steps of Newton's method."""
     double = np.complex128 if a.dtype.kind == "c" else np.float64
     found = _widened(np.linalg.inv(a.astype(double)))
     for _ in range(2):
@@ -134,7 +134,7 @@ def _inverse(a: Any) -> Any:
 
 
 def _taylor(a: Any) -> Any:
-    """The exponential by its series, of a matrix that is halved until it is small."""
+    """Return the exponential by its Taylor series, with scaling and squaring."""
     size = float(np.max(np.sum(np.abs(a), -2), initial=0.0))
     halvings = max(0, int(np.ceil(np.log2(size))) + 2) if 0 < size < np.inf else 0
     small = _widened(a) / 2**halvings
@@ -149,7 +149,7 @@ def _taylor(a: Any) -> Any:
 
 
 def _wide_root(a: Any) -> Any:
-    """The principal square root by Newton's method, in the form of Denman and Beavers."""
+    """Return the principal square root by Newton's method in the form of Denman and Beavers."""
     y, z = a, np.zeros_like(a) + np.eye(a.shape[-1])
     for _ in range(100):
         before, inverse = y, _inverse(y)
@@ -168,7 +168,7 @@ def _newton_root(a: Any) -> Any:
 
 
 def _log_by_roots(a: Any) -> Any:
-    """The logarithm by a series, of a root of the matrix that is near the identity."""
+    """Return the logarithm by the series of a repeated square root close to the identity."""
     x, identity, roots = _widened(a), np.eye(a.shape[-1]), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.25 and roots < 60:
         x, roots = _wide_root(x), roots + 1
@@ -188,7 +188,7 @@ SLOPES = expm_slope, sqrtm_slope, logm_slope = [
 ]
 
 
-# Triangular factors.
+# LU factors.
 
 
 def _lu_shapes(a: TensorType) -> tuple[TensorType, ...]:
@@ -199,7 +199,7 @@ def _lu_shapes(a: TensorType) -> tuple[TensorType, ...]:
 
 
 def _lu(a: Any) -> tuple[Any, Any, Any]:
-    """Elimination of one matrix after the other, with the largest element of a column."""
+    """Return order and LU factors of each matrix, by elimination with partial pivoting."""
     m, n = a.shape[-2:]
     flat = a.reshape((-1, m, n)) if a.size else np.zeros((0, m, n), a.dtype)
     count, k = int(np.prod(a.shape[:-2])), min(m, n)
@@ -229,17 +229,17 @@ def _lu(a: Any) -> tuple[Any, Any, Any]:
     flops=lambda a: _LU * a.size * smaller(*a.shape[-2:]),
 )
 def lu(a: TensorType) -> tuple[TensorType, ...]:
-    """`order, l, u` with `a[order] = l @ u`: a unit lower and an upper triangle.
+    """Return `order, l, u` with `a[order] = l @ u`, unit lower and upper triangular.
 
-    In each column the largest element in size is the pivot, of complex ones that with the largest
-    sum of the sizes of its parts, as in LAPACK. The order has no derivative.
+    The pivot is the largest element of its column in absolute value; for complex numbers in
+    `abs(real) + abs(imag)`, as in LAPACK. The order has no derivative.
     """
     require_matrices("lu", a)
     return _lu_shapes(a)
 
 
 def in_order(order: Value, like: Value) -> Value:
-    """The permutation matrix that puts rows in an order."""
+    """Return the permutation matrix that sorts rows into `order`."""
     m = order.shape[-1]
     shape = (*order.shape, m)
     rank = len(shape)
@@ -250,7 +250,7 @@ def in_order(order: Value, like: Value) -> Value:
 
 @lu.jvp()
 def _lu_jvp(z: tuple[Value, Value, Value], a: Value, d: Value) -> tuple[None, Value, Value]:
-    """Of the first k rows and columns, from `inv(l) @ da @ inv(u)`; the others follow."""
+    """Return `dl` and `du`: of the first k rows and columns from `inv(l) @ da @ inv(u)`."""
     order, left, right = z
     (m, n), k = a.shape[-2:], left.shape[-1]
     change = matmul(in_order(order, a), d)
@@ -273,7 +273,7 @@ def _lu_jvp(z: tuple[Value, Value, Value], a: Value, d: Value) -> tuple[None, Va
 
 
 def _from_right(u: Value, x: Value) -> Value:
-    """`x @ inv(u)` for an upper triangle."""
+    """Return `x @ inv(u)` for an upper triangular `u`."""
     return swap_last(triangular_solve(u, swap_last(x), lower=False, transposed=True, unit=False))
 
 
@@ -299,9 +299,9 @@ def _eig(a: Any) -> tuple[Any, Any]:
     flops=lambda a: _EIG * a.size * a.shape[-1],
 )
 def eig(a: TensorType) -> tuple[TensorType, TensorType]:
-    """Eigenvalues, and eigenvectors of length 1 as columns.
+    """Return the eigenvalues, and the eigenvectors as columns of norm 1.
 
-    A real matrix is to have real ones.
+    The eigenvalues of a real matrix must be real.
     """
     require_square("eig", a)
     return a.with_shape(a.shape[:-1]), a
@@ -309,9 +309,9 @@ def eig(a: TensorType) -> tuple[TensorType, TensorType]:
 
 @eig.jvp()
 def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
-    """`dw = diag(inv(v) @ da @ v)`; vectors turn by quotients, and keep their length (Giles).
+    """Return `dw = diag(inv(v) @ da @ v)` and the tangent of `v`, which keeps the norms (Giles).
 
-    Complex ones do not turn by numbers of length 1.
+    The phase of complex eigenvectors is kept.
     """
     w, v = z
     rank = len(a.shape)

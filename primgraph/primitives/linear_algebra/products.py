@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _matmul_flops(x: TensorType, y: TensorType) -> int:
-    """A product and an addition for each of m n k elements, in each matrix of the batch."""
+    """Return the operation count: a multiplication and an addition per m, n and k."""
     return 2 * x.size * y.shape[-1]
 
 
 @primitive(impl=_matmul, linear="each", flops=_matmul_flops)
 def matmul(x: TensorType, y: TensorType) -> TensorType:
-    """Products of the matrices in the last two axes; all axes before them are equal."""
+    """Return the products of the matrices in the last two axes; all leading axes are equal."""
     fits = x.ndim == y.ndim >= 2 and x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2]
     if not fits:
         raise ShapeError(f"matmul cannot multiply {x} by {y}")
@@ -37,14 +37,14 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 
 @matmul.sparsity
 def _matmul_sparsity(k: int, i: int, *types: TensorType) -> tuple[int | None, ...]:
-    """Rows of the left factor are those of the product, columns of the right one its columns."""
+    """Return the result axes: rows of the left factor, columns of the right one."""
     last = types[i].ndim - 1
     lead = range(last - 1)
     return (*lead, None, last) if i else (*lead, last - 1, None)
 
 
 def keeps_matrices_apart(*ops: Op) -> None:
-    """Declare ops whose results have a matrix, or what is computed of it, for each matrix."""
+    """Declare ops that compute each matrix of a stack on its own."""
 
     def rule(k: int, i: int, *types: TensorType, **params: Any) -> tuple[int | None, ...]:
         return (*range(types[i].ndim - 2), None, None)
@@ -55,14 +55,14 @@ def keeps_matrices_apart(*ops: Op) -> None:
 
 
 def swap_last(x: Value) -> Value:
-    """`x` with its last two axes exchanged."""
+    """Return `x` with its last two axes swapped."""
     lead = range(len(x.shape) - 2)
     return permute(x, axes=(*lead, len(x.shape) - 1, len(x.shape) - 2))
 
 
 @matmul.transpose
 def _matmul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
-    """`x @ y` is linear in one factor at a time; `Linear` marks which."""
+    """Return the cotangent of the linear factor of `x @ y`, which `Linear` marks."""
     if isinstance(x, Linear):
         return matmul(ct, swap_last(y)), None  # type: ignore[arg-type]
     return None, matmul(swap_last(x), ct)
@@ -74,7 +74,8 @@ def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
 
 @matmul.batch
 def _matmul_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Value:
-    """One factor without the batch axis makes larger products instead of many, and no copies."""
+    """Fold the samples into one larger product, so that a factor without batch axis is not
+    copied."""
     last = len(x.shape if batched[0] else y.shape) - 2
     lead = tuple(range(1, last))
     if batched == (True, False):

@@ -1,15 +1,15 @@
 """Orthogonal factorisations of stacks of matrices: eigenvalues, singular values, QR.
 
-Derivatives are M. B. Giles', An extended collection of matrix derivative results, 2008, those of
-singular vectors J. Townsend's, Differentiating the singular value decomposition, 2016, and those of
-Q and R S. Walter's and L. Lehmann's, Algorithmic differentiation of linear algebra functions, 2010.
+Derivatives follow M. B. Giles, An extended collection of matrix derivative results, 2008; those of
+singular vectors J. Townsend, Differentiating the singular value decomposition, 2016; those of Q and
+R S. Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions, 2010.
 
-Vectors of eigenvalues that are repeated are not unique, and turn at once when these part. Here
-they do not turn towards each other: quotients by a difference of equal values are 0.
+Eigenvectors of repeated eigenvalues are not unique, and jump when the eigenvalues separate. Here
+the tangent has no component between them: quotients by a difference of equal values are 0.
 
-Vectors of complex matrices are unique up to numbers of length 1. Those of eigenvalues do not turn
-by such, and those of singular values, which turn together, share the turn evenly: what does not
-depend on these numbers has its derivative.
+Vectors of complex matrices are unique up to a phase. Tangents of eigenvectors have no phase
+component; singular vectors share one phase, and its tangent is split evenly between both. Results
+that do not depend on the phase have the right derivative.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from primgraph.primitives.linear_algebra.systems import (
 )
 from primgraph.primitives.shapes import concat, slice_
 
-# Operations for each element and row, of LAPACK's usual methods (Golub and Van Loan, 2013).
+# Operations per element and row of LAPACK's usual methods (Golub and Van Loan, 2013).
 _EIGH, _EIGVALSH, _SVD, _SVDVALS, _QR = 9, 2, 14, 4, 4
 
 
-# Parts.
+# Blocks of matrices.
 
 
 def _part(x: Value, axis: int, start: int, size: int) -> Value:
-    """Some rows (axis -2) or columns (axis -1)."""
+    """Return a range of rows (axis -2) or columns (axis -1)."""
     rank = len(x.shape)
     starts, sizes = [0] * rank, list(x.shape)
     starts[axis], sizes[axis] = start, size
@@ -56,9 +56,9 @@ def _part(x: Value, axis: int, start: int, size: int) -> Value:
 
 
 def _completed(all: Value, tangent: Value, count: int) -> Value:
-    """The tangent of an orthogonal matrix, from that of its first `count` columns.
+    """Return the tangent of an orthogonal matrix, from the tangent of its first `count` columns.
 
-    The others turn no more than they must to stay orthogonal to these.
+    The tangents of the other columns are the smallest that keep them orthogonal to the first.
     """
     if count == all.shape[-1]:
         return tangent
@@ -78,9 +78,9 @@ def _completed(all: Value, tangent: Value, count: int) -> Value:
     flops=lambda a: _EIGH * a.size * a.shape[-1],
 )
 def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
-    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
+    """Return ascending eigenvalues, and eigenvectors as columns, of symmetric matrices.
 
-    Complex ones are Hermitian, and have real eigenvalues. The lower triangle is read.
+    Complex matrices are Hermitian, with real eigenvalues. Only the lower triangle is read.
     """
     require_square("eigh", a)
     return real_type(a.with_shape(a.shape[:-1])), a
@@ -88,7 +88,7 @@ def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
 
 @eigh.jvp()
 def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
-    """`dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
+    """Return `dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
     w, v = z
     spectrum, change = Spectrum(a, w, v, v, True), from_lower(d)
     return spectral_tangent(spectrum, change), turned_vectors(spectrum, change)[0]
@@ -105,7 +105,7 @@ def _eigh_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     flops=lambda a: _EIGVALSH * a.size * a.shape[-1],
 )
 def eigvalsh(a: TensorType) -> TensorType:
-    """The eigenvalues of symmetric matrices, whose lower triangle is read, in ascending order."""
+    """Return the eigenvalues of symmetric matrices (lower triangles), in ascending order."""
     require_square("eigvalsh", a)
     return real_type(a.with_shape(a.shape[:-1]))
 
@@ -141,10 +141,10 @@ def _svd_flops(a: TensorType, **params: bool) -> int:
     flops=_svd_flops,
 )
 def svd(a: TensorType, *, full: bool) -> tuple[TensorType, ...]:
-    """`u, s, vt` with `a = u * s @ vt`, orthogonal columns of `u` and rows of `vt`.
+    """Return `u, s, vt` with `a = u * s @ vt`, orthonormal columns of `u` and rows of `vt`.
 
-    Singular values are in descending order. Of an m by n matrix there are k, the smaller of both;
-    `u` and `vt` are square if `full`, else they have k columns and rows.
+    Singular values are in descending order. An m by n matrix has k = min(m, n) of them; `u` and
+    `vt` are square if `full`, else they have k columns and rows.
     """
     require_matrices("svd", a)
     u, s, vt = _shapes_of_svd(a, full)
@@ -153,7 +153,7 @@ def svd(a: TensorType, *, full: bool) -> tuple[TensorType, ...]:
 
 @svd.jvp()
 def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -> tuple[Value, ...]:
-    """Townsend's formulas, of which those of the vectors are in `turned_vectors`."""
+    """Return the tangents by Townsend's formulas; those of the vectors are in `turned_vectors`."""
     all_u, s, all_vt = z
     count = s.shape[-1]
     u, v = _part(all_u, -1, 0, count), adjoint(_part(all_vt, -2, 0, count))
@@ -175,7 +175,7 @@ def _svd_batch(batched: tuple[bool, ...], a: Value, *, full: bool) -> tuple[Valu
     flops=lambda a: _SVDVALS * a.size * smaller(*a.shape[-2:]),
 )
 def svdvals(a: TensorType) -> TensorType:
-    """The singular values of each matrix, in descending order."""
+    """Return the singular values of each matrix in descending order."""
     require_matrices("svdvals", a)
     return real_type(a.with_shape((*a.shape[:-2], smaller(*a.shape[-2:]))))
 
@@ -191,7 +191,8 @@ def _svdvals_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return svdvals(a)
 
 
-# The result with the values of a decomposition, and what computes these alone.
+# Maps a decomposition to the index of its output with the values, and to the primitive that
+# computes only these.
 VALUES_ALONE: dict[Op, tuple[int, Primitive[Value]]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
 
 
@@ -201,9 +202,9 @@ def _pinv(a: Any, *, rcond: float) -> Any:
 
 @primitive(impl=_pinv, singular=True, flops=lambda a, **params: _svd_flops(a))
 def pinv(a: TensorType, *, rcond: float) -> TensorType:
-    """The pseudo-inverse of each matrix.
+    """Return the pseudo-inverse of each matrix.
 
-    Singular values up to `rcond` times the largest one count as zero.
+    Singular values up to `rcond` times the largest count as zero.
     """
     require_matrices("pinv", a)
     return a.with_shape((*a.shape[:-2], a.shape[-1], a.shape[-2]))
@@ -211,7 +212,7 @@ def pinv(a: TensorType, *, rcond: float) -> TensorType:
 
 @pinv.jvp()
 def _pinv_jvp(z: Value, a: Value, d: Value, *, rcond: float) -> Value:
-    """That of matrices of constant rank.
+    """Return the tangent of the pseudo-inverse, for matrices of constant rank.
 
     G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
     problems whose variables separate, SIAM J. Numer. Anal. 10 (1973), 413.
@@ -243,9 +244,9 @@ def _qr(a: Any, *, complete: bool) -> Any:
     flops=lambda a, **params: _QR * a.size * smaller(*a.shape[-2:]),
 )
 def qr(a: TensorType, *, complete: bool) -> tuple[TensorType, TensorType]:
-    """`q, r` with `a = q @ r`, orthogonal columns of `q` and an upper triangle `r`.
+    """Return `q, r` with `a = q @ r`, orthonormal columns of `q` and an upper triangular `r`.
 
-    Of an m by n matrix `q` has m columns if `complete`, else k, the smaller of m and n.
+    For an m by n matrix `q` has m columns if `complete`, else k = min(m, n).
     """
     require_matrices("qr", a)
     *lead, m, n = a.shape
@@ -255,7 +256,7 @@ def qr(a: TensorType, *, complete: bool) -> tuple[TensorType, TensorType]:
 
 @qr.jvp()
 def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tuple[Value, Value]:
-    """Of the first k columns, which are to be independent; `q` turns as these do."""
+    """Return the tangents of `q` and `r`; the first k columns of `a` must be independent."""
     all_q, all_r = z
     m, n = a.shape[-2:]
     k = smaller(m, n)
@@ -264,7 +265,7 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
     solved = triangular_solve(square, swap_last(change), lower=False, transposed=True, unit=False)
     scaled = swap_last(solved)
     within = matmul(adjoint(q), scaled)
-    # LAPACK's triangle has a real diagonal, and so the columns of complex matrices turn.
+    # LAPACK's triangle has a real diagonal, which fixes the phase of complex columns.
     below = half_lower(within) if a.type.is_complex else lower_triangle(within, -1)
     turn = below - adjoint(below)
     dq = matmul(q, turn - within) + scaled

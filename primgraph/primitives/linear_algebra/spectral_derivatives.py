@@ -67,8 +67,11 @@ from primgraph.primitives.shapes import with_batch_axis
 
 
 class Spectrum(NamedTuple):
-    """`a = u @ diag(w) @ v*`: eigenvalues of Hermitian matrices, where `u` is `v`, or singular
-    values. `u` and `v` have as many columns as there are values."""
+    """A decomposition `a = u @ diag(w) @ v*` by eigenvalues or singular values.
+
+    Eigenvalues are those of Hermitian matrices, with `u` equal to `v`. `u` and `v` have one column
+    per value.
+    """
 
     a: Value
     w: Value
@@ -78,25 +81,25 @@ class Spectrum(NamedTuple):
 
     @property
     def is_tall(self) -> bool:
-        """Whether there are more rows than values."""
+        """Tell whether there are more rows than values."""
         return self.a.shape[-2] != self.w.shape[-1]
 
     @property
     def is_wide(self) -> bool:
-        """Whether there are more columns than values."""
+        """Tell whether there are more columns than values."""
         return self.a.shape[-1] != self.w.shape[-1]
 
     @property
     def turns_at_zero(self) -> bool:
-        """Whether a derivative has quotients by a single value, which may be 0."""
+        """Tell whether the derivative has quotients by single values, which may be 0."""
         return self.is_tall or self.is_wide or (self.a.type.is_complex and not self.hermitian)
 
     def direction(self, d: Value) -> Value:
-        """Return the matrix that moves along `d`: of a Hermitian one the lower triangle counts."""
+        """Return the tangent matrix of `d`; of a Hermitian one only the lower triangle counts."""
         return from_lower(d) if self.hermitian else d
 
     def distinct(self, *, zeros: bool) -> Spectrum:
-        """Refuse derivatives of the vectors where values are equal, or, if `zeros`, are 0."""
+        """Return a copy that refuses vector derivatives at equal values, or at 0 if `zeros`."""
         bad = any_in_columns(ties_of(self.w), self.w)
         if zeros and self.turns_at_zero:
             bad = logical_or(bad, zeros_of(self.w))
@@ -107,11 +110,11 @@ class Spectrum(NamedTuple):
 
 
 def turned_vectors(p: Spectrum, d: Value, *, parting: bool = True) -> tuple[Value, Value]:
-    """Return the tangents of `u` and `v` along `d`, by the sum and the difference of both turns.
+    """Return the tangents of `u` and `v` along `d`, from sum and difference of both rotations.
 
-    The difference has quotients by sums of singular values only, so that it is right where these
-    are equal: the polar factor `u @ v*` has its derivative there. If not `parting`, it is all
-    there is, which is enough for sums of values.
+    The difference has quotients only by sums of singular values, so it is right for equal values:
+    there the polar factor `u @ v*` has its derivative. If not `parting`, the sum is left out, which
+    is enough for sums over the values.
     """
     _, w, u, v, _ = p
     left = matmul(d, v)
@@ -135,12 +138,12 @@ def turned_vectors(p: Spectrum, d: Value, *, parting: bool = True) -> tuple[Valu
 
 
 def _diagonal(u: Value, v: Value, d: Value) -> Value:
-    """Return the diagonal of `u* @ d @ v`, its real part."""
+    """Return the real diagonal of `u* @ d @ v`."""
     return column_sums(real_part(conjugate(u) * matmul(d, v)))
 
 
 def _with_values(u: Value, v: Value, g: Value) -> Value:
-    """Return the transpose of `_diagonal`, the conjugate of `u @ diag(g) @ v*`."""
+    """Return the transpose of `_diagonal`: the conjugate of `u @ diag(g) @ v*`."""
     return matmul(conjugate(u) * of_kind(in_columns(g, u.shape[-2]), u), swap_last(v))
 
 
@@ -177,9 +180,9 @@ def as_spectral_tangent(
     *,
     hermitian: bool,
 ) -> TensorType:
-    """`z`, the diagonal of `u* @ d @ v`: how the values `w` of `a` move along `d`.
+    """Return `z`, the diagonal of `u* @ d @ v`: the tangent of the values `w` of `a` along `d`.
 
-    These are eigenvalues if `hermitian`, else singular values.
+    The values are eigenvalues if `hermitian`, else singular values.
     """
     _require_spectrum("as_spectral_tangent", a, w, u, v, hermitian)
     if d != a or z != w:
@@ -188,7 +191,7 @@ def as_spectral_tangent(
 
 
 def spectral_tangent(p: Spectrum, d: Value) -> Value:
-    """Return how the values of a matrix move along `d`, which is Hermitian if it is."""
+    """Return the tangent of the values along `d`, which is Hermitian if the matrix is."""
     _, _, u, v, hermitian = p
     return as_spectral_tangent(_diagonal(u, v, d), *p[:4], d, hermitian=hermitian)
 
@@ -205,8 +208,8 @@ def tangents_of_tangent(
 ) -> list[Value | None]:
     """Return the tangent of `as_spectral_tangent(*x)`.
 
-    `summed` tells that only sums over the values are read. Those of eigenvalues are the trace of
-    the direction, and those of singular values do not depend on how equal ones part.
+    With `summed` only sums over the values are read. The sum of eigenvalue tangents is the trace of
+    the direction; that of singular values does not depend on how equal values separate.
     """
     _, a, w, u, v, d = x
     p = Spectrum(a, w, u, v, hermitian)
@@ -222,7 +225,7 @@ def tangents_of_tangent(
 
 
 def _parted(p: Spectrum, d: Value) -> Value:
-    """Tell the values that others are equal to, or that are 0, and that `d` parts from these."""
+    """Return which values equal others or are 0, and are separated to first order along `d`."""
     _, w, u, v, _ = p
     left = matmul(d, v)
     within = matmul(adjoint(u), left)
@@ -240,7 +243,7 @@ def _parted(p: Spectrum, d: Value) -> Value:
     total = column_sums(sizes_of(within))
     for _, size in parts:
         total = total + column_sums(size)
-    # A value stands for all elements of its columns: what is bad is so for the whole run.
+    # A value stands for all elements of its columns, so a bad value marks the whole matrix.
     found = [
         any_in_columns(logical_and(where, greater(size, tolerance(size, total))), w)
         for where, size in parts
@@ -265,7 +268,7 @@ def _as_spectral_tangent_batch(batched: tuple[bool, ...], *inputs: Value, hermit
     return result
 
 
-# Gradients by matrices, from those by eigenvalues and singular values.
+# Gradients by matrices, from gradients by eigenvalues and singular values.
 
 
 @primitive(
@@ -286,9 +289,9 @@ def as_spectral_gradient(
     *,
     hermitian: bool,
 ) -> TensorType:
-    """`z`, the conjugate of `u @ diag(g) @ v*`: the gradient by `a`, from that by its values `w`.
+    """Return `z`, the conjugate of `u @ diag(g) @ v*`: the gradient by `a`, from that by `w`.
 
-    These are eigenvalues if `hermitian`, else singular values.
+    The values are eigenvalues if `hermitian`, else singular values.
     """
     _require_spectrum("as_spectral_gradient", a, w, u, v, hermitian)
     if z != a or g != w:
@@ -297,7 +300,7 @@ def as_spectral_gradient(
 
 
 def spectral_gradient(p: Spectrum, g: Value) -> Value:
-    """Return the gradient by a matrix, from the gradient `g` by its values."""
+    """Return the gradient by the matrix, from the gradient `g` by its values."""
     _, _, u, v, hermitian = p
     return as_spectral_gradient(_with_values(u, v, g), *p[:4], g, hermitian=hermitian)
 
@@ -319,7 +322,7 @@ def tangents_of_gradient(
 ) -> list[Value | None]:
     """Return the tangent of `as_spectral_gradient(*x)`.
 
-    `even` tells that all elements of `g` are equal, as for functions of the sum of the values.
+    With `even` all elements of `g` are equal, as for functions of the sum of the values.
     """
     _, a, w, u, v, g = x
     p = Spectrum(a, w, u, v, hermitian)
@@ -331,7 +334,7 @@ def tangents_of_gradient(
 
 
 def _change_of_gradient(p: Spectrum, g: Value, d: Value, even: bool, probe: Probe | None) -> Value:
-    """Return how the gradient moves along `d` while `g` does not."""
+    """Return the tangent of the gradient along `d` with `g` constant."""
     w, minus = p.w, None if even else difference_quotients(p.w, g, probe)
     limits = zeros_like(g)
     if minus is not None and not p.hermitian:
@@ -374,7 +377,7 @@ def _as_spectral_gradient_batch(
 
 
 def _matrices_apart(k: int, i: int, *types: TensorType, **params: Any) -> tuple[int | None, ...]:
-    """The first operand is a vector or a matrix, and the last axes of others belong to it."""
+    """Return the batch axes of each operand; its last axes, one or two, belong to a matrix."""
     lead = max(t.ndim for t in types) - 2
     return (*range(lead), *(None for _ in range(types[i].ndim - lead)))
 

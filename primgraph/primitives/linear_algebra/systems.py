@@ -1,12 +1,12 @@
 """Linear systems: solutions, inverses, Cholesky factors and determinants of stacks of matrices.
 
-Derivatives follow from differentiating what defines the result, `a @ x = b` or `l @ l.T = a`, and
-are written in terms of the factor or the solution that is there: M. B. Giles, Collected matrix
+Derivatives are found by differentiating the defining equation, `a @ x = b` or `l @ l.T = a`, and
+are written in terms of the factor or solution already computed: M. B. Giles, Collected matrix
 derivative results for forward and reverse mode algorithmic differentiation, 2008; for Cholesky
 factors I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
 
-What is symmetric of real matrices is Hermitian of complex ones, and `.T` in formulas of factors is
-the adjoint, which is conjugated. Transposes of linear maps are not.
+For complex matrices read Hermitian for symmetric and, in formulas of factors, the conjugate
+transpose for `.T`. Transposes of linear maps are not conjugated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from primgraph.primitives.shapes import broadcast, permute, reshape, with_batch_
 
 
 def require_matrices(name: str, a: TensorType) -> None:
-    """Refuse what is no stack of matrices of numbers that LAPACK takes."""
+    """Refuse values that are not stacks of matrices of a dtype that LAPACK takes."""
     if a.ndim < 2:
         raise ShapeError(f"{name} takes matrices, not {a}")
     if not a.is_inexact or a.dtype == FLOAT16:
@@ -39,7 +39,7 @@ def require_matrices(name: str, a: TensorType) -> None:
 
 
 def require_square(name: str, a: TensorType) -> None:
-    """Refuse what is no stack of square matrices."""
+    """Refuse values that are not stacks of square matrices."""
     require_matrices(name, a)
     if a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, not {a}")
@@ -54,36 +54,36 @@ def _solved(name: str, a: TensorType, b: TensorType) -> TensorType:
     return b
 
 
-# Parts of matrices.
+# Parts of matrices: conjugates, adjoints, triangles.
 
 
 def conjugate(x: Value) -> Value:
-    """The conjugates of complex numbers; real ones as they are."""
+    """Return the conjugates of complex numbers; real ones unchanged."""
     return conj(x) if x.type.is_complex else x
 
 
 def adjoint(x: Value) -> Value:
-    """Each matrix transposed, and conjugated if it is complex."""
+    """Return each matrix transposed, and conjugated if it is complex."""
     return conjugate(swap_last(x))
 
 
 def real_part(x: Value) -> Value:
-    """The real parts of complex numbers; real ones as they are."""
+    """Return the real parts of complex numbers; real ones unchanged."""
     return real(x) if x.type.is_complex else x
 
 
 def of_kind(x: Value, like: Value) -> Value:
-    """Real numbers as complex ones, if `like` has these."""
+    """Return `x`, cast to the complex dtype of `like` if that is complex."""
     return cast(x, dtype=like.dtype) if like.type.is_complex else x
 
 
 def real_type(a: TensorType) -> TensorType:
-    """The type of the sizes of such numbers."""
+    """Return the type of the absolute values of `a`: its shape with the real dtype."""
     return a.with_dtype(real_dtype(a.dtype)) if a.is_complex else a
 
 
 def _triangle_mask(type: TensorType, k: int) -> Value:
-    """Where the column is at most `k` to the right of the diagonal."""
+    """Return the mask of elements at most `k` columns to the right of the diagonal."""
     shape = type.shape[-2:]
     row, column = (iota(shape=shape, axis=i, dtype=INT64) for i in (0, 1))
     if k:
@@ -94,19 +94,19 @@ def _triangle_mask(type: TensorType, k: int) -> Value:
 
 
 def lower_triangle(x: Value, k: int = 0) -> Value:
-    """`x` with zeros above the diagonal `k`."""
+    """Return `x` with zeros above diagonal `k`."""
     return select(_triangle_mask(x.type, k), x, zeros_like(x))
 
 
 def upper_triangle(x: Value, k: int = 0) -> Value:
-    """`x` with zeros below the diagonal `k`."""
+    """Return `x` with zeros below diagonal `k`."""
     return select(_triangle_mask(x.type, k - 1), zeros_like(x), x)
 
 
 def from_lower(x: Value) -> Value:
-    """The symmetric matrix that has the lower triangle of `x`.
+    """Return the symmetric matrix with the lower triangle of `x`.
 
-    Of a complex one, which is Hermitian, imaginary parts of the diagonal do not count.
+    A complex result is Hermitian; imaginary parts on the diagonal are ignored.
     """
     if not x.type.is_complex:
         return select(_triangle_mask(x.type, 0), x, swap_last(x))
@@ -116,12 +116,12 @@ def from_lower(x: Value) -> Value:
 
 
 def symmetric_part(x: Value) -> Value:
-    """The mean of `x` and its adjoint."""
+    """Return the mean of `x` and its adjoint."""
     return (x + adjoint(x)) * 0.5
 
 
 def half_lower(x: Value) -> Value:
-    """The lower triangle of `x`, with half of its diagonal: Murray's function Φ."""
+    """Return the lower triangle of `x` with its diagonal halved: Murray's function Φ."""
     halves = select(_triangle_mask(x.type, -1), filled(1.0, x.type), filled(0.5, x.type))
     return x * lower_triangle(halves)
 
@@ -130,7 +130,7 @@ def half_lower(x: Value) -> Value:
 
 
 def _folded(x: Value, lead: int) -> Value:
-    """Right-hand sides with one more leading axis, whose samples become columns."""
+    """Return right-hand sides with the batch axis folded into the columns."""
     last = lead + 2
     turned = permute(x, axes=(*range(1, last), 0, last))
     size, columns = x.shape[0], x.shape[-1]
@@ -140,7 +140,7 @@ def _folded(x: Value, lead: int) -> Value:
 def _batched_solution(
     op: Any, batched: tuple[bool, ...], a: Value, b: Value, **params: Any
 ) -> Value:
-    """One matrix for all samples is factored once: their right-hand sides are columns of one."""
+    """Solve a batch: a matrix without batch axis is factored once, for all right-hand sides."""
     if batched == (False, True):
         lead = len(a.shape) - 2
         size, columns = b.shape[0], b.shape[-1]
@@ -153,26 +153,26 @@ def _batched_solution(
 
 
 def _solve_flops(a: TensorType, b: TensorType) -> int:
-    """An elimination takes 2/3 n**3 operations, and 2 n**2 for each right-hand side."""
+    """Return the operation count: 2/3 n**3 for the elimination, 2 n**2 per right-hand side."""
     n = a.shape[-1]
     return 2 * a.size * n // 3 + 2 * b.size * n
 
 
 @primitive(impl=lambda a, b: np.linalg.solve(a, b), linear=(1,), singular=True, flops=_solve_flops)
 def solve(a: TensorType, b: TensorType) -> TensorType:
-    """`x` with `a @ x = b`, for the matrices in the last two axes; those before are equal."""
+    """Return `x` with `a @ x = b`, for the matrices in the last two axes."""
     return _solved("solve", a, b)
 
 
 @solve.jvp(0)
 def _solve_jvp(x: Value, a: Value, b: Value, d: Value) -> Value:
-    """`d @ x + a @ dx = 0`, solved for `dx`, whose transpose solves for `b` as well."""
+    """Return `dx` from `d @ x + a @ dx = 0`; its transpose is the solve that `b` needs, too."""
     return solve(a, -matmul(d, x))
 
 
 @solve.taylor
 def _solve_taylor(jets: Any, k: int, x: Any, a: Any, b: Any) -> Value | None:
-    """`a_0 @ x_k = b_k - sum(a_i @ x_{k-i})`."""
+    """Return `x_k` from `a_0 @ x_k = b_k - sum(a_i @ x_{k-i})`."""
     rest = jets.difference(b[k], jets.convolution(matmul, a, x, k, k, 1))
     return None if rest is None else solve(a.first(), rest)
 
@@ -188,7 +188,7 @@ def _solve_batch(batched: tuple[bool, ...], a: Value, b: Value) -> Value:
 
 
 def _triangle(a: Any, lower: bool, unit: bool) -> Any:
-    """The triangle of an array that equations are solved with."""
+    """Return the triangle of an array that a triangular solve reads."""
     part = np.tril(a) if lower else np.triu(a)
     return part - part * np.eye(a.shape[-1]) + np.eye(a.shape[-1]) if unit else part
 
@@ -201,7 +201,7 @@ def _triangular_solve(a: Any, b: Any, *, lower: bool, transposed: bool, unit: bo
 def _triangular_flops(
     a: TensorType, b: TensorType, *, lower: bool, transposed: bool, unit: bool
 ) -> int:
-    """A product and a difference for each element of the triangle and each right-hand side."""
+    """Return the operations: a product and a difference per element and right-hand side."""
     return b.size * a.shape[-1]
 
 
@@ -209,23 +209,23 @@ def _triangular_flops(
 def triangular_solve(
     a: TensorType, b: TensorType, *, lower: bool, transposed: bool, unit: bool
 ) -> TensorType:
-    """`x` with `t @ x = b`, where `t` is the lower or upper triangle of `a`.
+    """Return `x` with `t @ x = b`, where `t` is the lower or upper triangle of `a`.
 
-    It is the transpose of that if `transposed`, and has ones on its diagonal if `unit`. Elements
-    of `a` outside the triangle are not read.
+    `t` is transposed if `transposed`, and has a unit diagonal if `unit`. Elements of `a` outside
+    the triangle are not read.
     """
     return _solved("triangular_solve", a, b)
 
 
 def _change(d: Value, *, lower: bool, transposed: bool, unit: bool) -> Value:
-    """How the triangle moves with `a`: it has elements where that is read."""
+    """Return the tangent of the triangle: the part of `d` that the solve reads."""
     part = lower_triangle(d, -int(unit)) if lower else upper_triangle(d, int(unit))
     return swap_last(part) if transposed else part
 
 
 @triangular_solve.jvp(0)
 def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool) -> Value:
-    """`dt @ x + t @ dx = 0`."""
+    """Return `dx` from `dt @ x + t @ dx = 0`."""
     return triangular_solve(a, -matmul(_change(d, **params), x), **params)
 
 
@@ -233,7 +233,7 @@ def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool
 def _triangular_solve_taylor(
     jets: Any, k: int, x: Any, a: Any, b: Any, **params: bool
 ) -> Value | None:
-    """`t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
+    """Return `x_k` from `t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
     change = jets.through(_change, a, **params)
     rest = jets.difference(b[k], jets.convolution(matmul, change, x, k, k, 1))
     return None if rest is None else triangular_solve(a.first(), rest, **params)
@@ -257,20 +257,20 @@ def _triangular_solve_batch(batched: tuple[bool, ...], a: Value, b: Value, **par
 
 @primitive(impl=lambda a: np.linalg.inv(a), singular=True, flops=lambda a: 2 * a.size * a.shape[-1])
 def inv(a: TensorType) -> TensorType:
-    """The inverse of each matrix in the last two axes."""
+    """Return the inverse of each matrix in the last two axes."""
     require_square("inv", a)
     return a
 
 
 @inv.jvp()
 def _inv_jvp(z: Value, a: Value, d: Value) -> Value:
-    """`d @ z + a @ dz = 0`."""
+    """Return `dz` from `d @ z + a @ dz = 0`."""
     return -matmul(z, matmul(d, z))
 
 
 @inv.taylor
 def _inv_taylor(jets: Any, k: int, z: Any, a: Any) -> Value | None:
-    """`a_0 @ z_k = -sum(a_i @ z_{k-i})`."""
+    """Return `z_k` from `a_0 @ z_k = -sum(a_i @ z_{k-i})`."""
     rest = jets.convolution(matmul, a, z, k, k, 1)
     return None if rest is None else -matmul(z.first(), rest)
 
@@ -285,10 +285,10 @@ def _inv_batch(batched: tuple[bool, ...], a: Value) -> Value:
 
 @primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, flops=0)
 def as_symmetric(z: TensorType, a: TensorType) -> TensorType:
-    """`z`, which is `a` held constant, with the derivative of its symmetric (Hermitian) part.
+    """Return `z`, equal to `a` and held constant, with the derivative of its symmetric part.
 
-    What reads one triangle of a symmetric matrix has a gradient by that triangle alone. By `a` it
-    then has a symmetric one, as if all elements were read.
+    A function that reads one triangle of a symmetric matrix has a gradient in that triangle only.
+    Behind this primitive the gradient by `a` is symmetric, as if all elements were read.
     """
     require_square("as_symmetric", a)
     if z != a:
@@ -316,28 +316,28 @@ def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
     flops=lambda a: a.size * a.shape[-1] // 3,
 )
 def cholesky(a: TensorType) -> TensorType:
-    """The lower triangular `l` with a positive diagonal and `l @ l.T = a`.
+    """Return the lower triangular `l` with positive diagonal and `l @ l.T = a`.
 
-    Of `a`, which is symmetric or Hermitian, the lower triangle is read. What is not positive
-    definite is an error of the run.
+    `a` is symmetric or Hermitian, and only its lower triangle is read. A matrix that is not
+    positive definite raises an error at run time.
     """
     require_square("cholesky", a)
     return a
 
 
 def _between(factor: Value, x: Value) -> Value:
-    """`inv(l) @ x @ inv(l).T`, of a symmetric `x`."""
+    """Return `inv(l) @ x @ inv(l).T` for a symmetric `x`."""
     left = triangular_solve(factor, x, lower=True, transposed=False, unit=False)
     return triangular_solve(factor, adjoint(left), lower=True, transposed=False, unit=False)
 
 
 def _by_adjoint(factor: Value, x: Value) -> Value:
-    """`inv(l).T @ x`."""
+    """Return `inv(l).T @ x`."""
     return triangular_solve(conjugate(factor), x, lower=True, transposed=True, unit=False)
 
 
 def _around(factor: Value, x: Value) -> Value:
-    """The symmetric part of `inv(l).T @ x @ inv(l)`."""
+    """Return the symmetric part of `inv(l).T @ x @ inv(l)`."""
     return symmetric_part(_by_adjoint(factor, adjoint(_by_adjoint(factor, x))))
 
 
@@ -362,23 +362,23 @@ def _cholesky_tangent(factor: Any, d: Any) -> Any:
 
 
 def _tangent_flops(factor: TensorType, d: TensorType) -> int:
-    """Two solutions, of a triangle each, and a product."""
+    """Return the operation count of two triangular solves and a product."""
     return 4 * factor.size * factor.shape[-1]
 
 
 @primitive(impl=_cholesky_tangent, linear=(1,), singular=True, flops=_tangent_flops)
 def cholesky_tangent(factor: TensorType, d: TensorType) -> TensorType:
-    """How the factor of a matrix moves when that moves along the symmetric part of `d`.
+    """Return the tangent of the Cholesky factor along the symmetric part of `d`.
 
-    It is `l @ Φ(inv(l) @ d @ inv(l).T)` for the lower triangle `l`, where Φ is the lower triangle
-    with half of its diagonal (Murray).
+    It is `l @ Φ(inv(l) @ d @ inv(l).T)` for the lower triangle `l`, where Φ takes the lower
+    triangle with half of the diagonal (Murray).
     """
     return _factor_and_change("cholesky_tangent", factor, d)
 
 
 @cholesky_tangent.jvp(0)
 def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Value:
-    """`dl @ Φ(x) - l @ Φ(y @ x + x @ y.T)` with `y = inv(l) @ dl`, `x` what Φ is taken of."""
+    """Return `dl @ Φ(x) - l @ Φ(y @ x + x @ y.T)`, with `y = inv(l) @ dl`, Φ's argument `x`."""
     moved = lower_triangle(moved)
     between = _between(factor, symmetric_part(d))
     turn = triangular_solve(factor, moved, lower=True, transposed=False, unit=False)
@@ -393,9 +393,10 @@ def _tangent_by_parts(factor: Value, d: Value) -> Value:
 
 @cholesky_tangent.taylor
 def _cholesky_tangent_taylor(jets: Any, k: int, z: Any, factor: Any, d: Any) -> Value | None:
-    """`z_k l_0* + l_0 z_k*` is the symmetric part of `d_k - 2 sum(l_i z_{k-i}*)`.
+    """Return `z_k` from the symmetric part of `d_k - 2 sum(l_i z_{k-i}*)`.
 
-    Of complex numbers that leaves the diagonal open where that of a factor is not real.
+    That part equals `z_k l_0* + l_0 z_k*`. For complex numbers the equation does not fix the
+    diagonal where a factor's diagonal is not real.
     """
     if factor.type.is_complex:
         found: Value | None = jets.through(_tangent_by_parts, factor, d)[k]
@@ -427,25 +428,25 @@ def _cholesky_slope(factor: Any, ct: Any) -> Any:
 
 
 def _slope_flops(factor: TensorType, ct: TensorType) -> int:
-    """Products of blocks of rows with what lies before them, in the triangle."""
+    """Return the operations of products of row blocks with the preceding ones."""
     return 2 * factor.size * factor.shape[-1] // 3
 
 
 @primitive(impl=_cholesky_slope, linear=(1,), singular=True, flops=_slope_flops)
 def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
-    """The gradient by a symmetric matrix, from `ct`, that by the elements of its factor.
+    """Return the gradient by a symmetric matrix, from the gradient `ct` by its Cholesky factor.
 
-    It is the symmetric part of `inv(l).T @ Φ(l.T @ ct) @ inv(l)`, where Φ is the lower triangle
-    with half of its diagonal. Of the factor and of `ct` the lower triangles are read. Of complex
-    numbers it is for the pairing `Re(sum(conj(ct) * dl))`, in which these formulas are as they are;
-    transposition conjugates before and after.
+    It is the symmetric part of `inv(l).T @ Φ(l.T @ ct) @ inv(l)`, where Φ takes the lower triangle
+    with half of the diagonal. Only the lower triangles of factor and `ct` are read. For complex
+    numbers the pairing is `Re(sum(conj(ct) * dl))`, for which the formulas hold unchanged; the
+    transpose rule conjugates before and after.
     """
     return _factor_and_change("cholesky_slope", factor, ct)
 
 
 @cholesky_slope.jvp(0)
 def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Value:
-    """Of `inv(l).T @ s @ inv(l)` with `2 s = Φ(l.T @ ct) + Φ(l.T @ ct).T`."""
+    """Return the tangent of `inv(l).T @ s @ inv(l)` with `2 s = Φ(l.T @ ct) + Φ(l.T @ ct).T`."""
     moved = lower_triangle(moved)
     inner = half_lower(matmul(adjoint(moved), lower_triangle(ct)))
     outer = _by_adjoint(factor, matmul(adjoint(moved), z))
@@ -453,13 +454,16 @@ def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Val
 
 
 def _half_product(part: Value, ct: Value) -> Value:
-    """`Φ(l.T @ ct)`, whose symmetric part a slope has between the factors."""
+    """Return `Φ(l.T @ ct)`, whose symmetric part is the middle factor of the gradient."""
     return half_lower(matmul(adjoint(part), lower_triangle(ct)))
 
 
 @cholesky_slope.taylor
 def _cholesky_slope_taylor(jets: Any, k: int, z: Any, factor: Any, ct: Any) -> Value | None:
-    """`l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`, where `q = l* z l`."""
+    """Return `z_k` from the coefficients of `q = l* z l`.
+
+    The equation is `l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`.
+    """
     part = jets.through(lower_triangle, factor)
     product = jets.apply(matmul, z, part)
     less = jets.convolution(matmul, jets.through(adjoint, part), product, k, k, 1)
@@ -486,7 +490,7 @@ def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
 
 
 def _factor_taylor(jets: Any, k: int, z: Any, term: Value | None) -> Value | None:
-    """`z_k z_0* + z_0 z_k* = a_k - sum(z_i z_{k-i}*)`, without the terms that have z_k."""
+    """Return `z_k` from `z_k z_0* + z_0 z_k* = a_k - sum(z_i z_{k-i}*)`, without terms in z_k."""
     known = jets.convolution(matmul, z, jets.through(adjoint, z), k, k - 1, 1)
     rest = jets.difference(term, known)
     return None if rest is None else cholesky_tangent(z.first(), rest)
@@ -504,9 +508,9 @@ def _cholesky_batch(batched: tuple[bool, ...], a: Value) -> Value:
 
 @primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, singular=True, flops=0)
 def as_cholesky_of(z: TensorType, a: TensorType) -> TensorType:
-    """`z`, the factor of `a`, with the derivative by the symmetric part of `a`.
+    """Return `z`, the Cholesky factor of `a`, with the derivative by the symmetric part of `a`.
 
-    So the gradient is symmetric, though one triangle was read.
+    So the gradient is symmetric, although only one triangle was read.
     """
     require_square("as_cholesky_of", a)
     if z != a:
@@ -541,13 +545,13 @@ def _elimination_flops(a: TensorType) -> int:
 
 
 def _of_each(x: Value, like: Value) -> Value:
-    """A number for each matrix, at each of its elements."""
+    """Return one number per matrix, broadcast over its elements."""
     last = len(like.shape) - 2
     return broadcast(x, shape=like.shape, new_axes=(last, last + 1))
 
 
 def _trace_of_product(x: Value, y: Value) -> Value:
-    """The sum of products of equal places, for each matrix."""
+    """Return the sum of elementwise products for each matrix."""
     last = len(x.shape) - 2
     return reduce_sum(x * y, axes=(last, last + 1))
 
@@ -555,9 +559,9 @@ def _trace_of_product(x: Value, y: Value) -> Value:
 @primitive(impl=lambda a: np.linalg.slogdet(a), multiple=True, singular=True,
            flops=_elimination_flops)  # fmt: skip
 def slogdet(a: TensorType) -> tuple[TensorType, TensorType]:
-    """Sign and logarithm of the absolute value of the determinant of each matrix.
+    """Return the sign and the logarithm of the absolute value of the determinant of each matrix.
 
-    The sign of a complex number has the length 1.
+    The sign of a complex determinant is a number of modulus 1.
     """
     require_square("slogdet", a)
     result = a.with_shape(a.shape[:-2])
@@ -566,7 +570,7 @@ def slogdet(a: TensorType) -> tuple[TensorType, TensorType]:
 
 @slogdet.jvp()
 def _slogdet_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value | None, Value]:
-    """Jacobi's formula: the trace of `inv(a) @ d`; the sign is constant, or turns."""
+    """Return the tangents by Jacobi's formula, the trace of `inv(a) @ d`."""
     change = _trace_of_product(swap_last(inv(a)), d)
     if not a.type.is_complex:
         return None, change
@@ -581,14 +585,14 @@ def _slogdet_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 
 @primitive(impl=lambda a: np.linalg.det(a), flops=_elimination_flops)
 def det(a: TensorType) -> TensorType:
-    """The determinant of each matrix."""
+    """Return the determinant of each matrix."""
     require_square("det", a)
     return a.with_shape(a.shape[:-2])
 
 
 @det.jvp()
 def _det_jvp(z: Value, a: Value, d: Value) -> Value:
-    """Jacobi's formula, with cofactors, which singular matrices have too."""
+    """Return the tangent by Jacobi's formula with cofactors, also for singular matrices."""
     return _trace_of_product(cofactors(a), d)
 
 
@@ -598,7 +602,7 @@ def _det_batch(batched: tuple[bool, ...], a: Value) -> Value:
 
 
 def _cofactors(a: Any) -> Any:
-    """`det(a) inv(a).T` by singular values `s`, in which the product of the others is finite."""
+    """Return `det(a) inv(a).T` from singular values, by the products of all values but one."""
     u, s, vt = np.linalg.svd(a)
     n = s.shape[-1]
     others = [np.prod(np.delete(s, i, -1), -1) for i in range(n)]
@@ -610,14 +614,14 @@ def _cofactors(a: Any) -> Any:
 
 @primitive(impl=_cofactors, singular=True, flops=lambda a: 2 * a.size * a.shape[-1])
 def cofactors(a: TensorType) -> TensorType:
-    """The derivative of the determinant by each element: `det(a) * inv(a).T`, if there is one."""
+    """Return the derivative of the determinant, `det(a) * inv(a).T` for regular matrices."""
     require_square("cofactors", a)
     return a
 
 
 @cofactors.jvp()
 def _cofactors_jvp(z: Value, a: Value, d: Value) -> Value:
-    """Of `det(a) inv(a).T`, which has an inverse in it: regular matrices only."""
+    """Return the tangent of `det(a) inv(a).T`; it uses the inverse, so matrices must be regular."""
     turned = swap_last(inv(a))
     trace = _trace_of_product(turned, d)
     return z * _of_each(trace, z) - matmul(turned, matmul(swap_last(d), z))
@@ -628,7 +632,7 @@ def _cofactors_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return cofactors(a)
 
 
-# Which elements need which.
+# Sparsity: which elements of results depend on which elements of operands.
 
 keeps_matrices_apart(inv, cholesky, cholesky_tangent, cholesky_slope, as_cholesky_of)
 keeps_matrices_apart(slogdet, det, cofactors, as_symmetric)
@@ -637,7 +641,7 @@ keeps_matrices_apart(slogdet, det, cofactors, as_symmetric)
 def _columns_apart(
     k: int, i: int, a: TensorType, b: TensorType, **params: bool
 ) -> tuple[int | None, ...]:
-    """Each column of the solution is that of one right-hand side."""
+    """Return the result axes: each column of the solution belongs to one right-hand side."""
     return (*range(a.ndim - 2), None, b.ndim - 1 if i else None)
 
 

@@ -1,15 +1,15 @@
 """Limits of difference quotients where eigenvalues or singular values are equal.
 
-Second derivatives of `f(w)` have the quotients `k[i, j] = (g[j] - g[i]) / (w[j] - w[i])`, with `g`
-the gradient by `w`. If `w[i] == w[j]`, the quotient is its limit, which the derivative of `g` by
-`w` along one direction tells: if `f` is symmetric in the tied values, and `delta` has the sum zero
-over these, then `dg = k[i, j] * delta` there. If `f` is not, there is no second derivative, which
-is an error of the run.
+Second derivatives of `f(w)` contain the quotients `k[i, j] = (g[j] - g[i]) / (w[j] - w[i])`, with
+`g` the gradient by `w`. If `w[i] == w[j]`, the quotient is replaced by its limit, found from the
+derivative of `g` by `w` along one direction. If `f` is symmetric in the tied values and `delta`
+sums to zero over them, then `dg = k[i, j] * delta` there. Otherwise there is no second derivative,
+which is an error at run time.
 
-For singular values there are the quotients of sums, `(g[j] + g[i]) / (w[j] + w[i])`, and
-`g[i] / w[i]`. At zeros they have limits if `f` is even in each of these values, so that `g` is 0
-there; then `dg = k * delta` for any `delta` that is 0 elsewhere. If `g` is not 0 at a zero, as that
-of the sum, `f` has a kink there, and vectors do not turn by the value: the quotient counts as 0.
+For singular values there are also the quotients of sums, `(g[j] + g[i]) / (w[j] + w[i])`, and `g[i]
+/ w[i]`. At zeros they have limits if `f` is even in each of these values, so that `g` is 0 there;
+then `dg = k * delta` for any `delta` that is 0 elsewhere. If `g` is not 0 at a zero, as for the
+sum, `f` has a kink there. The quotient counts as 0: the vectors do not rotate by this value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from primgraph.primitives.parts import imag, real
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, with_batch_axis
 
-# Values count as equal if they differ by less than so many rounding units of the sum of all.
+# Values count as equal if they differ by less than this many rounding units of the sum of all.
 _UNITS = 8
 
 _HINT = (
@@ -52,22 +52,22 @@ BODY = (
 )
 THIRD = f"the third derivative of equal eigenvalues or singular values is not known; {_HINT}"
 
-# Gives the derivative of the gradient by the values, along a direction; `at_zero` tells that this
-# is the direction for values that are 0. None if nothing is known.
+# Returns the derivative of the gradient by the values along a direction; `at_zero` marks the
+# direction for values that are 0. A probe of None means that nothing is known.
 Probe: TypeAlias = Callable[[Value, bool], Value]
 
 
-# Parts.
+# Rows, columns, pairs and sizes.
 
 
 def in_rows(w: Value, columns: int) -> Value:
-    """Return the matrices with elements `w[i]` in row `i`."""
+    """Return matrices with elements `w[i]` in row `i`."""
     rank = len(w.shape)
     return broadcast(w, shape=(*w.shape, columns), new_axes=(rank,))
 
 
 def in_columns(w: Value, rows: int) -> Value:
-    """Return the matrices with elements `w[j]` in column `j`."""
+    """Return matrices with elements `w[j]` in column `j`."""
     rank = len(w.shape)
     return broadcast(w, shape=(*w.shape[:-1], rows, w.shape[-1]), new_axes=(rank - 1,))
 
@@ -84,7 +84,7 @@ def column_sums(x: Value) -> Value:
 
 
 def is_negligible(x: Value, values: Value) -> Value:
-    """Tell where `x` is next to nothing beside the sum of all `values` of a matrix."""
+    """Tell where `x` is at rounding level relative to the sum of all `values` of a matrix."""
     last, eps = len(values.shape) - 1, float(np.finfo(x.dtype).eps)
     size = reduce_sum(abs_(values), axes=(last,)) * (_UNITS * eps)
     new = tuple(range(last, len(x.shape)))
@@ -92,54 +92,54 @@ def is_negligible(x: Value, values: Value) -> Value:
 
 
 def reciprocal(x: Value, values: Value) -> Value:
-    """Return `1 / x`, but 0 where `x` is negligible beside `values`."""
+    """Return `1 / x`, but 0 where `x` is negligible relative to `values`."""
     none = is_negligible(x, values)
     return select(none, zeros_like(x), 1.0 / _one_where(none, x))
 
 
 def _off_diagonal(type: TensorType) -> Value:
-    """Tell which elements of square matrices are off the diagonal."""
+    """Return the mask of the off-diagonal elements of square matrices."""
     row, column = (iota(shape=type.shape, axis=type.ndim - k, dtype=np.dtype(int)) for k in (2, 1))
     return greater(abs_(row - column), zeros_like(row))
 
 
 def ties_of(w: Value) -> Value:
-    """Tell the pairs of different positions where values are equal."""
+    """Return the mask of pairs of different positions with equal values."""
     apart = gaps(w)
     return logical_and(is_negligible(apart, w), _off_diagonal(apart.type))
 
 
 def zeros_of(w: Value) -> Value:
-    """Tell the values that are 0."""
+    """Return the mask of values that are 0."""
     return is_negligible(w, w)
 
 
 def pairs_of(mask: Value) -> Value:
-    """Tell the pairs of positions that `mask` has both of."""
+    """Return the mask of pairs of positions that are both in `mask`."""
     n = mask.shape[-1]
     return logical_and(in_rows(mask, n), in_columns(mask, n))
 
 
 def any_in_columns(mask: Value, like: Value) -> Value:
-    """Tell the columns in which `mask` is true anywhere; `like` has the dtype to count in."""
+    """Return the mask of columns with a true element, counted in the dtype of `like`."""
     count = column_sums(cast(mask, dtype=like.dtype))
     return greater(count, zeros_like(count))
 
 
 def sizes_of(x: Value) -> Value:
-    """Return absolute values, of complex numbers the sums of those of both parts."""
+    """Return absolute values; for complex numbers the sum of those of both parts."""
     return abs_(real(x)) + abs_(imag(x)) if x.type.is_complex else abs_(x)
 
 
 def tolerance(like: Value, sizes: Value) -> Value:
-    """Return the root of the rounding unit times the sum of the vectors `sizes`."""
+    """Return the tolerance: the root of the rounding unit times the sum of the vectors `sizes`."""
     last = len(sizes.shape) - 1
     new = tuple(range(last, len(like.shape)))
     unit = float(np.sqrt(np.finfo(like.dtype).eps))
     return broadcast(reduce_sum(sizes, axes=(last,)) * unit, shape=like.shape, new_axes=new)
 
 
-# Errors of the run.
+# Errors at run time.
 
 
 def _refused(x: Any, bad: Any, *, message: str) -> Any:
@@ -150,7 +150,7 @@ def _refused(x: Any, bad: Any, *, message: str) -> Any:
 
 @primitive(impl=_refused, linear=(0,), flops=0)
 def unless_any(x: TensorType, bad: TensorType, *, message: str) -> TensorType:
-    """`x`, and a `LinAlgError` of the run with this message where `bad` is true anywhere."""
+    """Return `x`; raise `LinAlgError` with this message at run time if any `bad` is true."""
     if bad.dtype != BOOL:
         raise DTypeError(f"unless_any takes booleans, not {bad}")
     if x.shape != bad.shape:
@@ -173,7 +173,7 @@ def _unless_any_batch(batched: tuple[bool, ...], x: Value, bad: Value, *, messag
 
 @primitive(impl=lambda z, x, bad: np.array(z), formal=True, own_slope=True, singular=True, flops=0)
 def if_distinct(z: TensorType, x: TensorType, bad: TensorType) -> TensorType:
-    """`z`, which is `x`, with its derivative: a `LinAlgError` of the run if any `bad` is true."""
+    """Return `z`, equal to `x`; its derivative raises `LinAlgError` if any `bad` is true."""
     if not x.is_inexact or bad.dtype != BOOL:
         raise DTypeError(f"if_distinct takes floats and booleans, not {x} and {bad}")
     if z != x or bad.shape != x.shape:
@@ -199,7 +199,7 @@ def _if_distinct_batch(batched: tuple[bool, ...], z: Value, x: Value, bad: Value
 
 
 def difference_quotients(w: Value, g: Value, probe: Probe | None) -> Value:
-    """Return `(g[j] - g[i]) / (w[j] - w[i])`, and the limits of these where values are equal."""
+    """Return `(g[j] - g[i]) / (w[j] - w[i])`, with its limits where values are equal."""
     k, ties = gaps(g) * reciprocal(gaps(w), w), ties_of(w)
     if probe is None:
         return unless_any(k, ties, message=BODY)
@@ -214,28 +214,28 @@ def difference_quotients(w: Value, g: Value, probe: Probe | None) -> Value:
 
 
 def without_kinks(w: Value, k: Value, at_zero: Value) -> Value:
-    """Return the difference quotients `k`, but the mean of `at_zero` for ties of zeros."""
+    """Return the difference quotients `k`, but the mean of `at_zero` for pairs of zeros."""
     both = logical_and(pairs_of(zeros_of(w)), ties_of(w))
     return select(both, _pair_sums(at_zero) * 0.5, k)
 
 
 def sum_quotients(w: Value, g: Value, at_zero: Value) -> Value:
-    """Return `(g[j] + g[i]) / (w[j] + w[i])`, and the mean of `at_zero` where both values are 0."""
+    """Return `(g[j] + g[i]) / (w[j] + w[i])`, or the mean of `at_zero` where both are 0."""
     both = pairs_of(zeros_of(w))
     return select(both, _pair_sums(at_zero) * 0.5, _pair_sums(g) / _one_where(both, _pair_sums(w)))
 
 
 def quotients(w: Value, g: Value, at_zero: Value) -> Value:
-    """Return `g[i] / w[i]`, and `at_zero` where the value is 0."""
+    """Return `g[i] / w[i]`, with `at_zero` where the value is 0."""
     zero = zeros_of(w)
     return select(zero, at_zero, g / _one_where(zero, w))
 
 
 def slopes_at_zero(w: Value, g: Value, probe: Probe | None, *, alone: bool) -> Value:
-    """Return the limits of `g[i] / w[i]` where the value is 0 and `f` even, and 0 elsewhere.
+    """Return the limits of `g[i] / w[i]` where the value is 0 and `f` is even, and 0 elsewhere.
 
-    Without a probe that is an error of the run if single values need the limits, as `alone` tells:
-    two zeros are a tie, which is an error already.
+    Without a probe this is an error at run time if single values need the limits, as `alone` says.
+    Two zeros are a tie, which raises an error already.
     """
     zero, n = zeros_of(w), w.shape[-1]
     delta = (_place(w) + 1.0) * _total(w)
@@ -265,7 +265,7 @@ def _place(w: Value) -> Value:
 
 
 def _total(w: Value) -> Value:
-    """Return the sum of the sizes of all values, or 1 if it is 0, for each of them."""
+    """Return, for each value, the sum of the absolute values of all, or 1 if that is 0."""
     last = len(w.shape) - 1
     size = reduce_sum(abs_(w), axes=(last,))
     size = _one_where(equal(size, zeros_like(size)), size)
@@ -273,7 +273,7 @@ def _total(w: Value) -> Value:
 
 
 def _parting(w: Value, ties: Value) -> Value:
-    """Return numbers that differ, and have the sum zero, over equal values."""
+    """Return a direction that differs among equal values and sums to zero over them."""
     place, tied = _place(w), cast(ties, dtype=w.dtype)
     others = column_sums(tied * in_rows(place, w.shape[-1]))
     mean = (others + place) / (column_sums(tied) + 1.0)

@@ -1,10 +1,10 @@
 """The gamma function, its logarithm and derivatives, and quotients of gamma functions.
 
-They are closed under differentiation: every derivative is made of functions of this file, to any
-order. A quotient such as `gamma(a) * gamma(b) / gamma(a + b)` is smooth at a pole of its
-denominator, where it is 0, and at poles of numerator and denominator that cancel: derivatives are
-written by the reflection formula there. In rules `z` is the result and `d` the tangent of the
-operand that the rule is for. Formulas are those of DLMF, chapter 5.
+They are closed under differentiation: every derivative, of any order, is expressed by functions of
+this file. A quotient such as `gamma(a) * gamma(b) / gamma(a + b)` is smooth at a pole of its
+denominator, where it is 0, and where poles of numerator and denominator cancel. There derivatives
+use the reflection formula. In rules `z` is the result and `d` the tangent of the operand that the
+rule differentiates. Formulas are from DLMF, chapter 5.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from primgraph.primitives.logic import (
 )
 from primgraph.primitives.shapes import with_batch_axis
 
-# What an element costs, as `elementwise` counts it, where a polynomial or two are taken.
+# Cost per element, as in `elementwise`, of a function that evaluates one or two polynomials.
 POLYNOMIAL = 50
 
 
 def ordered(
     name: str, impl: Rule, operands: int, params: tuple[str, ...], flops: int
 ) -> Primitive[Value]:
-    """A primitive on equal floats; its parameters are orders of derivatives, and perhaps a side."""
+    """Declare a primitive on equal floats, with derivative orders (and a side) as parameters."""
     orders = [param for param in params if param != "upper"]
 
     def type_rule(*types: TensorType, **given: Any) -> TensorType:
@@ -63,7 +63,7 @@ def ordered(
     return op
 
 
-# The gamma function, its logarithm and the derivatives of that.
+# The gamma function, its logarithm, and the derivatives of the logarithm.
 
 gammaln: Primitive[Value] = elementwise(
     "gammaln", gammas.gammaln, singular=True, flops=POLYNOMIAL,
@@ -87,17 +87,17 @@ def _polygamma_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value:
 
 
 def _is_pole(x: Value) -> Value:
-    """Return where `gamma(x)` has a pole: at the whole numbers from 0 down."""
+    """Return where `gamma(x)` has a pole: at the integers up to 0."""
     return logical_and(less_equal(x, zeros_like(x)), equal(floor(x), x))
 
 
 def _parity(whole: Value) -> Value:
-    """Return 1 for even whole numbers and -1 for odd ones."""
+    """Return 1 for even integers and -1 for odd ones."""
     return 1.0 - 2.0 * (whole - 2.0 * floor(0.5 * whole))
 
 
 def _sin_pi(x: Value) -> Value:
-    """Return `sin(pi * x)`, which is 0 at whole numbers."""
+    """Return `sin(pi * x)`, exactly 0 at integers."""
     whole = round_(x)
     return _parity(whole) * sin(math.pi * (x - whole))
 
@@ -112,16 +112,16 @@ def _reflected(x: Value, where: Value) -> Value:
 
 
 def _digamma_difference(x: Value, y: Value, poles: Value, left: Value) -> Value:
-    """Return the derivative of `log(gamma(x) / gamma(y))`, where `x - y` is constant.
+    """Return the derivative of `log(gamma(x) / gamma(y))` along x, with `x - y` constant.
 
-    At `poles` of both, cotangents of the reflection formula cancel. Where `left` is true, the
-    derivative of `log(sin(pi * y))` is left out.
+    Where `poles` marks poles of both, the cotangents of the reflection formula cancel. Where `left`
+    is true, the derivative of `log(sin(pi * y))` is left out.
     """
     return polygamma(_reflected(x, poles), n=0) - polygamma(_reflected(y, left), n=0)
 
 
 def _betaln_slope(a: Value, b: Value) -> Value:
-    """The derivative of `betaln(a, b)` by `a`."""
+    """Return the derivative of `betaln(a, b)` by `a`."""
     total = a + b
     poles = logical_and(_is_pole(a), _is_pole(total))
     return _digamma_difference(a, total, poles, poles)
@@ -134,10 +134,10 @@ betaln: Primitive[Value] = elementwise(
 
 
 def _beta_slope(z: Value, a: Value, b: Value) -> Value:
-    """The derivative of `beta(a, b)` by `a`.
+    """Return the derivative of `beta(a, b)` by `a`.
 
-    With `s` for `a + b` below 1/2, `z` is `gamma(a) gamma(b) gamma(1 - s) sin(pi s) / pi`, where
-    only the sine vanishes as `s` comes to a pole of `gamma`.
+    With `s = a + b` below 1/2, `z` is `gamma(a) gamma(b) gamma(1 - s) sin(pi s) / pi`, where only
+    the sine vanishes as `s` approaches a pole of `gamma`.
     """
     total = a + b
     left, pole = less(total, filled(0.5, a.type)), _is_pole(a)
@@ -158,16 +158,16 @@ beta: Primitive[Value] = elementwise(
 
 
 def _poch_slope(p: Value, z: Value, m: Value, d: Value) -> Value:
-    """The derivative of `gamma(z + m) / gamma(z)` by `z`.
+    """Return the derivative of `gamma(z + m) / gamma(z)` by `z`.
 
-    For `z` below 1/2 it is `gamma(z + m) gamma(1 - z) sin(pi z) / pi`.
+    For `z` below 1/2 the function is `gamma(z + m) gamma(1 - z) sin(pi z) / pi`.
     """
     end = z + m
     half = filled(0.5, z.type)
     left, pole = less(z, half), _is_pole(end)
     slope = p * _digamma_difference(end, z, logical_and(pole, _is_pole(z)), left)
     crossing = logical_and(left, logical_not(pole))
-    # Logarithms, as the product of the factors may overflow where it does not itself.
+    # Add logarithms: the product of the factors may overflow where the result does not.
     start, end = (select(crossing, x, half) for x in (z, end))
     below = less(end, half)
     size = gammaln(_reflected(end, below))

@@ -1,10 +1,10 @@
-"""Special functions that are SciPy's, which is called when a program runs.
+"""Special functions that call SciPy when the program runs.
 
-One primitive has them all, by name. How each is differentiated stands in one table: a function of
-the operand whose derivative is asked for, made of others of the table; None where a derivative has
-no formula that is stable, which is refused. Formulas are those of DLMF: chapters 6 (exponential
-integrals), 7 (Dawson's), 10 (Bessel functions), 15 (hypergeometric), 19 (elliptic integrals) and
-4.13 (Lambert's). In rules `z` is the result.
+One primitive, `by_scipy`, computes all of them, chosen by name. A table holds a derivative rule per
+operand, written with other functions of the table. An entry is None where no stable formula is
+known, and such a derivative is refused. Formulas are from DLMF: chapters 6 (exponential integrals),
+7 (Dawson's integral), 10 (Bessel functions), 15 (hypergeometric functions), 19 (elliptic integrals)
+and section 4.13 (Lambert W). In rules `z` is the result.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _batch(batched: tuple[bool, ...], *inputs: Value, name: str, part: int) -> V
     return by_scipy(*with_batch_axis(batched, inputs), name=name, part=part)
 
 
-# What operands without a derivative are called, where they are no orders.
+# Names, in error messages, of operands without a derivative that are not orders.
 _HELD = {"hyp2f1": "parameter", "zeta": "exponent"}
 
 
@@ -80,12 +80,12 @@ def _call(name: str, *operands: Value, part: int = 0) -> Value:
 
 
 def _order(name: str, n: int, x: Value) -> Value:
-    """A function whose first operand is its order, of order `n`."""
+    """Return the function `name`, whose first operand is its order, at order `n`."""
     return _call(name, filled(n, x.type), x)
 
 
 def _between(name: str, below: float, above: float) -> Slope:
-    """Of a Bessel function, from those of the orders beside. DLMF 10.6.1 and 10.29.1."""
+    """Return the derivative rule of a Bessel function, from orders v - 1 and v + 1."""
 
     def slope(z: Value, v: Value, x: Value) -> Value:
         return below * _call(name, v - 1.0, x) + above * _call(name, v + 1.0, x)
@@ -94,7 +94,8 @@ def _between(name: str, below: float, above: float) -> Slope:
 
 
 def _scaled(name: str, above: float) -> Slope:
-    """The same of one that is multiplied by exp(-abs(x)), or exp(x) where `above` is negative."""
+    """Return the derivative rule of one scaled by exp(-abs(x)), or exp(x) if `above` is
+    negative."""
     unscaled = _between(name, above, above)
 
     def slope(z: Value, v: Value, x: Value) -> Value:
@@ -108,7 +109,7 @@ def _quotient(function: Callable[[Value], Value], x: Value) -> Value:
 
 
 def _sine_quotient(x: Value) -> Value:
-    """sin(x) / x, by its series near 0."""
+    """Return sin(x) / x, by its Taylor series near 0."""
     small = less(abs_(x), filled(0.1, x.type))
     square = x * x
     series = filled(1, x.type)
@@ -118,7 +119,7 @@ def _sine_quotient(x: Value) -> Value:
 
 
 def _spence_slope(z: Value, x: Value) -> Value:
-    """log(x) / (1 - x), by its series near 1."""
+    """Return log(x) / (1 - x), by its Taylor series near 1."""
     t = x - 1.0
     small = less(abs_(t), filled(0.01, x.type))
     series = filled(1 / 9, x.type)
@@ -128,14 +129,14 @@ def _spence_slope(z: Value, x: Value) -> Value:
 
 
 def _expn_slope(z: Value, n: Value, x: Value) -> Value:
-    """-expn(n - 1, x), and for n = 0 what follows from exp(-x) / x."""
+    """Return the derivative -expn(n - 1, x); for n = 0 use the closed form exp(-x) / x."""
     lowest = less(n, filled(0.5, n.type))
     below = _call("expn", select(lowest, zeros_like(n), n - 1.0), x)
     return -select(lowest, z + z / x, below)
 
 
 def _hypergeometric(z: Value, a: Value, b: Value, c: Value, x: Value) -> Value:
-    """DLMF 15.5.1; 0 where the series ends at once, also where that of the next order diverges."""
+    """Return the derivative (DLMF 15.5.1): 0 if a * b = 0, even if the next order diverges."""
     factor = a * b
     ended = equal(factor, zeros_like(factor))
     slope = factor / c * _call("hyp2f1", a + 1.0, b + 1.0, c + 1.0, x)
@@ -143,7 +144,7 @@ def _hypergeometric(z: Value, a: Value, b: Value, c: Value, x: Value) -> Value:
 
 
 def _elliptic(a: float, b: float, scale: float) -> Slope:
-    """By the parameter, as a hypergeometric function. DLMF 19.5.1."""
+    """Return the derivative by the parameter, as a hypergeometric function (DLMF 19.5.1)."""
 
     def slope(z: Value, x: Value) -> Value:
         of = [filled(v, x.type) for v in (a, b, 2.0)]

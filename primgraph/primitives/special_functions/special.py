@@ -1,9 +1,9 @@
-"""Special functions: incomplete gamma and beta functions, and the error function's kin.
+"""Special functions: incomplete gamma and beta functions, the error function and related ones.
 
-They are closed under differentiation: every derivative is made of functions of this file and of
-`gamma`, to any order, by parameters as well. In rules `x, y, a, b` are operands, `z` the result
-and `d` the tangent of the operand that the rule is for. Formulas are those of DLMF, chapters 6
-to 8.
+They are closed under differentiation, by their parameters as well: every derivative, of any order,
+is expressed by functions of this file and of `gamma`. In rules `x, y, a, b` are operands, `z` is
+the result and `d` the tangent of the operand that the rule differentiates. Formulas are from DLMF,
+chapters 6 to 8.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from primgraph.primitives.special_functions.gamma import (
     polygamma,
 )
 
-# What an element costs, as `elementwise` counts it, where a quadrature is taken.
+# Cost per element, as in `elementwise`, of a function that evaluates a quadrature.
 QUADRATURE = 2000
 
 
@@ -40,25 +40,26 @@ def _to_power(x: Value, n: int) -> Value:
 
 
 def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
-    """Return where `x**e` vanishes, as x is 0 and e is positive, and the power there, else 1.
+    """Return where `x**e` vanishes (x is 0 and e positive), and the power there, else 1.
 
-    There the product of `exp(e * log(x))` with a slope is `0 * inf`; the power has its slopes.
+    At these places the product of `exp(e * log(x))` with a derivative is `0 * inf`; the power
+    itself has the right derivatives.
     """
-    # Exponents of other x are not compared: at e = 0 there is no kink beside those of x = 0.
+    # Compare exponents only where x is 0, so that e = 0 adds a kink nowhere else.
     raised = select(equal(x, zeros_like(x)), e, zeros_like(e) - 1.0)
     vanishes = greater(raised, zeros_like(e))
     return vanishes, power(select(vanishes, x, filled(1, x.type)), e)
 
 
 def _gamma_density(a: Value, x: Value) -> tuple[Value, Value]:
-    """Return the density `x**(a-1) * exp(-x) / gamma(a)`, and `x`, or 1 where x = 0 makes it 0."""
+    """Return the density `x**(a-1) * exp(-x) / gamma(a)`, and `x`, or 1 where it vanishes."""
     vanishes, front = _vanishing(x, a - 1.0)
     inner = select(vanishes, filled(1, x.type), x)
     return front * exp(xlogy(a - 1.0, inner) - x - gammaln(a)), inner
 
 
-# Incomplete gamma and beta functions. With t distributed as they say, and its logarithm measured
-# from its mean, they are integrals of a power `k` of that below x, or above it if `upper`.
+# Incomplete gamma and beta functions: integrals of the density below x, or above it if `upper`. The
+# parameter `k` is the power, under the integral, of log(t) less its mean.
 
 gammainc: Primitive[Value] = ordered(
     "gammainc",
@@ -71,7 +72,7 @@ gammainc: Primitive[Value] = ordered(
 
 @gammainc.jvp(0)
 def _gammainc_jvp_of_shape(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool) -> Value:
-    """The density's derivative is the density times log(t) - digamma(a)."""
+    """Return the tangent by `a`; the log-density has the derivative log(t) - digamma(a)."""
     slope = gammainc(a, x, k=k + 1, upper=upper)
     if k:
         mean = float(k) * polygamma(a, n=1)
@@ -81,7 +82,7 @@ def _gammainc_jvp_of_shape(z: Value, a: Value, x: Value, d: Value, *, k: int, up
 
 @gammainc.jvp(1)
 def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool) -> Value:
-    """The density at x, times the power of the logarithm."""
+    """Return the tangent by x: the density at x times the power of the logarithm."""
     density, inner = _gamma_density(a, x)
     if k:
         density = density * _to_power(log(inner) - polygamma(a, n=0), k)
@@ -100,9 +101,9 @@ betainc: Primitive[Value] = ordered(
 def _betainc_slope(
     a: Value, b: Value, x: Value, j: int, k: int, upper: bool, by_first: bool
 ) -> Value:
-    """The derivative by `a` if `by_first`, else that by `b`.
+    """Return the derivative by `a` if `by_first`, else by `b`.
 
-    `j` is the power of log(t), `k` that of log(1 - t), each less its mean.
+    `j` is the power of log(t) and `k` that of log(1 - t), each less its mean.
     """
     up = (1, 0) if by_first else (0, 1)
     slope = betainc(a, b, x, j=j + up[0], k=k + up[1], upper=upper)
@@ -135,7 +136,7 @@ def _betainc_jvp_of_second(
 def _betainc_jvp(
     z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
 ) -> Value:
-    """The density at x, times the powers of logarithms."""
+    """Return the tangent by x: the density at x times the powers of the logarithms."""
     at_zero, front = _vanishing(x, a - 1.0)
     at_one, back = _vanishing(1.0 - x, b - 1.0)
     inner = select(at_zero, filled(1, x.type), x)
@@ -149,9 +150,9 @@ def _betainc_jvp(
     return -(d * density) if upper else d * density
 
 
-# Random numbers of distributions that these belong to, each a function of a key and parameters.
+# Random numbers of the distributions of these functions, each determined by a key and parameters.
 
-# How many parameters each has, and whether it gives integers.
+# The number of parameters of each distribution, and whether its numbers are integers.
 VARIATES: dict[str, tuple[int, bool]] = {
     "standard_gamma": (1, False),
     "poisson": (1, True),
@@ -160,7 +161,7 @@ VARIATES: dict[str, tuple[int, bool]] = {
 
 
 def _variate(key: Any, *params: Any, name: str) -> np.ndarray[Any, Any]:
-    """Of the generator of each key what it draws by its parameters, in their order."""
+    """Return the draws of each key's generator, one per element of its parameters, in order."""
     keys = np.asarray(key)
     shape = keys.shape + np.shape(params[0])[keys.ndim :]
     found = np.empty(shape, np.int64 if VARIATES[name][1] else np.result_type(params[0]))
@@ -179,10 +180,10 @@ def _variate(key: Any, *params: Any, name: str) -> np.ndarray[Any, Any]:
 
 @primitive(impl=_variate, random=True, constant=True, singular=True, flops=2 * POLYNOMIAL)
 def random_variate(key: TensorType, *params: TensorType, name: str) -> TensorType:
-    """Numbers of the distribution that NumPy's generators know by that name (Philox counter).
+    """Return random numbers of the distribution `name` of NumPy's generators (Philox counter).
 
-    There is one for each element of the parameters, whose shapes begin with that of `key`; each
-    key draws its own. Outside their domain those of "standard_gamma" are NaN, others an error.
+    There is one per element of the parameters, whose shapes begin with that of `key`; each key has
+    a stream of its own. Parameters outside the domain give NaN for "standard_gamma", else an error.
     """
     if name not in VARIATES:
         raise ArgumentError(f"random_variate knows no distribution {name!r:.40}")
@@ -201,7 +202,7 @@ def random_variate(key: TensorType, *params: TensorType, name: str) -> TensorTyp
 
 @random_variate.batch
 def _random_variate_batch(batched: tuple[bool, ...], *inputs: Value, name: str) -> Value:
-    """One key draws the same numbers for each sample."""
+    """Return draws for a batch; a key without batch axis gives each sample the same numbers."""
     return random_variate(*with_batch_axis(batched, inputs), name=name)
 
 
@@ -214,10 +215,10 @@ def _random_variate_batch(batched: tuple[bool, ...], *inputs: Value, name: str) 
     flops=0,
 )
 def as_gamma_of(z: TensorType, a: TensorType) -> TensorType:
-    """`z`, held constant, as the quantile of a gamma distribution with the derivative by its shape.
+    """Return `z`, held constant, as a gamma variate with the implicit derivative by its shape `a`.
 
-    That is what keeps the part of the distribution below it (M. Figurnov, S. Mohamed and A. Mnih,
-    Implicit reparameterization gradients, 2018).
+    The derivative keeps the value of the distribution function at the variate fixed (M. Figurnov,
+    S. Mohamed and A. Mnih, Implicit reparameterization gradients, 2018).
     """
     if not a.is_float:
         raise DTypeError(f"as_gamma_of does not take {a}")
@@ -231,7 +232,7 @@ as_gamma_of.flat(0)
 
 @as_gamma_of.jvp(1)
 def _as_gamma_of_jvp(y: Value, z: Value, a: Value, d: Value) -> Value:
-    """`d/da P(a, y) + density(y) dy = 0`."""
+    """Return the tangent dy from `d/da P(a, y) + density(y) dy = 0`."""
     density, _ = _gamma_density(a, y)
     return -d * (gammainc(a, y, k=1, upper=False) / density)
 
@@ -261,12 +262,12 @@ erfcx: Primitive[Value] = ordered(
 
 @erfcx.jvp()
 def _erfcx_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value:
-    """All derivatives without their signs, which alternate."""
+    """Return the tangent; the primitive holds derivatives without their alternating signs."""
     return -(d * erfcx(x, n=n + 1))
 
 
 def _log_ndtr_jvp(z: Value, x: Value, d: Value) -> Value:
-    """The density over the distribution function; in the left tail one over a scaled one."""
+    """Return the density over the distribution function; in the left tail by the scaled `erfcx`."""
     right = greater(x, zeros_like(x))
     tail = select(right, zeros_like(x), x)
     by_tail = math.sqrt(2 / math.pi) / erfcx(tail * -math.sqrt(0.5), n=0)
@@ -278,12 +279,12 @@ log_ndtr: Primitive[Value] = elementwise(
     "log_ndtr", errors.log_ndtr, flops=POLYNOMIAL, jvp=_log_ndtr_jvp
 )  # fmt: skip
 
-# Products with logarithms, which are 0 where the first factor is, and the inverse of the logistic
+# Products with logarithms that are 0 where the first factor is 0, and the inverse of the logistic
 # function.
 
 
 def _ratio(x: Value, y: Value) -> Value:
-    """`x / y`, and 0 where both are."""
+    """Return `x / y`, or 0 where both are 0."""
     none = logical_and(equal(x, zeros_like(x)), equal(y, zeros_like(y)))
     return x / select(none, filled(1, y.type), y)
 

@@ -44,7 +44,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """What is not here is SciPy's."""
+        """Return SciPy's object for a name that is not defined here."""
         try:
             if not name.startswith("__"):
                 return getattr(importlib.import_module("scipy.stats"), name)

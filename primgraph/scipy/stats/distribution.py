@@ -76,7 +76,7 @@ def original(name: str) -> Any:
 
 
 def on_arrays(theirs: Any, method: str, own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What a method gives: SciPy's of arrays alone, where there is one, and else our own."""
+    """Call a method: SciPy's for arrays, if it exists, else primgraph's."""
     if handles((*args, *kwargs.values())):
         return own(*args, **kwargs)
     if theirs is not None:
@@ -317,7 +317,7 @@ class Distribution:
 
 
 def _with_nan_of(scale: Variable, found: Variable) -> Variable:
-    """What was found, and NaN where parameters out of range have made the scale NaN."""
+    """Return `found`, with NaN where the scale is NaN, as for parameters out of range."""
     return add(found, where(equal(scale, scale), lift(0.0, found.dtype), math.nan))
 
 

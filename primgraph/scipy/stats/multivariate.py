@@ -30,7 +30,7 @@ _LOG_TAU = math.log(2.0 * math.pi)
 
 
 class _OfVectors:
-    """What the distributions here have in common: SciPy's for what they lack."""
+    """Base class of multivariate distributions; missing methods are SciPy's."""
 
     name: ClassVar[str]
     own: ClassVar[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""A picture in the DOT language, and files made of it by Graphviz where that is installed."""
+"""Pictures in the DOT language, and files rendered by Graphviz."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from primgraph.errors import ArgumentError, RunError
 from primgraph.view.picture import Box, Picture
 from primgraph.view.shades import LIGHT, paint
 
-# Seconds; layouts of what is drawn at most take a few.
+# Timeout in seconds; the largest layouts take a few.
 _PATIENCE = 120
 
-# Letters in a line of a label; tooltips have all.
+# Maximum length of a line in a label; tooltips are complete.
 _MOST = 60
 
 _SHAPES = {
@@ -29,7 +29,7 @@ _SHAPES = {
 
 
 def to_dot(picture: Picture) -> str:
-    """The whole picture as a digraph: a node for each box, an edge for each arrow."""
+    """Return the whole picture as a digraph: a node for each box, an edge for each arrow."""
     lines = [
         f"digraph {quoted(picture.title)} {{",
         '  node [fontname="Helvetica" fontsize=11 margin="0.12,0.05"];',
@@ -41,10 +41,10 @@ def to_dot(picture: Picture) -> str:
 
 
 def quoted(*lines: str) -> str:
-    """Lines of text as one quoted string of DOT; the one way that text comes in.
+    """Quote lines of text as one DOT string; all text is inserted by this.
 
-    Backslashes and ampersands stand for themselves, and begin no escape or entity of a label. A
-    string in quotes is never taken for HTML.
+    Backslashes and ampersands are literal, and start no escape or entity. A quoted string is never
+    parsed as HTML.
     """
     safe = [plain(t).replace("\\", "\\\\").replace("&", "&amp;") for t in lines]
     text = "\\n".join(t.replace('"', '\\"') for t in safe)
@@ -62,9 +62,9 @@ def _node(box: Box) -> str:
 
 
 def rendered(picture: Picture, form: str) -> bytes:
-    """The file that Graphviz makes of `picture`, in the format "png" or "pdf".
+    """Render `picture` by Graphviz, in the format "png" or "pdf".
 
-    Raises `ArgumentError` if there is no Graphviz, `RunError` if it fails.
+    Raises `ArgumentError` if Graphviz is not installed, `RunError` if it fails.
     """
     program = shutil.which("dot")
     if program is None:
@@ -72,7 +72,7 @@ def rendered(picture: Picture, form: str) -> bytes:
             f"a {form} file is made by Graphviz, and its program dot is not on the path",
             hint="save to a name that ends in .svg instead, which needs nothing installed",
         )
-    # The text goes in on standard input, so that no name of the user is an argument.
+    # The text is passed on standard input, so that no name of the user is an argument.
     try:
         made = subprocess.run(
             [program, f"-T{form}"],

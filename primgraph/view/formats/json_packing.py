@@ -1,4 +1,4 @@
-"""Pictures and texts of a page as little JSON: each text once, and numbers in its place."""
+"""Compact JSON of a page's pictures and texts: texts are stored once, and referenced by number."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from primgraph.view.folding import LIMIT, first_kind, opened, tree_of, within
 from primgraph.view.picture import Picture
 from primgraph.view.scene import Inside, scene_of
 
-# Digits of a share of the time.
+# Digits of a fraction of the time.
 _DIGITS = 6
-# How many types the label of an arrow names.
+# Maximum number of types in an arrow's label.
 _MOST_TYPES = 8
 
 
 @final
 class Texts(dict[str, int]):
-    """The number of each text, in order; a text that is asked for gets the next one."""
+    """Numbers of texts in order; looking up a new text assigns the next number."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
         return number
 
     def shown(self) -> list[str]:
-        """The texts in the order of their numbers, as they may be shown."""
+        """Return the texts in the order of their numbers, made printable."""
         return list(map(plain, self))
 
 
 def packed_picture(picture: Picture, number: Texts) -> dict[str, Any]:
-    """Boxes as numbers of label, note, part, order, and names and texts of details.
+    """Return boxes as numbers of label, note, part, order, and of names and texts of details.
 
-    For each kind of grouping there is where everything stands; of large pictures only for the two
-    kinds that say most.
+    There is a layout for each kind of grouping; for large pictures only for the two most useful
+    kinds.
     """
     boxes = [
         [number[b.label], number[b.note], number[b.part], b.order]
@@ -53,7 +53,7 @@ def packed_picture(picture: Picture, number: Texts) -> dict[str, Any]:
 
 
 def _scene(picture: Picture, kind: str, number: Texts) -> list[dict[str, Any]]:
-    """The groups of a tree, outer ones first, with where everything in them stands.
+    """Return the groups of a tree, outer ones first, with the layout of their content.
 
     Children are numbers of boxes, or of groups, counted down from -1.
     """
@@ -82,7 +82,7 @@ def _scene(picture: Picture, kind: str, number: Texts) -> list[dict[str, Any]]:
 
 
 def _inside(inside: Inside, number: Texts) -> dict[str, Any]:
-    """Ports, edges and columns of a group; an edge is a wire where its first number is odd."""
+    """Return ports, edges and columns of a group; an odd first number marks an edge as a wire."""
     plan = inside.plan
     edges = []
     for i, (edge, route) in enumerate(zip(inside.edges, plan.routes, strict=True)):
@@ -103,7 +103,7 @@ def _inside(inside: Inside, number: Texts) -> dict[str, Any]:
 
 
 def packed_lines(lines: Sequence[str], number: Texts) -> list[int]:
-    """For each line its indentation, and the number of the rest of it."""
+    """Return the indentation of each line, and the number of the rest of it."""
     found: list[int] = []
     for line in lines:
         text = line.lstrip(" ")

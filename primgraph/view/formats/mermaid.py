@@ -1,4 +1,4 @@
-"""A picture as a Mermaid flowchart, which many renderers of Markdown draw."""
+"""Pictures as Mermaid flowcharts, which many Markdown renderers draw."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from primgraph.view.picture import Box, Picture
 from primgraph.view.shades import LIGHT, PARTS, paint, shade_of, styles_of
 
 _MOST = 60
-# What Mermaid draws unless it is told otherwise, outside of the text: maxEdges and maxTextSize.
+# Mermaid's default limits, which the text cannot change: maxEdges and maxTextSize.
 _MOST_ARROWS, _MOST_LETTERS = 500, 50_000
-# Characters that mean nothing in a quoted label.
+# Characters without a meaning in a quoted label.
 _SAFE = frozenset(" .,:+-=/()·×…" + "0123456789_")
 
 _SHAPES = {
@@ -27,10 +27,10 @@ _LINES = {
 
 
 def to_mermaid(picture: Picture, *, limit: int = LIMIT) -> str:
-    """The flowchart of `picture`; groups are shut where it has more boxes than `limit`.
+    """Return the flowchart of `picture`, with groups folded above `limit` boxes.
 
-    They are shut, too, where Mermaid would refuse what it finds to be too much, unless `limit` is
-    above the default: then whoever draws it has to raise the limits of Mermaid.
+    Groups are also folded if Mermaid's limits are exceeded, unless `limit` is above the default:
+    then the renderer's limits must be raised.
     """
     shown = folded(picture, shut_groups(picture, limit))
     text = _flowchart(shown)
@@ -51,9 +51,9 @@ def _flowchart(picture: Picture) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` for a quoted label; the one way that text comes in.
+    """Escape `text` for a quoted label; all text is inserted by this.
 
-    All but letters, digits and harmless signs becomes a numbered entity of Mermaid's.
+    All characters but letters, digits and safe signs become numbered entities of Mermaid.
     """
     short = shortened(plain(text), _MOST)
     return "".join(c if c in _SAFE or c.isalpha() else f"#{ord(c)};" for c in short)

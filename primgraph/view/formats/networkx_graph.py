@@ -1,4 +1,4 @@
-"""A picture as a graph of networkx, for its algorithms."""
+"""Pictures as networkx graphs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def to_networkx(picture: Picture) -> networkx.MultiDiGraph[int]:
-    """A `networkx.MultiDiGraph` with a node for each box, an edge for each arrow.
+    """Return a `networkx.MultiDiGraph` with a node for each box, an edge for each arrow.
 
-    Nodes are numbered as the boxes are, and have `label`, `note`, `part`, `heat` and a dictionary
-    of `details`. Edges have `label`, the type; their keys count the arrows of one pair of boxes.
+    Nodes have the numbers of boxes, and the attributes `label`, `note`, `part`, `heat` and a
+    dictionary `details`. Edges have `label`, the type; their keys number the arrows between two
+    boxes.
     """
     graph: networkx.MultiDiGraph[int]
     graph = importlib.import_module("networkx").MultiDiGraph(name=picture.title)

@@ -1,4 +1,4 @@
-"""What a notebook shows: a picture, folded if it is large, and the equations as a table."""
+"""HTML for notebooks: a picture, folded if it is large, and the equations as a table."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from primgraph.view.formats.svg import to_svg
 from primgraph.view.layers import is_told, part_title
 from primgraph.view.picture import Box, Picture, graph_of, picture_of
 
-# The most boxes and arrows in a picture, and the most equations in one that is folded.
+# Maximum number of boxes and arrows in a picture, and of equations in a folded one.
 _SMALL = 40
 _FEW = 160
 _MOST_FOLDED = 1000
 _MOST_NAME = 80
 
-# How many equations of one part there are on a line, within a layer.
+# Key for counting equations: layer, part and line.
 _Kind = tuple[str, str, str]
 
 
 def to_notebook(drawable: Drawn) -> str:
-    """HTML to stand inside a page, which it leaves alone.
+    """Return HTML to embed in a page, without effect on the page.
 
-    The time it takes is linear in the equations, its size is bounded, whatever is shown.
+    Time is linear in the number of equations, and the size is bounded.
     """
     graph = graph_of(drawable)
     if len(graph) > _MOST_FOLDED:
@@ -53,7 +53,7 @@ def _drawn(picture: Picture, equations: int | None = None) -> str:
 
 
 def _equations(picture: Picture) -> Sheet:
-    """All equations, one a row."""
+    """Return a table of all equations, one per row."""
     found = [b for b in picture.boxes if b.part not in ("input", "output")]
     parts = Counter(_part(box) for box in picture.boxes)
     told = ", ".join(f"{n} {part}" for part, n in parts.items())
@@ -72,7 +72,7 @@ def _part(box: Box) -> str:
 
 
 def _summary(graph: Graph) -> Sheet:
-    """How many equations there are of each line and part; of each op where no line is known."""
+    """Return a table of numbers of equations by line and part, or by op for unknown lines."""
     inputs, outputs = len(graph.inputs), len(graph.outputs)
     title = f"{_short(graph.name)}: {_counted(len(graph))}, {inputs} inputs, {outputs} outputs"
     counts = Counter(map(_kind, graph.body))

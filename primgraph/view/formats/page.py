@@ -1,4 +1,4 @@
-"""The page of a graph: one HTML file that draws itself, and needs nothing else."""
+"""HTML page of a graph: one self-contained file that draws itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from primgraph.view.formats.json_packing import Texts, packed_lines, packed_pict
 from primgraph.view.picture import Picture
 
 _ASSETS = Path(__file__).parents[1] / "assets"
-# In this order they make the one script of the page.
+# Concatenated in this order to the only script of the page.
 _SCRIPTS = (
     "drawing.js",
     "folding.js",
@@ -33,17 +33,17 @@ _SCRIPTS = (
     "texts.js",
     "events.js",
 )
-# JSON needs none of these letters outside of strings, and in strings it can spell them so.
+# JSON needs these letters only in strings, where they can be escaped.
 _SPELLED = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One state of a program on its way through the compiler: its picture, and its text.
+    """State of a program during compilation: its picture, and its text.
 
-    `boxes[i]` is the id of the box that line i of the text writes down, -1 where there is none.
-    `note` says in a few words what the step does.
+    `boxes[i]` is the id of the box of line i of the text, -1 if there is none. `note` briefly
+    describes the step.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Step:
 
 
 def page(steps: Sequence[Step]) -> str:
-    """One HTML file that shows the pictures of `steps`, and their texts side by side.
+    """Return one HTML file that shows the pictures of `steps`, and their texts side by side.
 
     The file loads nothing: its content security policy admits its own script and style by their
-    hashes, and no request. What users named enters as escaped text or as JSON. The same steps
-    give the same bytes. Raises `ArgumentError` where there is no step, or where a step has not
-    one box for each line.
+    hashes, and no request. Names of the user are inserted as escaped text or as JSON. Equal steps
+    give equal bytes. Raises `ArgumentError` without a step, or for a step without one box for each
+    line.
     """
     if not steps:
         raise ArgumentError("a page needs at least one step")
@@ -84,7 +84,8 @@ def page(steps: Sequence[Step]) -> str:
 
 
 def _blocks(steps: Sequence[Step]) -> Iterator[str]:
-    """The steps as JSON; one that has the picture of an earlier step has its number instead."""
+    """Yield the steps as JSON; a step with the picture of an earlier step has its number
+    instead."""
     first: dict[int, int] = {}
     for i, step in enumerate(steps):
         number = Texts()
@@ -99,19 +100,19 @@ def _blocks(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _json(data: Any) -> str:
-    """`data` as JSON in ASCII that neither ends a script element nor starts another thing."""
+    """Return `data` as ASCII JSON that can be embedded in a script element."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.translate(_SPELLED)
 
 
 def _digest(text: str) -> str:
-    """What a content security policy calls a script or a style by."""
+    """Return the hash of a script or style for a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache
 def _parts() -> tuple[str, str, Any]:
-    """Style, script and template of every page."""
+    """Return style, script and template of the page."""
     jinja2 = importlib.import_module("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ASSETS), undefined=jinja2.StrictUndefined, autoescape=True

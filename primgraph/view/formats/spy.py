@@ -1,4 +1,4 @@
-"""Where a matrix has elements that are not zero, as text and as SVG."""
+"""Sparsity plots of matrices, as text and as SVG."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 # Larger matrices are drawn in cells of several rows and columns.
 _WIDEST_TEXT, _TALLEST_TEXT = 72, 36
 _MOST_CELLS = 300
-# Of fewer cells across or down no shape is seen.
+# Fewer cells across or down would not show the shape.
 _LEAST_CELLS = 24
 _SIDE = 360.0
 _SHADES = "░▒▓█"
-# The most numbers beside an axis.
+# Maximum number of tick labels on an axis.
 _TICKS = 6
 
 
@@ -43,10 +43,10 @@ _TICKS = 6
 @checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Spy:
-    """Which elements of a matrix are not zero; it prints as a picture made of characters.
+    """Nonzero elements of a matrix; it prints as a character picture.
 
-    `pattern` has the elements, of a matrix of shape `(N, M)`. NaN counts as not zero. With a
-    `coloring`, elements that one derivative product gives have one colour in the picture.
+    `pattern` has the elements, of a matrix of shape `(N, M)`. NaN counts as nonzero. With a
+    `coloring`, elements computed by one derivative product have one colour in the picture.
     """
 
     pattern: Pattern
@@ -54,14 +54,14 @@ class Spy:
 
     @property
     def mask(self) -> Mask:
-        """The elements as a boolean array of shape `(N, M)`."""
+        """Return the elements as a boolean array of shape `(N, M)`."""
         mask = self.pattern.to_dense()
         mask.setflags(write=False)
         return mask
 
     @property
     def count(self) -> int:
-        """How many elements are not zero."""
+        """Number of nonzero elements."""
         return self.pattern.nnz
 
     def __str__(self) -> str:
@@ -119,9 +119,9 @@ class Spy:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file whose name ends in .svg or .txt.
+        """Write the picture to a file with the extension .svg or .txt.
 
-        Raises `ArgumentError` for another ending.
+        Raises `ArgumentError` for another extension.
         """
         forms = {".svg": self.to_svg, ".txt": self.__str__}
         form = Path(path).suffix.lower()
@@ -196,7 +196,7 @@ def _any_pattern(matrix: Any, feed: Mapping[str, Any] | None) -> Pattern:
 
 
 def _pattern(matrix: DerivativeMatrix) -> Pattern:
-    """Which elements of a Jacobian may be other than zero."""
+    """Return the elements of a Jacobian that may be nonzero."""
     slopes = matrix._slopes
     if not isinstance(slopes, Slopes):
         raise ArgumentError(
@@ -210,7 +210,7 @@ def _pattern(matrix: DerivativeMatrix) -> Pattern:
 
 
 def _at(matrix: DerivativeMatrix, feed: Mapping[str, Any]) -> Pattern:
-    """Which elements of a Jacobian are not zero there, in any sample."""
+    """Return the elements of a Jacobian that are nonzero at the feed, in any sample."""
     whole = matrix.whole()
     program = program_of(whole)
     graph = program.graph([whole])
@@ -225,22 +225,23 @@ def _at(matrix: DerivativeMatrix, feed: Mapping[str, Any]) -> Pattern:
 
 
 def _sizes(pattern: Pattern, most_rows: int, most_columns: int) -> tuple[int, int]:
-    """How many rows and columns a cell has, for at most so many cells down and across."""
+    """Return the numbers of rows and columns per cell that limit the numbers of cells."""
     rows, columns = pattern.shape
     return max(1, -(-rows // most_rows)), max(1, -(-columns // most_columns))
 
 
 def _square(pattern: Pattern) -> tuple[int, int]:
-    """The same, with as many rows as columns, so that a matrix has its shape, if that shows it."""
+    """Return the same with square cells, which keep the shape of the matrix, if enough cells
+    remain."""
     sizes = _sizes(pattern, _MOST_CELLS, _MOST_CELLS)
     size = max(sizes)
     return (size, size) if min(pattern.shape) >= _LEAST_CELLS * size else sizes
 
 
 def _shares(pattern: Pattern, sizes: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How full of elements that are not zero cells of so many rows and columns are.
+    """Return the density of nonzero elements in cells of this many rows and columns.
 
-    It is the share of such elements, divided by that of the fullest cell.
+    It is relative to the density of the fullest cell.
     """
     shape = [-(-n // size) for n, size in zip(pattern.shape, sizes, strict=True)]
     cells = pattern.rows // sizes[0] * max(shape[1], 1) + pattern.cols // sizes[1]

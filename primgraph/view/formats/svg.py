@@ -1,4 +1,4 @@
-"""A picture as SVG: one file that needs nothing else, readable on light and on dark ground."""
+"""Pictures as self-contained SVG, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from primgraph.view.scene import (
 )
 from primgraph.view.shades import DARK, LIGHT, PARTS, paint, shade_of, styles_of
 
-# How many boxes are shown, unless told otherwise.
+# Default maximum number of boxes.
 SHOWN = 60
 _MOST_TYPES = 8
 _CORNER, _ROUND = 9.0, 7.0
 _LEGEND = 34.0
-# The colour of what takes time, vermilion of Okabe and Ito, and how much of it the hottest box has.
+# The colour for time, vermilion of Okabe and Ito, and its share in the hottest box.
 _WARM, _WARMEST = "#d55e00", 0.7
 
 
@@ -66,7 +66,7 @@ def to_svg(
 
 @final
 class _Drawing:
-    """Collects the elements of one drawing."""
+    """Builder of the elements of one drawing."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Drawing:
         return f"{text}, folded by {kind}" if kind else text
 
     def draw(self) -> None:
-        """Draw all that is shown, frames before what lies in them."""
+        """Draw all visible nodes, frames before their content."""
         waiting = [(self.root, 0.0, 0.0)]
         places: list[tuple[Node, float, float]] = []
         while waiting:
@@ -126,7 +126,7 @@ class _Drawing:
                 self.body.append(self._box(node, x, y))
 
     def _inside(self, group: Node, left: float, top: float) -> None:
-        """The arrows and ports of a group."""
+        """Draw the arrows and ports of a group."""
         inside = self.scene.insides[group]
         plan = inside.plan
         for i, (edge, route) in enumerate(zip(inside.edges, plan.routes, strict=True)):
@@ -160,7 +160,7 @@ class _Drawing:
         )
 
     def _told(self, node: Node) -> str:
-        """What the title of a box says."""
+        """Return the tooltip of a box."""
         if node.children:
             return escaped(f"{node.label}: {len(node.boxes)} boxes") + f"\n{escaped(node.note)}"
         details = self.picture.boxes[node.boxes[0]].details
@@ -169,7 +169,7 @@ class _Drawing:
 
 
 def _heading(column: Column, height: float) -> str:
-    """The name of a part above its lane, and a line of its colour."""
+    """Return the name of a part above its lane, and a line in its colour."""
     lane = column.lane
     x = (lane.left + lane.right) / 2
     text = part_title(column.part, column.order)
@@ -182,7 +182,7 @@ def _heading(column: Column, height: float) -> str:
 
 
 def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
-    """The frame of an open group, with its title."""
+    """Return the frame of an open group, with its title."""
     title = shortened(plain(node.label), max(int((width - 16) / 9), 2))
     return (
         f'<g class="{styles_of(node.part, node.order)} open">'
@@ -193,7 +193,7 @@ def _frame(node: Node, x: float, y: float, width: float, height: float) -> str:
 
 
 def _port(port: Port, x: float, y: float) -> str:
-    """Where values come into a group, or leave it."""
+    """Return the port at which values enter a group, or the dot at which they leave it."""
     width, height = port.size
     shape = (
         f'<rect class="port" x="{number(x)}" y="{number(y)}" width="{number(width)}" '
@@ -205,7 +205,7 @@ def _port(port: Port, x: float, y: float) -> str:
 
 
 def _order(order: int) -> str:
-    """The sign of a derivative of that order."""
+    """Return the sign of a derivative of that order."""
     return "∂" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(order))
 
 
@@ -227,7 +227,7 @@ def document(
 
 
 def number(value: float) -> str:
-    """A coordinate, to a hundredth of a pixel."""
+    """Format a coordinate, to a hundredth of a pixel."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -283,12 +283,12 @@ def _colours(colours: dict[str, str], painted: Iterable[Part]) -> str:
 
 
 def label_text(style: str, x: float, y: float, text: str) -> str:
-    """Text of one of the styles, whose base line is at `y`."""
+    """Return text in one of the styles, with its base line at `y`."""
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
 def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
-    """The outline: round ends, cut corners, notched ends, or a plain rectangle."""
+    """Return the outline: round ends, cut corners, notched ends, or a plain rectangle."""
     a = min(_CORNER, h / 3)
     if part == "tangent":
         points = [(a, 0), (w - a, 0), (w, a), (w, h - a), (w - a, h), (a, h), (0, h - a), (0, a)]
@@ -307,7 +307,7 @@ def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'cla
 
 
 def arrow(route: Sequence[Point], labels: Sequence[str], wire: bool) -> str:
-    """A line with a tip; it ends a little before the tip does."""
+    """Return a line with an arrowhead; the line ends a little before its tip."""
     (px, py), (x, y) = route[-2:]
     dx, dy = _sign(x - px) if wire else 0.0, _sign(y - py)
     if dx:
@@ -329,7 +329,7 @@ def _sign(value: float) -> float:
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """The path that curves to the second point, runs straight to the third, and so on."""
+    """Return the path that curves to the second point, runs straight to the third, and so on."""
     steps = [f"M{number(points[0][0])} {number(points[0][1])}"]
     for i, ((px, py), (qx, qy)) in enumerate(pairwise(points)):
         half = number((py + qy) / 2)
@@ -339,7 +339,7 @@ def _curve(points: Sequence[Point]) -> str:
 
 
 def _wire(points: Sequence[Point]) -> str:
-    """The path that runs straight from point to point, with round corners."""
+    """Return the path that is straight between points, with round corners."""
     steps = [f"M{number(points[0][0])} {number(points[0][1])}"]
     for (ax, ay), (x, y), (bx, by) in zip(points, points[1:], points[2:], strict=False):
         before, after = abs(x - ax) + abs(y - ay), abs(bx - x) + abs(by - y)
@@ -352,7 +352,7 @@ def _wire(points: Sequence[Point]) -> str:
 
 
 def _legend(shown: Sequence[Node], summary: str, top: float) -> tuple[list[str], float]:
-    """What the outlines mean, of those that occur, and how much is shown; and its width."""
+    """Return the legend of the outlines in use with the summary, and its width."""
     x, y = 16.0, top + 4
     drawn = []
     kinds = {(n.part, max(n.order, 1)) for n in shown}

@@ -1,4 +1,4 @@
-"""A graph as a tree for the terminal: source lines, the operators in them, their equations."""
+"""Graph as a tree for the terminal: source lines, their operators, and their equations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from primgraph.ir.text import names
 from primgraph.view.layers import is_told
 from primgraph.view.picture import equation_text
 
-# What stands for the lines of the tree where the terminal has ASCII only.
+# Replacements for the lines of the tree in ASCII terminals.
 _ASCII = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "~", "→": ">"})
 
 
 class _Branch(NamedTuple):
-    """A line of the tree, what hangs below it, and how many equations that are."""
+    """Line of the tree, the branches below it, and its number of equations."""
 
     text: str
     inner: list[_Branch]
@@ -25,10 +25,10 @@ class _Branch(NamedTuple):
 
 
 def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> str:
-    """The tree of `graph` in at most `lines` lines, if these are four, of `width` characters.
+    """Return the tree of `graph` in at most `lines` lines (at least four) of `width` characters.
 
-    Equations that come from one line of the user's code stand together, in order. Where all would
-    be too long, first the equations are left out, then whole source lines in the middle.
+    Equations of one line of the user's code are together, in order. If the tree is too long,
+    equations are omitted first, then whole source lines in the middle.
     """
     spelled = names(graph)
     branches = [
@@ -62,12 +62,12 @@ def _counted(equations: int) -> str:
 
 
 def _told(branch: _Branch) -> str:
-    """The text of a branch whose leaves are not shown."""
+    """Return the text of a branch whose leaves are omitted."""
     return f"({_counted(branch.equations)}) {branch.text}" if branch.inner else branch.text
 
 
 def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) -> _Branch:
-    """The equations of one line of the user's; those of one operator hang together."""
+    """Return the branch of one line of the user; equations of one operator are nested."""
     source = equations[0].source
     inner: list[_Branch] = []
     for operator, group in groupby(equations, key=lambda eqn: eqn.source and eqn.source.operator):
@@ -81,7 +81,7 @@ def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) ->
 
 
 def _drawn(branches: Sequence[_Branch], lead: str = "") -> Iterator[str]:
-    """The lines of a tree, which is never deeper than lines, operators and equations are."""
+    """Yield the lines of a tree; its depth is at most three: lines, operators, equations."""
     for branch in branches:
         last = branch is branches[-1]
         yield f"{lead}{'└─' if last else '├─'} {branch.text}"

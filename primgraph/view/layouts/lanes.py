@@ -1,9 +1,9 @@
-"""A layout in lanes side by side: what computes values, and beside it what computes derivatives.
+"""Layout in parallel lanes: values, and beside them their derivatives.
 
-In a lane that runs upward edges point up, as those of reverse mode do. All lanes share their rows,
-and a box stands no higher than what it takes from other lanes, so that a derivative stands beside
-what it is the derivative of. Edges within a lane are curves as in `layout`; those between lanes are
-wires: level along the gaps between rows, upright in the gutters between lanes.
+In an upward lane edges point up, as in reverse mode. All lanes share their rows, and a box is not
+above its operands in other lanes, so that a derivative is beside the value it belongs to. Edges
+within a lane are curves as in `layout`; those between lanes are wires: horizontal in the gaps
+between rows, vertical in the gutters between lanes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from primgraph.view.layouts.net import Net, levels_of
 from primgraph.view.layouts.node_order import ordered
 from primgraph.view.layouts.node_places import placed
 
-# Distances, in pixels: beside a lane, between wires in a gutter, between those that reach a box
-# from one side, and between those in the gap between two rows.
+# Distances, in pixels: beside a lane, between wires in a gutter, between wires at one side of a
+# box, and between wires in the gap between two rows.
 BESIDE = 22.0
 WIRE_GAP = 8.0
 PIN_GAP = 8.0
 LEVEL_GAP = 5.0
-# How many wires lie side by side in the gap between two rows before the next lies on the first.
+# Number of parallel wires in the gap between two rows, before they are reused.
 _SIDE_BY_SIDE = 6
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The widths that the boxes of a lane span, from `left` to `right`."""
+    """Horizontal extent of the boxes of a lane, from `left` to `right`."""
 
     left: float
     right: float
@@ -51,17 +51,17 @@ def ladder(
     edges: Sequence[tuple[int, int]],
     widths: Sequence[float],
 ) -> tuple[Layout, tuple[Lane, ...]]:
-    """Places for boxes in lanes, routes for the edges, and the lanes.
+    """Place boxes in lanes, and route the edges; return the layout and the lanes.
 
-    `lanes` has the lane of each box, `upward` whether a lane runs upward, `widths` how wide each
-    is at least. Edges are as in `layout`, and the time is.
+    `lanes` has the lane of each box, `upward` the direction of each lane, `widths` the minimum
+    width of each. Edges and time are as in `layout`.
     """
     return _Ladder(sizes, lanes, upward, edges, widths).laid()
 
 
 @final
 class _Ladder:
-    """The work on one layout."""
+    """State of one layout."""
 
     def __init__(
         self,
@@ -114,7 +114,8 @@ class _Ladder:
         return plan, tuple(Lane(lane.left + shift, lane.right + shift) for lane in lanes)
 
     def _nets(self) -> tuple[list[Net], list[dict[int, tuple[list[int], bool]]], list[int]]:
-        """For each lane its net and the chains of its edges; and the edges that are wires."""
+        """Return the net of each lane with the chains of its edges, and the edges that are
+        wires."""
         nets = []
         for members in self.members:
             sizes = [self.sizes[v] for v in members]
@@ -139,7 +140,7 @@ class _Ladder:
         chains: dict[int, tuple[list[int], bool]],
         left: float,
     ) -> float:
-        """Place the boxes of lane `n` and route its edges from `left` on; gives its right end."""
+        """Place the boxes of lane `n`, route its edges from `left` on, and return its right end."""
         x = placed(net, order)
         ends = [(x[v] - net.width(v) / 2, x[v] + net.width(v) / 2) for v in range(len(x))]
         least = min((a for a, _ in ends), default=0.0)
@@ -159,7 +160,8 @@ class _Ladder:
     def _ends(
         self, nets: Sequence[Net], orders: Sequence[Sequence[Sequence[int]]]
     ) -> set[tuple[int, int]]:
-        """Boxes, and the side, -1 or 1, to which nothing else stands in their row of the lane."""
+        """Return boxes with the sides, -1 or 1, on which nothing else is in their row of the
+        lane."""
         found = set()
         for members, net, order in zip(self.members, nets, orders, strict=True):
             for nodes in filter(None, order):
@@ -173,22 +175,23 @@ class _Ladder:
         return 1 if self.lane_of[tail] <= self.lane_of[head] else -1
 
     def _sides(self, i: int) -> tuple[int, int]:
-        """On which side of its tail a wire leaves, and on which side of its head it arrives."""
+        """Return the sides at which a wire leaves its tail and reaches its head."""
         tail, head = self.edges[i]
         way = self._direction(i)
         return way, 1 if self.lane_of[tail] == self.lane_of[head] else -way
 
     def _gutters_of(self, i: int) -> tuple[int, int]:
-        """The gutters that a wire leaves into and arrives from; gutter n is left of lane n."""
+        """Return the gutters that a wire leaves into and arrives from; gutter n is left of lane
+        n."""
         tail, head = self.edges[i]
         out, into = self._sides(i)
         return self.lane_of[tail] + (out > 0), self.lane_of[head] + (into > 0)
 
     def _gutters(self, wires: Sequence[int]) -> list[list[int]]:
-        """The tails whose wires run in each gutter, in order from left to right.
+        """Return the tails whose wires run in each gutter, from left to right.
 
-        Of wires that run down the one from further up lies further right, of those that run up the
-        one from further down: so they do not cross.
+        Downward wires from higher boxes are further right, and so are upward wires from lower
+        boxes: then they do not cross.
         """
         found: list[dict[int, float]] = [{} for _ in range(len(self.members) + 1)]
         for i in wires:
@@ -225,7 +228,8 @@ class _Ladder:
             self.routes[i] = _without_detours(points)
 
     def _pins(self, wires: Sequence[int]) -> dict[int, float]:
-        """How far from the middle of its side each wire reaches its head."""
+        """Return the offset of each wire from the middle of the side at which it reaches its
+        head."""
         reaching: dict[tuple[int, int], list[int]] = {}
         for i in wires:
             reaching.setdefault((self.edges[i][1], self._sides(i)[1]), []).append(i)
@@ -238,9 +242,9 @@ class _Ladder:
         return found
 
     def _start(self, i: int, arriving: float | None) -> tuple[list[Point], float]:
-        """The first points of a wire, and how high it goes to its gutter.
+        """Return the first points of a wire, and its height when it reaches its gutter.
 
-        It starts at the height at which it arrives, so that it is straight, if it can.
+        If possible, it starts at the height at which it arrives, so that it is straight.
         """
         tail, _ = self.edges[i]
         side = self._sides(i)[0]
@@ -255,7 +259,7 @@ class _Ladder:
         return [(place, self.middle[tail] + height / 2), (place, level)], level
 
     def _arrival(self, i: int, pin: float) -> tuple[list[Point], float]:
-        """The last points of a wire, and how high it comes from its gutter."""
+        """Return the last points of a wire, and its height when it leaves its gutter."""
         tail, head = self.edges[i]
         side = self._sides(i)[1]
         x, (width, height) = self.x[head], self.sizes[head]
@@ -266,7 +270,7 @@ class _Ladder:
         return [(place, level), (place, self.middle[head] - height / 2)], level
 
     def _gap(self, level: int, tail: int) -> float:
-        """How high a wire runs below the row of that number."""
+        """Return the height of a wire below the row `level`."""
         shift = (tail % _SIDE_BY_SIDE - (_SIDE_BY_SIDE - 1) / 2) * LEVEL_GAP
         if level < 0:
             return MARGIN - LAYER_GAP / 2 + shift
@@ -274,7 +278,7 @@ class _Ladder:
 
 
 def _without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The same corners, without those that lie on the way from one to the next."""
+    """Return the corners without points on a straight line between neighbours."""
     kept: list[Point] = []
     for point in points:
         if kept and kept[-1] == point:

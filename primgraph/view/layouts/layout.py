@@ -1,8 +1,8 @@
-"""Where boxes stand and how edges run: a layered layout, from top to bottom.
+"""Layered layout of boxes and edges, from top to bottom.
 
-The steps are those of Sugiyama, Tagawa and Toda (1981): edges against the flow are turned, boxes
-are put on layers, long edges become chains of dummy nodes, sweeps over the layers bring each node
-near the mean place of its neighbours, and last come coordinates.
+The steps are those of Sugiyama, Tagawa and Toda (1981). Edges against the flow are reversed, boxes
+are assigned to layers, and long edges become chains of dummy nodes. Sweeps over the layers move
+each node near the mean position of its neighbours, and coordinates come last.
 
 Everything is plain arithmetic on lists in fixed order: the same input gives the same bits.
 """
@@ -19,7 +19,7 @@ from primgraph.view.layouts.node_places import placed
 
 Point: TypeAlias = tuple[float, float]
 
-# Distances, in pixels: between layers, around everything, and between arrows that reach a box.
+# Distances, in pixels: between layers, at the margin, and between arrows that reach a box.
 LAYER_GAP = 46.0
 MARGIN = 16.0
 PORT_GAP = 14.0
@@ -28,11 +28,11 @@ PORT_GAP = 14.0
 @final
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The upper left corner of each box, the points that each edge passes, and the whole extent.
+    """Upper left corner of each box, points of each edge, and total size.
 
     An edge curves from its first point to the second, runs straight to the third, curves to the
-    fourth, and so on; curves leave and arrive vertically. An edge from a box to itself has none.
-    Those numbered in `wires` run straight from each point to the next, level or upright.
+    fourth, and so on; curves leave and arrive vertically. An edge from a box to itself has no
+    points. Edges numbered in `wires` are straight between points, horizontal or vertical.
     """
 
     corners: tuple[Point, ...]
@@ -42,7 +42,7 @@ class Layout:
     wires: frozenset[int] = frozenset()
 
     def lowered(self, by: float) -> Layout:
-        """The same with room above everything."""
+        """Return the layout moved down by `by`."""
         return replace(
             self,
             corners=tuple((x, y + by) for x, y in self.corners),
@@ -63,7 +63,7 @@ class Layout:
         )
 
     def flipped(self, sizes: Sequence[tuple[float, float]]) -> Layout:
-        """The same upside down; `sizes` are those of the boxes."""
+        """Return the layout upside down; `sizes` are those of the boxes."""
         pairs = zip(self.corners, sizes, strict=True)
         return replace(
             self,
@@ -77,12 +77,11 @@ def layout(
     edges: Sequence[tuple[int, int]],
     layers: Sequence[int] | None = None,
 ) -> Layout:
-    """Places for boxes of these widths and heights, and routes for the edges between them.
+    """Place boxes of these widths and heights, and route the edges between them.
 
-    An edge is a tail and a head, as positions in `sizes`. Edges point down, except for those that
-    had to be turned because they close a cycle. `layers` tells the layer of each box, the highest
-    first, where edges do not: none is empty, and every edge leads to a later one. Takes n log n
-    time in boxes and dummy nodes.
+    An edge is a pair of tail and head, as positions in `sizes`. Edges point down, except for those
+    reversed to break a cycle. `layers` fixes the layer of each box, the highest first: no layer is
+    empty, and every edge leads to a later one. Takes n log n time in boxes and dummy nodes.
     """
     flow = flow_of(len(sizes), edges)
     rank = [0] * len(sizes)
@@ -105,7 +104,7 @@ def layout(
 def bands(
     nets: Sequence[Net], orders: Sequence[Sequence[Sequence[int]]]
 ) -> tuple[list[float], list[float]]:
-    """The upper edge and the height of each layer, which the nets have in common."""
+    """Return the upper edge and the height of each layer, common to the nets."""
     count = max((len(layers) for layers in orders), default=0)
     height = [0.0] * count
     for net, layers in zip(nets, orders, strict=True):
@@ -128,7 +127,7 @@ def routes_of(
     top: Sequence[float],
     height: Sequence[float],
 ) -> list[tuple[Point, ...]]:
-    """The points of each edge, downward; those that end at one box reach it side by side."""
+    """Return the points of each edge, downward; edges to one box arrive side by side."""
     ends: dict[int, list[tuple[float, int]]] = {}
     for number, chain in enumerate(chains):
         if chain:
@@ -171,7 +170,7 @@ def in_view(
     sizes: Sequence[tuple[float, float]],
     wires: frozenset[int] = frozenset(),
 ) -> Layout:
-    """The same, moved so that everything lies inside the margin."""
+    """Return the layout, moved so that everything is inside the margin."""
     points = [p for route in routes for p in route]
     ends = [(px + w, py + h) for (px, py), (w, h) in zip(corners, sizes, strict=True)]
     everything = [*corners, *ends, *points]

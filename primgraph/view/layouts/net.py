@@ -1,4 +1,4 @@
-"""The boxes and edges of a layout as a net: layers, and dummy nodes on the way of long edges."""
+"""Boxes and edges of a layout as a net: layers, and dummy nodes on long edges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 
 def flow_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """All boxes, each after those with edges to it; in a cycle the first one goes first."""
+    """Return all boxes in topological order; a cycle is broken at its first box."""
     below: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
     for tail, head in edges:
@@ -33,9 +33,9 @@ def flow_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def layers_of(flow: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each box: as high as its operands allow, then lower where that shortens edges.
+    """Return the layer of each box: as high as its operands allow, then lowered to shorten edges.
 
-    Layers without a box do not count.
+    Layers without a box are skipped.
     """
     above: list[list[int]] = [[] for _ in flow]
     below: list[list[int]] = [[] for _ in flow]
@@ -57,11 +57,11 @@ def layers_of(flow: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int
 def levels_of(
     count: int, steps: Sequence[tuple[int, int, int]], tight: Sequence[bool]
 ) -> list[int]:
-    """The row of each box, so that `head` is at least `span` rows below `tail` for each step.
+    """Return the row of each box, with `head` at least `span` rows below `tail` for each step.
 
-    Steps are `(tail, head, span)`; of those that close a cycle one does not count. Boxes stand as
-    high as that allows, then lower where it shortens steps; those that are `tight` do so always.
-    Rows without a box do not count.
+    Steps are `(tail, head, span)`; one step of each cycle is ignored. Boxes are as high as
+    possible, then lowered if that shortens steps; `tight` ones are always lowered. Rows without a
+    box are skipped.
     """
     flow = flow_of(count, [(tail, head) for tail, head, _ in steps])
     rank = [0] * count
@@ -89,7 +89,7 @@ def levels_of(
 class Net:
     """Boxes and dummy nodes, with links between neighbouring layers only.
 
-    Edges that leave one box in one direction share their dummy nodes, for they carry one value.
+    Edges that leave one box in one direction share their dummy nodes, as they have one value.
     """
 
     def __init__(self, sizes: Sequence[tuple[float, float]], layer: list[int]) -> None:
@@ -100,7 +100,7 @@ class Net:
         self.trunks: dict[tuple[int, bool], list[int]] = {}
 
     def chain(self, upper: int, lower: int, turned: bool) -> list[int]:
-        """The nodes from one box down to another; none from a box to itself."""
+        """Return the nodes from one box down to another; none from a box to itself."""
         if upper == lower:
             return []
         trunk = self.trunks.setdefault((upper, turned), [upper])

@@ -1,4 +1,4 @@
-"""The order of the nodes of each layer: sweeps that bring each near the mean of its neighbours."""
+"""Order of nodes in each layer: sweeps that move each near the mean of its neighbours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORDER_SWEEPS = 12
 
 
 def ordered(net: Net) -> list[list[int]]:
-    """The nodes of each layer from left to right; of all that the sweeps try, the best."""
+    """Return the nodes of each layer from left to right, the best of all sweeps."""
     layers: list[list[int]] = [[] for _ in range(max(net.layer, default=-1) + 1)]
     for v, n in enumerate(net.layer):
         layers[n].append(v)
@@ -45,7 +45,7 @@ def _mean(places: Sequence[int], default: int) -> float:
 
 
 def _crossings(net: Net, layers: Sequence[Sequence[int]], place: Sequence[int]) -> int:
-    """How many pairs of links cross, counted layer by layer in a Fenwick tree."""
+    """Count the crossings of links, layer by layer, with a Fenwick tree."""
     crossings = 0
     for upper, lower in pairwise(layers):
         tree = [0] * (len(lower) + 1)

@@ -1,7 +1,7 @@
-"""The places of the nodes of each layer: least-squares fits to those of their neighbours.
+"""Horizontal positions of the nodes of each layer: least-squares fits to their neighbours.
 
 A fit keeps order and distances; it is found by pooling adjacent violators (Ayer et al. 1955). Dummy
-nodes pull more strongly than boxes, and are aligned at the end, so that long edges run straight.
+nodes have larger weights than boxes, and are aligned at the end, so that long edges are straight.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ BOX_GAP = 28.0
 EDGE_GAP = 14.0
 
 PLACE_SWEEPS = 8
-# How strongly a dummy node pulls at another, and at a box; boxes pull at each other with 1.
+# Weights between two dummy nodes, and between a dummy node and a box; between boxes it is 1.
 STRAIGHT = 8.0
 BENT = 2.0
-# How strongly a node without neighbours on a side stays where it is.
+# Weight of the current position for a node without neighbours on a side.
 FREE = 0.5
-# How strongly a box pulls, and is pulled, that has one neighbour only.
+# Weight of a link if one of its ends has no other neighbour.
 WEAK = 0.01
 INFINITE = 1e300
 
 
 def placed(net: Net, layers: Sequence[Sequence[int]]) -> list[float]:
-    """The middle of each node, from left to right."""
+    """Return the horizontal middle of each node."""
     x = [0.0] * len(net.layer)
     for nodes in layers:
         for v, offset in zip(nodes, _offsets(net, nodes), strict=True):
@@ -43,7 +43,7 @@ def placed(net: Net, layers: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _straighten(net: Net, layers: Sequence[Sequence[int]], x: list[float]) -> None:
-    """Let long edges run straight down as far as the room between their neighbours allows."""
+    """Straighten long edges as far as the room between their neighbours allows."""
     left: list[int] = [-1] * len(x)
     right: list[int] = [-1] * len(x)
     for nodes in layers:
@@ -64,7 +64,7 @@ def _straighten(net: Net, layers: Sequence[Sequence[int]], x: list[float]) -> No
 
 
 def _align(run: Sequence[int], low: float, high: float, x: list[float]) -> None:
-    """Put all nodes of `run` at one place, the mean of theirs if that lies within the bounds."""
+    """Move all nodes of `run` to the mean of their positions, clipped to the bounds."""
     total = 0.0
     for v in run:
         total += x[v]
@@ -73,7 +73,7 @@ def _align(run: Sequence[int], low: float, high: float, x: list[float]) -> None:
 
 
 def _offsets(net: Net, nodes: Sequence[int]) -> list[float]:
-    """How far each node of a layer is from the first one, at least."""
+    """Return the minimum distance of each node of a layer from the first one."""
     offsets = [0.0] * len(nodes)
     for i in range(1, len(nodes)):
         offsets[i] = offsets[i - 1] + _distance(net, nodes[i - 1], nodes[i])
@@ -81,7 +81,7 @@ def _offsets(net: Net, nodes: Sequence[int]) -> list[float]:
 
 
 def _distance(net: Net, left: int, right: int) -> float:
-    """The least distance of the middles of two neighbours in a layer."""
+    """Return the minimum distance of the middles of two neighbours in a layer."""
     boxes = int(net.is_box(left)) + int(net.is_box(right))
     gap = EDGE_GAP + (BOX_GAP - EDGE_GAP) * boxes / 2
     return (net.width(left) + net.width(right)) / 2 + gap
@@ -90,10 +90,10 @@ def _distance(net: Net, left: int, right: int) -> float:
 def _fit(
     net: Net, nodes: Sequence[int], x: list[float], sides: Sequence[Sequence[Sequence[int]]]
 ) -> None:
-    """Bring the nodes of a layer as near to their neighbours as order and distances allow.
+    """Move the nodes of a layer as near to their neighbours as order and distances allow.
 
-    With offsets taken off, what is sought is the least-squares fit that never falls: as long as
-    the last run of nodes lies left of the one before it, both become one with the common mean.
+    After subtracting offsets this is isotonic least squares: while the last run of nodes is left of
+    the one before it, both are merged with the common mean.
     """
     offsets = _offsets(net, nodes)
     means: list[float] = []
@@ -125,7 +125,7 @@ def _fit(
 
 
 def _pull(net: Net, u: int, v: int) -> float:
-    """How strongly neighbours pull at each other; one that has no other neighbour gives way."""
+    """Return the weight of a link; small if one end has no other neighbour."""
     if net.degree(u) == 1 or net.degree(v) == 1:
         return WEAK
     if net.is_box(u) and net.is_box(v):

@@ -30,7 +30,7 @@ def fixed_point(
 
 
 def _adjoint_step(parts: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
-    """What maps the adjoint to itself: the seed and what goes through the step once more."""
+    """Return the iteration map of the adjoint: the VJP of the step plus the seed."""
     of_x, x, seed = parts
     vjp, _ = make_vjp(of_x, x)
     return lambda w: vspace(x).add(vjp(w), seed)

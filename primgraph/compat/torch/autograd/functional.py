@@ -116,7 +116,7 @@ def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:
 
 
 def _given(found: Any, create_graph: bool) -> Any:
-    """What was found, as constants unless it is to be differentiated again."""
+    """Detach derivatives unless they are to be differentiated again."""
     if create_graph:
         return found
     if isinstance(found, tuple | list):
