@@ -156,22 +156,22 @@ class Program(Drawn):
         """1: loops and branches are unrolled or chosen by `pg.where`."""
         return 1
 
-    def global_block(self) -> Block:
+    def global_block(self) -> Block[Program]:
         """The one block of the program, with `ops`, `vars` and `var(name)`."""
         return Block(self)
 
-    def current_block(self) -> Block:
+    def current_block(self) -> Block[Program]:
         """The one block of the program."""
         return Block(self)
 
-    def block(self, index: int) -> Block:
+    def block(self, index: int) -> Block[Program]:
         """The block of that index, which is 0. Raises `BoundsError` for another one."""
         if index != 0:
             raise BoundsError(f"a program has one block, and none at {index}")
         return Block(self)
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[Block[Program]]:
         """The one block, in a list."""
         return [Block(self)]
 

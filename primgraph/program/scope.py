@@ -193,7 +193,7 @@ class Scope:
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
-        self._desk: Desk | None = None
+        self._desk: Desk[Version] | None = None
         _scopes.add(self)
 
     def __contains__(self, name: str) -> bool:
@@ -265,7 +265,7 @@ class Scope:
         reading.version = self.latest()
         return reading
 
-    def desk(self) -> Desk:
+    def desk(self) -> Desk[Version]:
         """Where guests are, who have arrays of the scope, too."""
         if self._desk is None:
             self._desk = Desk(self.latest())
@@ -275,7 +275,7 @@ class Scope:
         """Who has the array of that name, too."""
         return None if self._desk is None else self._desk.guests.get(name)
 
-    def _take_in(self, desk: Desk) -> None:
+    def _take_in(self, desk: Desk[Version]) -> None:
         """Hold what guests have brought since they were asked last."""
         desk.follow()
         if desk.waiting or desk.scattered:

@@ -6,15 +6,13 @@ at these notes when it is read; what the scope stores is looked up when somebody
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, final
 from weakref import ref
 
 import numpy as np
 
 from primgraph.base.atomic import Call
-
-if TYPE_CHECKING:
-    from primgraph.program.scope import Scope, Version
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -32,6 +30,30 @@ class Guest(Protocol):
         """Note that the scope holds what was brought; whether there is nothing newer by now."""
 
 
+class Version(Protocol):
+    """The arrays of a scope at one time; `later` has the version that came after it."""
+
+    @property
+    def arrays(self) -> Mapping[str, Array]: ...
+
+    @property
+    def later(self) -> Mapping[str, Self]: ...
+
+    @property
+    def number(self) -> int: ...
+
+
+V = TypeVar("V", bound=Version)
+
+
+class Sharing(Protocol):
+    """A scope, as those see it who have an array in common with it."""
+
+    def desk(self) -> Desk[Any]: ...
+
+    def reading(self) -> object: ...
+
+
 @final
 class _Lent(ref["Array"]):
     """A reference to an array, which as such has no hash."""
@@ -42,7 +64,7 @@ class _Lent(ref["Array"]):
 
 
 @final
-class Desk:
+class Desk(Generic[V]):
     """Where a scope and its guests meet. It outlives the scope, whose last version it has.
 
     `waiting` are guests that have brought something; `scattered` ones have to be asked each time,
@@ -51,7 +73,7 @@ class Desk:
 
     __slots__ = ("_lent", "guests", "scattered", "version", "waiting")
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: V) -> None:
         self.version = version
         self.guests: dict[str, Guest] = {}
         self.waiting: dict[str, Guest] = {}
@@ -59,7 +81,7 @@ class Desk:
         # Arrays that guests read, as long as there are such.
         self._lent: set[_Lent] = set()
 
-    def follow(self) -> Version:
+    def follow(self) -> V:
         """The newest version. Older ones are let go."""
         version = self.version
         if version.later:
@@ -112,7 +134,7 @@ class Share:
 
     __slots__ = ("_array", "_compared", "_scope", "agreed", "desk", "name")
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: Sharing, name: str) -> None:
         self._scope = ref(scope)
         self._compared = -1
         self._array: Array | None = None
@@ -120,7 +142,7 @@ class Share:
         self.desk = scope.desk()
         self.name = name
 
-    def is_of(self, scope: Scope) -> bool:
+    def is_of(self, scope: Sharing) -> bool:
         """Whether `scope` has the array."""
         return self._scope() is scope
 
