@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -14,25 +13,6 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.types import TensorType
 from primgraph.primitives.elementwise import stop_gradient
-
-if TYPE_CHECKING:
-    from primgraph.eager.node import Node
-
-
-class Passed(ABC):
-    """A call of such a function. The nodes of its results stand on what it computed, and on its
-    arguments, along which alone derivatives go."""
-
-    @abstractmethod
-    def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
-        """What the rules make of the cotangents of some results: those of arguments, beside these.
-
-        With `tracked` derivatives go through what they record.
-        """
-
-    @abstractmethod
-    def step(self, node: Node) -> Step:
-        """The step of one of the results, in whose place the rules are recorded in a graph."""
 
 
 @final

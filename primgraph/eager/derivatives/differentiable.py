@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 from weakref import ref
 
 from primgraph.base.atomic import Call, call_all
@@ -20,9 +20,7 @@ from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import functions
 
-if TYPE_CHECKING:
-    from primgraph.eager.inplace.views import Storage, View
-    from primgraph.eager.tensor import Tensor
+D = TypeVar("D", bound="Differentiable[Any]")
 
 _numbers = count()
 
@@ -50,18 +48,31 @@ class Hook:
         self.remove()
 
 
+class Alias(Protocol):
+    """How a tensor shares its elements with others."""
+
+    @property
+    def is_stale(self) -> bool: ...
+
+    def refresh(self, tensor: Any) -> None: ...
+
+    def leave(self, tensor: Any) -> None: ...
+
+    def storing(self, tensor: Any, node: Node, stored: dict[Alias, Node]) -> list[Call]: ...
+
+
 @final
 @dataclass(slots=True)
-class _Backward:
+class _Backward(Generic[D]):
     """What `backward` has put into a tensor, and what it is to call."""
 
-    gradient: Tensor | None = None
+    gradient: D | None = None
     retained: bool = False
-    hooks: dict[int, Callable[[Tensor], Tensor | None]] = field(default_factory=dict)
+    hooks: dict[int, Callable[[D], D | None]] = field(default_factory=dict)
     after: dict[int, Callable[[Any], None]] = field(default_factory=dict)
 
 
-class Differentiable(Handle):
+class Differentiable(Handle, Generic[D]):
     """A handle that shows a node, and has what `backward` keeps for it: `Tensor` is the one.
 
     Gradients are of its `family`.
@@ -70,7 +81,7 @@ class Differentiable(Handle):
     # The node that was shown last is in `last_node`: that of a view may be older than its storage.
     __slots__ = ("__weakref__", "_alias", "_backward", "last_node")
 
-    family: ClassVar[type[Tensor]]
+    family: type[D]
     # Whether a change in place of a view changes what it is a view of.
     writes_through: ClassVar[bool] = False
     # Whether `x.detach()` is a view, and a change that is not recorded keeps the derivative.
@@ -83,12 +94,12 @@ class Differentiable(Handle):
 
     def __init__(self, node: Node) -> None:
         # What shares its elements, in families in which views do.
-        self._alias: Storage | View | None = None
+        self._alias: Alias | None = None
         self.last_node = node
         # What concerns `backward`; most tensors have nothing of it.
-        self._backward: _Backward | None = None
+        self._backward: _Backward[D] | None = None
         try:
-            node.holder = ref(self)  # type: ignore[arg-type]
+            node.holder = ref(self)
         except AttributeError:
             raise ArgumentError(
                 f"{type(self).__name__} is not called with {type(node).__name__} {node!r:.60}",
@@ -100,7 +111,7 @@ class Differentiable(Handle):
         """The node that this shows; that of a view is of what its storage holds by now."""
         alias = self._alias
         if alias is not None and alias.is_stale:
-            alias.refresh(self)  # type: ignore[arg-type]
+            alias.refresh(self)
         return self.last_node
 
     @node.setter
@@ -124,14 +135,14 @@ class Differentiable(Handle):
             calls.append((setattr, before, "former", itself))
         return [*calls, (set_node, self, node), (setattr, node, "holder", itself)]
 
-    def storing(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+    def storing(self, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that let this tensor, and all that share its elements, show `node`.
 
         They are for `call_all`. `stored` has what calls before these put into storages.
         """
         if self._alias is None:
             return self.showing(node)
-        return self._alias.storing(self, node, stored)  # type: ignore[arg-type]
+        return self._alias.storing(self, node, stored)
 
     @property
     def requires_grad(self) -> bool:
@@ -148,7 +159,7 @@ class Differentiable(Handle):
         return self.node.is_leaf
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> D | None:
         """The gradient that `backward` has put there, or None.
 
         Tensors that are no leaves have one only after `retain_grad()`; a warning says so.
@@ -167,7 +178,7 @@ class Differentiable(Handle):
         return None
 
     @grad.setter
-    def grad(self, gradient: Tensor | None) -> None:
+    def grad(self, gradient: D | None) -> None:
         if gradient is not None:
             if not isinstance(gradient, Differentiable):
                 raise ArgumentError(f"a gradient is a tensor or None, not {gradient!r:.60}")
@@ -178,7 +189,7 @@ class Differentiable(Handle):
         if gradient is not None or self._backward is not None:
             self.kept().gradient = gradient
 
-    def kept(self) -> _Backward:
+    def kept(self) -> _Backward[D]:
         """The gradient, the hooks and what else `backward` keeps, to be changed."""
         known = self._backward
         if known is None:
@@ -221,7 +232,7 @@ class Differentiable(Handle):
         if not self.is_leaf:
             self.kept().retained = True
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
+    def register_hook(self, hook: Callable[[D], D | None]) -> Hook:
         """Let `hook` see each gradient by this tensor, and change it: what it gives counts, if not
         None. Hooks are called in the order in which they were registered.
 
@@ -283,14 +294,14 @@ class Differentiable(Handle):
             (setattr, before, "former", lambda: left),
         ]
 
-    def detach(self) -> Tensor:
+    def detach(self) -> D:
         """A tensor of the same elements that is a constant for derivatives.
 
         A change in place of one of the two is not one of the other.
         """
         node = self.node
         if adopting.get() is not None:
-            found: Tensor = functions["stop_gradient"](self)
+            found: D = functions["stop_gradient"](self)
         else:
             found = self.family(leaf(node, False))
             postpone(found)
@@ -313,7 +324,7 @@ class Differentiable(Handle):
         if isinstance(found, Differentiable):
             found.node.base = None
             if found._alias is not None:
-                found._alias.leave(found)  # type: ignore[arg-type]
+                found._alias.leave(found)
         return found
 
     def copy(self, order: str = "C") -> Self:
@@ -322,7 +333,7 @@ class Differentiable(Handle):
 
 
 # Sets the slot itself, also of tensors of classes with a property of that name.
-set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["last_node"].__set__
+set_node: Callable[[Differentiable[Any], Node], None] = vars(Differentiable)["last_node"].__set__
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
