@@ -254,14 +254,14 @@ def _gives_view(link: Link) -> bool:
     return True
 
 
-class Laid(Protocol):
+class OrderedArray(Protocol):
     """An array of which it is known whether it lies in memory in C order."""
 
     @property
     def is_in_order(self) -> bool: ...
 
 
-def is_new_in_order(name: str, operands: Sequence[Laid], ndim: int) -> bool:
+def is_new_in_order(name: str, operands: Sequence[OrderedArray], ndim: int) -> bool:
     """Whether a new array that a function returns lies in memory in C order, if that is known.
 
     NumPy's elementwise functions keep the order of their operands.

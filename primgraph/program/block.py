@@ -13,7 +13,7 @@ from primgraph.ir.graph import Equation
 from primgraph.operators.variable import Variable
 
 
-class Recorded(Protocol):
+class AnyProgram(Protocol):
     """A program, as far as its block looks at it."""
 
     @property
@@ -28,7 +28,7 @@ class Recorded(Protocol):
     def variables(self) -> Sequence[Variable]: ...
 
 
-P = TypeVar("P", bound=Recorded)
+P = TypeVar("P", bound=AnyProgram)
 
 
 class MissingVariableError(BuildError, ValueError):

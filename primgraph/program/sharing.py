@@ -30,7 +30,7 @@ class Guest(Protocol):
         """Note that the scope holds what was brought; whether there is nothing newer by now."""
 
 
-class Version(Protocol):
+class AnyVersion(Protocol):
     """The arrays of a scope at one time; `later` has the version that came after it."""
 
     @property
@@ -43,10 +43,10 @@ class Version(Protocol):
     def number(self) -> int: ...
 
 
-V = TypeVar("V", bound=Version)
+V = TypeVar("V", bound=AnyVersion)
 
 
-class Sharing(Protocol):
+class AnyScope(Protocol):
     """A scope, as those see it who have an array in common with it."""
 
     def desk(self) -> Desk[Any]: ...
@@ -134,7 +134,7 @@ class Share:
 
     __slots__ = ("_array", "_compared", "_scope", "agreed", "desk", "name")
 
-    def __init__(self, scope: Sharing, name: str) -> None:
+    def __init__(self, scope: AnyScope, name: str) -> None:
         self._scope = ref(scope)
         self._compared = -1
         self._array: Array | None = None
@@ -142,7 +142,7 @@ class Share:
         self.desk = scope.desk()
         self.name = name
 
-    def is_of(self, scope: Sharing) -> bool:
+    def is_of(self, scope: AnyScope) -> bool:
         """Whether `scope` has the array."""
         return self._scope() is scope
 
