@@ -14,6 +14,7 @@ import numpy as np
 from primgraph.base.debug_mode import debugging
 from primgraph.base.journal import FROM_EQUAL, note_source
 from primgraph.base.locks import make_lock
+from primgraph.base.providers import provider
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.constant_prefix import parted
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
@@ -23,8 +24,7 @@ from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.plan.fusion_groups import arranged
-from primgraph.codegen.plan.lowering_state import landings
-from primgraph.codegen.plan.planner import planned
+from primgraph.codegen.plan.planner import landings, planned
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
@@ -185,7 +185,7 @@ def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | Non
 
 def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
     home = importlib.import_module("primgraph.codegen.native.native")
-    kernels = importlib.import_module("primgraph.codegen.kernel")
+    kernels = provider("kernels")
     found: Callable[..., Any] | None = home.native_function(
         part, options, limits, kernels.compile_graph
     )

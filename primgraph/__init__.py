@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from primgraph.base.checkout import ROOT
+from primgraph.base.providers import providers
 
 if ROOT is not None:
     __path__.append(str(ROOT))
@@ -248,7 +249,34 @@ else:
 
     _OPERATORS = frozenset(operators.__all__)
 
-    # Modules that declare further ops.
+    # What modules ask for that are below those that do it.
+    providers.update(
+        {
+            "Taylor mode": "primgraph.derivatives.jets",
+            "array API": "primgraph.array_api",
+            "calls of NumPy": "primgraph.operators.numpy_calls",
+            "calls of ufuncs": "primgraph.operators.numpy_ufuncs",
+            "distributed objectives": "primgraph.distributed.objective",
+            "distributed training": "primgraph.distributed.training",
+            "evaluation": "primgraph.eager.steps",
+            "kernels": "primgraph.codegen.kernel",
+            "norms": "primgraph.operators.reduce.norms",
+            "pictures": "primgraph.view",
+            "pictures of patterns": "primgraph.view.formats.spy",
+            "random numbers": "primgraph.random",
+            "scipy": "primgraph.scipy",
+            "scipy.integrate": "primgraph.scipy.integrate",
+            "scipy.linalg": "primgraph.scipy.linalg",
+            "scipy.signal": "primgraph.scipy.signal",
+            "scipy.special": "primgraph.scipy.special",
+            "scipy.stats": "primgraph.scipy.stats",
+            "sparse Jacobians": "primgraph.derivatives.matrices.sparse",
+            "structured Jacobians": "primgraph.derivatives.matrices.structured",
+            "version": "primgraph",
+        }
+    )
+
+    # Ops that only these declare.
     later += [
         "primgraph.custom.primitives",
         "primgraph.primitives.linear_algebra.assumptions",

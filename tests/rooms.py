@@ -79,10 +79,18 @@ def modules() -> dict[str, tuple[str, ast.Module]]:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Names of the modules of the package that are imported anywhere in `tree`."""
+    """Yield the names of the modules of the package that `tree` imports, or names in a string.
+
+    A string is a module that is loaded late, by `import_module` or by way of a table. Imports that
+    are for type checkers alone count as all others.
+    """
     known = modules()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant) and node.value in known and "." in str(node.value):
+            yield str(node.value)
+        elif isinstance(node, ast.Call) and _loads_package(node):
+            yield "primgraph"
+        elif isinstance(node, ast.Import):
             yield from (a.name for a in node.names if a.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module in known:
             inner = [f"{node.module}.{a.name}" for a in node.names]
@@ -90,6 +98,13 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from submodules
             if len(submodules) < len(inner):
                 yield node.module
+
+
+def _loads_package(call: ast.Call) -> bool:
+    """Whether a call loads primgraph itself, whose name may stand elsewhere for other reasons."""
+    name = call.args[0] if call.args else None
+    is_own = isinstance(name, ast.Constant) and name.value == "primgraph"
+    return is_own and ast.unparse(call.func).endswith("import_module")
 
 
 def place(module: str) -> tuple[int, str]:

@@ -25,6 +25,7 @@ import pytest
 from rooms import PICTURE, ROOMS, arrows, drawn, floor, imports, levels, modules
 
 import primgraph as pg
+from primgraph.base.providers import providers
 
 pytestmark = pytest.mark.long
 
@@ -419,18 +420,14 @@ def test_the_version_is_stated_once():
 MODULES = modules()
 
 
-def only_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def arrows_upwards(trees: dict[str, ast.Module]) -> list[tuple[str, str]]:
+    """Return the pairs of a module and one on a higher floor that it imports or names."""
+    pairs = [(name, other) for name, tree in trees.items() for other in imports(tree)]
+    return [(name, other) for name, other in pairs if floor(other) > floor(name)]
 
 
 def test_modules_import_from_their_own_floor_and_below_only():
-    above = [
-        f"{name} imports {other}"
-        for name, (_, tree) in MODULES.items()
-        for other in imports(tree)
-        if floor(other) > floor(name)
-    ]
-    assert above == []
+    assert arrows_upwards({name: tree for name, (_, tree) in MODULES.items()}) == []
 
 
 def test_rooms_do_not_import_each_other_in_a_circle():
@@ -462,32 +459,72 @@ def test_code_generation_knows_nothing_of_transforms():
         assert [o for o in imports(tree) if o.startswith("primgraph.transforms")] == [], name
 
 
-def test_modules_do_not_import_each_other_in_a_circle():
-    # What the package itself imports for types it loads when it is asked for.
-    graph = {
-        name: {
-            o
-            for node in tree.body
-            if name == "primgraph" or not only_for_types(node)
-            for o in imports(node)
-        }
-        - {name}
-        for name, (_, tree) in MODULES.items()
-    }
+def circle_among(trees: dict[str, ast.Module]) -> list[str]:
+    """Return modules of which each is imported by the next one, the first by itself in the end.
+
+    Imports for type checkers count, and those that are late.
+    """
+    graph = {name: {o for o in imports(tree) if o != name} for name, tree in trees.items()}
     try:
-        order = list(TopologicalSorter(graph).static_order())
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
-        pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
-    # Nothing imports these, so that they may stand anywhere behind what they import.
-    outer = ("primgraph.compat", "primgraph.__main__")
-    inner = [name for name in order if not name.startswith(outer)]
-    assert inner[-1] == "primgraph"
+        found: list[str] = error.args[1]
+        return found
+    return []
 
 
-def test_code_generation_has_no_circle_in_its_types_either():
-    generator = {n: t for n, (_, t) in MODULES.items() if n.startswith("primgraph.codegen.")}
-    graph = {n: {o for o in imports(t) if o in generator} - {n} for n, t in generator.items()}
-    assert len(list(TopologicalSorter(graph).static_order())) == len(generator)
+def test_modules_do_not_import_each_other_in_a_circle():
+    trees = {name: tree for name, (_, tree) in MODULES.items()}
+    assert circle_among(trees) == []
+    assert "primgraph.transforms" in {*imports(trees["primgraph"])}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from primgraph.eager.tensor import Tensor",
+        "if TYPE_CHECKING:\n    from primgraph.eager.tensor import Tensor",
+        "module = import_module('primgraph.eager.tensor')",
+        "homes = {'tensor': 'primgraph.eager.tensor'}",
+        "import primgraph.eager.tensor",
+    ],
+)
+def test_circles_and_upward_arrows_are_seen_however_a_module_is_imported(line):
+    trees = {name: tree for name, (_, tree) in MODULES.items()}
+    for name in ("primgraph.eager.node", "primgraph.ir.dims"):
+        changed = ast.parse(f"{ast.unparse(trees[name])}\n{line}\n")
+        assert "primgraph.eager.tensor" in circle_among(trees | {name: changed})
+    assert arrows_upwards({name: changed}) == [(name, "primgraph.eager.tensor")]
+
+
+def test_modules_that_are_loaded_late_are_named_in_full():
+    faults = [
+        f"{name}:{node.lineno} loads a module by part of its name"
+        for name, (_, tree) in MODULES.items()
+        for node in ast.walk(tree)
+        if name != "primgraph"
+        and isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and isinstance(node.args[0], ast.JoinedStr)
+        and ast.unparse(node.args[0]).startswith(("f'primgraph", "f'{__name__}"))
+    ]
+    assert faults == []
+
+
+def test_each_task_that_modules_ask_for_has_a_module_that_does_it():
+    asked = {
+        ast.literal_eval(node.args[0])
+        for _, tree in MODULES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "provider"
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert len(asked) > 10
+    assert asked - providers.keys() == set()
+    assert {*providers.values()} - MODULES.keys() == set()
+    unused = providers.keys() - asked
+    assert {task for task in unused if not task.startswith(("operators.", "scipy"))} == set()
 
 
 # Lines of the longest class of the code generator.

@@ -11,16 +11,17 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache as once
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from primgraph import ir, primitives
 from primgraph.codegen.cards.linear_algebra import matrix_functions, spectra, systems
 from primgraph.codegen.cards.table import OWN
 from primgraph.codegen.native.toolchain import cache
@@ -212,10 +213,9 @@ def _writers() -> str:
     Raise if one was changed after this process loaded it, as the loaded version is unknown.
     """
     found = hashlib.sha256()
-    for room in ("codegen", "ir", "primitives"):
-        for folder in importlib.import_module(f"primgraph.{room}").__path__:
-            for path, status in sorted(_files(folder)):
-                found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
+    for folder in (str(Path(__file__).parents[1]), *ir.__path__, *primitives.__path__):
+        for path, status in sorted(_files(folder)):
+            found.update(f"{path}\0{status}\n".encode(errors="surrogatepass"))
     return found.hexdigest()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, final
 
 from primgraph.codegen.plan.card import Cards, Facts
@@ -25,7 +24,6 @@ from primgraph.codegen.plan.storage.store import Store
 from primgraph.codegen.plan.storage.views import Repeat
 from primgraph.ir.types import TensorType
 from primgraph.ir.views import Reshape, Rows
-from primgraph.primitives.shapes import slice_assign
 
 
 @final
@@ -60,14 +58,7 @@ class Landing(NamedTuple):
     puts: Collection[int]
 
 
-_NOWHERE = Landing({}, (), ())
-
-
-def landings(schedule: Schedule) -> Any:
-    """Return the module that finds them, imported lazily as few programs need it."""
-    if any(step.op is slice_assign for step in schedule.steps):
-        return import_module("primgraph.codegen.plan.copy_elision")
-    return None
+NOWHERE = Landing({}, (), ())
 
 
 @final
@@ -86,7 +77,6 @@ class Draft:
         cards: Cards,
         options: Options,
         arena: AnyArena,
-        inside: frozenset[int] = frozenset(),
     ) -> None:
         self.schedule, self.cards, self.options = schedule, cards, options
         self.store = Store(arena)
@@ -105,11 +95,7 @@ class Draft:
             k: Result(k, types[v], k in given) for k, v in enumerate(outputs) if k not in donated
         }
         self.results = {outputs[k]: result for k, result in reversed(self.made.items())}
-        free = {v: r for v, r in self.results.items() if v not in self.left_in}
-        found = landings(schedule)
-        self.landing: Landing = (
-            _NOWHERE if found is None else found.landing(schedule, cards, free, inside)
-        )
+        self.landing = NOWHERE
 
     def _may_fail(self, step: Step) -> bool:
         """Return whether a step may raise: it has indices, or is a user function."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from primgraph.codegen.plan.blocks import plan_region
 from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.fusion_groups import Region
@@ -10,6 +13,17 @@ from primgraph.codegen.plan.program import Loop, Options, Plan
 from primgraph.codegen.plan.schedule import Schedule
 from primgraph.codegen.plan.steps import plan_results, plan_step
 from primgraph.codegen.plan.storage.arena import AnyArena, Arena, packing
+from primgraph.primitives.shapes import slice_assign
+
+
+def landings(schedule: Schedule) -> Any:
+    """Return the module that finds landings, or None where no step writes a part of an array.
+
+    Few programs need it: it is loaded by the first one that does.
+    """
+    if any(step.op is slice_assign for step in schedule.steps):
+        return import_module("primgraph.codegen.plan.copy_elision")
+    return None
 
 
 def planned(
@@ -37,7 +51,11 @@ def _planned(
     arena: AnyArena,
 ) -> Plan:
     inside = frozenset([i for r in regions for i in range(r.start, r.stop)])
-    draft = Draft(schedule, cards, options, arena, inside)
+    draft = Draft(schedule, cards, options, arena)
+    found = landings(schedule)
+    if found is not None:
+        free = {v: r for v, r in draft.results.items() if v not in draft.left_in}
+        draft.landing = found.landing(schedule, cards, free, inside)
     begins = {r.start: (r, number) for number, r in enumerate(regions)}
     i, steps, loops = 0, schedule.steps, list[Loop]()
     while i < len(steps):

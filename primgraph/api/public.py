@@ -33,9 +33,8 @@ from primgraph.derivatives import grad as of_variables
 from primgraph.derivatives.grad import Gradients, GradOptions
 from primgraph.derivatives.matrices import jacobian as matrices
 from primgraph.derivatives.request import Seeds, Variables
-from primgraph.eager.derivatives.backward import Tensors
 from primgraph.eager.derivatives.backward import grad as grad_of_tensors
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, Tensors
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.operators.call import constant_in_no_grad

@@ -64,7 +64,7 @@ def traced(
         builder.input(t, free_name(builder, n) if n else "")
         for t, n in zip(types, names, strict=True)
     ]
-    adoption = Adoption(builder)
+    adoption: Adoption[Tensor] = Adoption(builder)
     before = adopting.get()
     try:
         adopting.set(adoption)

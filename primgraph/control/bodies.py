@@ -112,7 +112,7 @@ def traced(
     builder.outer = outer
     builder.owner = "body"
     builder.written = True
-    adoption = Adoption(builder)
+    adoption: Adoption[Tensor] = Adoption(builder)
     before = adopting.get()
     try:
         adopting.set(adoption)

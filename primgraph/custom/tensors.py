@@ -12,10 +12,10 @@ from primgraph.custom.declared import Declared, ruled
 from primgraph.custom.primitives import Static
 from primgraph.custom.traced import Call, TracedCall, TracedSlope, pulled, pushed
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.custom_vjp_node import Passed, held
+from primgraph.eager.derivatives.custom_vjp_node import held
 from primgraph.eager.derivatives.gradient_nodes import gradients
 from primgraph.eager.derivatives.reverse import holder_of
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node, Passed, given
 from primgraph.eager.steps import Arrays, Step
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import (
@@ -220,4 +220,4 @@ def _steps(call: TracedCall, rule: Declared, types: tuple[TensorType, ...]) -> d
 def _shown(node: Node, family: type[Tensor]) -> Tensor:
     """Return the tensor that shows a node, or a new one."""
     holder = holder_of(node)
-    return holder if holder is not None and holder.node is node else family(node)
+    return holder if isinstance(holder, Tensor) and holder.node is node else family(node)

@@ -16,6 +16,7 @@ from primgraph.custom.primitives import Batched, Rules, Slope, Static
 from primgraph.custom.static import arranged
 from primgraph.eager.inplace.adoption import Adoption, adopting
 from primgraph.eager.mixed import adopt_around
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     WRITTEN,
     ArgumentError,
@@ -193,7 +194,7 @@ class TracedCall(Call, Rules):
     def _within(self, outer: Builder | None) -> Iterator[None]:
         """Record into the builder of this call, which may capture values of `outer`."""
         around = adopting.get()
-        adoption = Adoption(self.builder)
+        adoption: Adoption[Tensor] = Adoption(self.builder)
         adopts = outer is not None and around is not None and around.builder is outer
         before = adopting.get()
         self.builder.outer = outer

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.derivatives.modes import forward, reverse
 from primgraph.derivatives.request import Request, Seeds, Variables, located, refuse_functions
 from primgraph.errors import ArgumentError, OptionError
@@ -210,7 +210,7 @@ def forward_grad(
         if order == 1:
             results = forward(request, seeds)
         else:
-            results = import_module("primgraph.derivatives.jets").along_line(request, seeds, order)
+            results = provider("Taylor mode").along_line(request, seeds, order)
     return request.answer(results, outputs)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.providers import provider
 from primgraph.derivatives.request import Request, called
 from primgraph.derivatives.subgraph import Path, reached_by
 from primgraph.derivatives.symmetry import Passed, gradients_passed, note_joint
@@ -201,7 +201,7 @@ def _further(
         return None
     order = known[0].order + 1
     bases = replace(request, outputs=[line.base for line in known])
-    jets = importlib.import_module("primgraph.derivatives.jets")
+    jets = provider("Taylor mode")
     most = _equations(path.linear("tangent")[0], seeds)
     results: list[Value | None] | None = jets.along_short_line(
         bases, seeds, order, lambda graph: _equations(graph, seeds) < most
@@ -255,7 +255,7 @@ def way_of(request: Request) -> tuple[str, int | None]:
             fewest = min(_equations(graph, [None]), most)
             return False
 
-        jets = importlib.import_module("primgraph.derivatives.jets")
+        jets = provider("Taylor mode")
         jets.along_short_line(replace(request, outputs=[known[0].base]), [None], order, looked)
         if fewest < most:
             return f"Taylor mode, as derivative {order} along one line", fewest

@@ -8,12 +8,12 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.base.locks import make_lock
+from primgraph.base.providers import provider
 from primgraph.codegen import Kernel
 from primgraph.errors import LoadError, RunError
 
@@ -27,7 +27,7 @@ _KEPT = 64
 
 def version() -> str:
     """Return the version of primgraph that runs here."""
-    found: str = import_module("primgraph").__version__
+    found: str = provider("version").__version__
     return found
 
 

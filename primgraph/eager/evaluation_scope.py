@@ -7,9 +7,8 @@ from contextlib import ContextDecorator
 from typing import final
 
 from primgraph.base.atomic import Setting
-from primgraph.eager.derivatives.backward import listed
 from primgraph.eager.run import compute, debugging
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, tensors_in
 
 
 def sync(*tensors: Tensor) -> None:
@@ -19,7 +18,9 @@ def sync(*tensors: Tensor) -> None:
     `ArgumentError` for what is no tensor.
     """
     found = (
-        listed(tensors) if tensors else [o for o in gc.get_objects() if issubclass(type(o), Tensor)]
+        tensors_in(tensors)
+        if tensors
+        else [o for o in gc.get_objects() if issubclass(type(o), Tensor)]
     )
     compute([t.node for t in found])
 

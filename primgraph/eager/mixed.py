@@ -40,7 +40,10 @@ def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dic
 
 
 def in_trace_of(
-    adoption: Adoption, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    adoption: Adoption[Tensor],
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Apply `function` while tracing, to the variables that stand for tensors."""
     arguments = [_in_trace(adoption, a) for a in args]
@@ -49,7 +52,7 @@ def in_trace_of(
         return _on_handles(function)(*arguments, **options)
 
 
-def _in_trace(adoption: Adoption, argument: Any) -> Any:
+def _in_trace(adoption: Adoption[Tensor], argument: Any) -> Any:
     kind = type(argument)
     if kind is list or kind is tuple:
         return kind([_in_trace(adoption, a) for a in argument])
@@ -80,7 +83,7 @@ def brought(variable: Variable, argument: Any) -> Any:
         return Variable(program.builder, _recorded(program, argument.node))
 
 
-def adopt_around(outer: Builder, adoption: Adoption) -> None:
+def adopt_around(outer: Builder, adoption: Adoption[Tensor]) -> None:
     """Let a body capture the values that stand for its tensors in the enclosing program."""
     around = adopting.get()
     for tensor, value in zip(adoption.tensors, adoption.values, strict=True):
@@ -120,7 +123,7 @@ def _recorded(program: Program, end: Node) -> Value:
                 values[node] = node.step.record(builder, operands)[node.step.place]
                 continue
             holder = holder_of(node)
-            if holder is not None:
+            if isinstance(holder, Tensor):
                 values[node] = parameter_of(program, holder).value
     finally:
         builder.source = before

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from operator import attrgetter
 from types import CodeType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 from weakref import ref
 
 import numpy as np
 
+from primgraph.base.atomic import Call
 from primgraph.base.locks import make_lock
 from primgraph.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from primgraph.eager.derivatives.custom_vjp_node import Passed
     from primgraph.eager.steps import Step
-    from primgraph.eager.tensor import Tensor
 
 numbers = count()
 
@@ -26,6 +26,48 @@ MANY = 4
 
 # Held while traversing nodes or dropping their history: threads may share them.
 lock = make_lock()
+
+
+class Holder(Protocol):
+    """A tensor, as far as nodes and derivatives look at it."""
+
+    @property
+    def node(self) -> Node: ...
+
+    @property
+    def type(self) -> TensorType: ...
+
+    @property
+    def requires_grad(self) -> bool: ...
+
+    @property
+    def retains_grad(self) -> bool: ...
+
+    @property
+    def has_hooks(self) -> bool: ...
+
+    def hooked(self, gradient: Node) -> Node: ...
+
+    def showing(self, node: Node) -> list[Call]: ...
+
+
+class Passed(ABC):
+    """A call of a function that has rules of its own for its gradients.
+
+    The nodes of its results stand on what it computed, and on its arguments, along which alone
+    derivatives go.
+    """
+
+    @abstractmethod
+    def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
+        """What the rules make of the cotangents of some results: those of arguments, beside these.
+
+        With `tracked` derivatives go through what they record.
+        """
+
+    @abstractmethod
+    def step(self, node: Node) -> Step:
+        """The step of one of the results, in whose place the rules are recorded in a graph."""
 
 
 @final
@@ -42,8 +84,8 @@ class Node:
     before an in-place change, and returns that tensor.
     """
 
-    # Set for few nodes only.
-    former: Callable[[], Tensor | None]
+    # Set for few: others do not have it.
+    former: Callable[[], Holder | None]
 
     __slots__ = (
         "array",
@@ -76,8 +118,8 @@ class Node:
         self.spent = False
         self.place = place
         self.array = array
-        self.holder: ref[Tensor] | None = None
-        self.base: ref[Tensor] | None = None
+        self.holder: ref[Holder] | None = None
+        self.base: ref[Holder] | None = None
         self.passed: Passed | None = None
         self.number = next(numbers)
 

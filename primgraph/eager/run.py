@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from hashlib import blake2b
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 from weakref import ref
 
 import numpy as np
@@ -16,7 +16,7 @@ from primgraph.base.user_lines import Source, source_at
 from primgraph.codegen.kernel import Kernel, taken
 from primgraph.eager.buffer_pool import LEAST, shelf
 from primgraph.eager.compilation_log import Compilation, Part, log
-from primgraph.eager.node import MANY, Node, forget, lock, numbers, unknown
+from primgraph.eager.node import MANY, Holder, Node, forget, lock, numbers, unknown
 from primgraph.eager.steps import NOWHERE, Step, evaluated
 from primgraph.eager.structure_cache import Pattern
 from primgraph.errors import WRITTEN, BoundsError, RunError, run_error
@@ -26,9 +26,6 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.compile import compile_last, optimized
 from primgraph.program.finite import check_finite
-
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
 
 Array: TypeAlias = np.ndarray[Any, Any]
 K = TypeVar("K")
@@ -71,8 +68,8 @@ class _Along(local):
     evaluations."""
 
     def __init__(self) -> None:
-        self.tensors: dict[int, ref[Tensor]] = {}
-        self.later: dict[int, ref[Tensor]] = {}
+        self.tensors: dict[int, ref[Holder]] = {}
+        self.later: dict[int, ref[Holder]] = {}
         self.mark = -1
         self.looks = 0
 
@@ -80,7 +77,7 @@ class _Along(local):
 _along = _Along()
 
 
-def along(tensor: Tensor) -> None:
+def along(tensor: Holder) -> None:
     """Let `tensor` be computed with the next evaluation of this thread.
 
     Tensors changed in place, and gradient sums, live on. Computed later, they would need values
@@ -89,7 +86,7 @@ def along(tensor: Tensor) -> None:
     _along.tensors[id(tensor)] = ref(tensor)
 
 
-def postpone(tensor: Tensor) -> None:
+def postpone(tensor: Holder) -> None:
     """Postpone a pending constant by one or two evaluations, but not forever.
 
     It may never be evaluated explicitly, like a running mean of losses. If it depends on nodes

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Never, TypeAlias, final
+from typing import Any, Never, TypeAlias, final
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled
 from primgraph.transforms.loops.stacks import fills
-
-if TYPE_CHECKING:
-    pass
 
 Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
 _numbers = count()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.backward import backward
+from primgraph.eager.derivatives.backward import backward, listed
 from primgraph.eager.derivatives.differentiable import Differentiable
 from primgraph.eager.inplace.in_place import change, set_elements
 from primgraph.eager.inplace.indexing import elements_at
@@ -29,7 +29,7 @@ from primgraph.operators.lazy_loading import functions, named_function
 from primgraph.program.sharing import Share
 
 
-class Tensor(Differentiable):
+class Tensor(Differentiable["Tensor"]):
     """An eager array that remembers how it was computed.
 
     Shape, dtype and errors are known at once. Elements are computed when they are read: by
@@ -49,6 +49,7 @@ class Tensor(Differentiable):
     """
 
     __slots__ = ("_label", "_shares")
+    family: type[Tensor]
     writes_through: ClassVar[bool] = True
     _called = "a tensor"
     # Only parameters have these: the name in programs and optimizers, and the shared storages.
@@ -365,6 +366,17 @@ def _restored(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) -> Ten
 
 
 Tensor.family = Tensor.plain = Tensor
+# One tensor, or several.
+Tensors: TypeAlias = Tensor | Sequence[Tensor]
+
+
+def tensors_in(given: Any) -> list[Tensor]:
+    """Return one tensor, or several in a list, tuple or iterator, as a list.
+
+    Raises `ArgumentError` for all else.
+    """
+    found: list[Any] = listed(given)
+    return found
 
 
 def family_of(arguments: Iterable[Any]) -> type[Tensor]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform, final
+from typing import Any, final
 
 import numpy as np
 
@@ -12,106 +11,20 @@ from primgraph.base.immutable import Fixed
 from primgraph.base.interpreter_limits import require_nesting
 from primgraph.base.user_lines import Source
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.dims import Dim, names_in
+from primgraph.ir.dims import names_in
 from primgraph.ir.frontend.containers import Form, bound, leaves_of
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.params import Nested, Params, bits
-from primgraph.ir.primitive import Op, active_recorder, lookup
-from primgraph.ir.types import DType, Shape, TensorType, scalar_of
-
-T = TypeVar("T")
-
-
-@dataclass_transform(eq_default=False)
-def _record(cls: type[T]) -> type[T]:
-    """Add slots and a constructor for the fields to a class, like a dataclass.
-
-    It is not a dataclass, and so not a container that would be flattened.
-    """
-    made = dataclass(slots=True, eq=False, repr=False)(cls)
-    delattr(made, "__dataclass_fields__")
-    return made
+from primgraph.ir.primitive import Op, lookup
+from primgraph.ir.types import TensorType
+from primgraph.ir.value import Value as Value
+from primgraph.ir.value import record
 
 
 @final
-@_record
-class Value:
-    """Value of a graph: a type, and a name hint. Compared by identity.
-
-    The arithmetic operators record strict primitives (equal types, no promotion) into the
-    active builder; a Python scalar becomes a constant of the other operand's type. Derivative
-    rules are written with them.
-
-    >>> value = pg.trace(pg.sin, pg.spec(3)).outputs[0]
-    >>> print(value.type)
-    f64[3]
-    """
-
-    type: TensorType
-    hint: str = ""
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.type.dtype
-
-    def __repr__(self) -> str:
-        return f"<value {self.hint or hex(id(self))}: {self.type}>"
-
-    def __copy__(self) -> Value:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Value:
-        return self
-
-    def __add__(self, other: Value | complex) -> Value:
-        return _strict("add", self, _like(other, self))
-
-    def __sub__(self, other: Value | complex) -> Value:
-        return _strict("sub", self, _like(other, self))
-
-    def __rsub__(self, other: complex) -> Value:
-        return _strict("sub", _like(other, self), self)
-
-    def __mul__(self, other: Value | complex) -> Value:
-        return _strict("mul", self, _like(other, self))
-
-    def __truediv__(self, other: Value | complex) -> Value:
-        return _strict("div", self, _like(other, self))
-
-    def __rtruediv__(self, other: complex) -> Value:
-        return _strict("div", _like(other, self), self)
-
-    def __neg__(self) -> Value:
-        return _strict("neg", self)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-
-def _strict(name: str, *operands: Value) -> Value:
-    return active_recorder().emit(lookup(name), operands, {})[0]
-
-
-def _like(other: Value | complex, value: Value) -> Value:
-    """Convert a Python scalar to a constant of the type of `value`."""
-    if isinstance(other, Value):
-        return other
-    if isinstance(other, Dim):
-        extent = {"size": other, "shape": value.shape, "dtype": value.dtype}
-        return active_recorder().emit(lookup("extent"), (), extent)[0]
-    number = scalar_of(other, value.dtype)
-    params = {"value": number, "shape": value.shape, "dtype": value.dtype}
-    return active_recorder().emit(lookup("full"), (), params)[0]
-
-
-@final
-@_record
+@record
 class Equation:
     """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from.
 

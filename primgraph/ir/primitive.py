@@ -32,11 +32,11 @@ from primgraph.errors import (
 from primgraph.ir.dims import Dim
 from primgraph.ir.frontend.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.ir.value import Value, recorders
 from primgraph.ir.views import View
 
 if TYPE_CHECKING:
     from primgraph.base.user_lines import Source
-    from primgraph.ir.graph import Value
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
@@ -691,6 +691,14 @@ def registered() -> dict[str, Op]:
 def loaded() -> dict[str, Op]:
     """Return the ops of the modules loaded so far."""
     return dict(_registry)
+
+
+def _recorded(name: str, operands: Sequence[Value], params: dict[str, Any]) -> Value:
+    """Record an op of one result into the active recorder."""
+    return active_recorder().emit(lookup(name), operands, params)[0]
+
+
+recorders.append(_recorded)
 
 
 def _load_others() -> None:

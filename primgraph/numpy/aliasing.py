@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.index.dynamic_slices import has_variable_bounds
 from primgraph.operators.variable import Variable, handles
 from primgraph.operators.view_graphs import Arguments, ViewGraph, write_through
-
-if TYPE_CHECKING:
-    from primgraph.numpy.changing import ChangingArray
 
 # Functions that return views of their first argument where NumPy's do.
 VIEWS = frozenset((
@@ -257,7 +254,14 @@ def _gives_view(link: Link) -> bool:
     return True
 
 
-def is_new_in_order(name: str, operands: Sequence[ChangingArray], ndim: int) -> bool:
+class OrderedArray(Protocol):
+    """An array of which it is known whether it lies in memory in C order."""
+
+    @property
+    def is_in_order(self) -> bool: ...
+
+
+def is_new_in_order(name: str, operands: Sequence[OrderedArray], ndim: int) -> bool:
     """Whether a new array that a function returns lies in memory in C order, if that is known.
 
     NumPy's elementwise functions keep the order of their operands.

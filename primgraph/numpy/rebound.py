@@ -19,6 +19,7 @@ from typing import Any, TypeGuard, final
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import is_library, is_own_name
 from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
@@ -351,7 +352,7 @@ def _stands_for(value: Any) -> Any:
     if value is math:
         return mathematics
     if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
-        return importlib.import_module(f"primgraph.{value.__name__}")
+        return provider(value.__name__)
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
@@ -359,7 +360,7 @@ def _stands_for(value: Any) -> Any:
     if isinstance(value, FunctionType):
         room = ".".join((value.__module__ or "").split(".")[:2])
         if room in _SCIPYS and room != "scipy.special":
-            return getattr(importlib.import_module(f"primgraph.{room}"), value.__name__, value)
+            return getattr(provider(room), value.__name__, value)
     if type(value).__module__.startswith("scipy.stats."):
         return _distribution(value)
     if isinstance(value, np.ufunc) or _is_numpys(value):
@@ -379,7 +380,7 @@ def mentioned(function: Callable[..., Any]) -> dict[str, Any]:
 def _distribution(value: Any) -> Any:
     """The distribution that takes variables in the place of one of SciPy's, if there is one."""
     theirs = importlib.import_module("scipy.stats")
-    here = importlib.import_module("primgraph.scipy.stats")
+    here = provider("scipy.stats")
     found = [name for name in here.__all__ if getattr(theirs, name, None) is value]
     return getattr(here, found[0]) if found else value
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from primgraph.errors import unknown_name
-from primgraph.operators import lazy_loading
+from primgraph.operators import families, lazy_loading
 from primgraph.operators.elementwise import arithmetic, elementary, logic
 from primgraph.operators.elementwise.arithmetic import *  # noqa: F403
 from primgraph.operators.elementwise.elementary import *  # noqa: F403
@@ -61,11 +61,11 @@ if not TYPE_CHECKING:
         *reductions.__all__,
         *shaping.__all__,
         *statistics.__all__,
-        *lazy_loading.NAMES,
+        *families.NAMES,
     ]
 
     def __getattr__(name: str) -> Any:
-        found = lazy_loading.function_named(name) if name in lazy_loading.NAMES else None
+        found = lazy_loading.function_named(name) if name in families.NAMES else None
         if found is None:
             raise unknown_name("primgraph.operators", name, __all__)
         return globals().setdefault(name, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy.typing as npt
 
 from primgraph.base.array_functions import renamed
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
@@ -167,7 +167,7 @@ class Handle:
 
         Raises `ArgumentError` for a newer or invalid version.
         """
-        found = importlib.import_module("primgraph.array_api")
+        found = provider("array API")
         if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
             raise ArgumentError(
                 f"there is no version {api_version!r:.60} of the array API standard here",
@@ -198,11 +198,11 @@ class Handle:
         mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method == "__call__" and not kwargs and mine in functions:
             return functions[mine](*inputs)
-        return _loaded("numpy_ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
+        return provider("calls of ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Dispatch `np.sum(x)` and similar calls to primgraph."""
-        return _loaded("numpy_calls").call_function(func, args, kwargs, self._instead)
+        return provider("calls of NumPy").call_function(func, args, kwargs, self._instead)
 
     def _instead(self, name: str, called: str) -> str:
         """Return the hint for a NumPy function that is missing here, if any."""
@@ -451,11 +451,6 @@ _NAME_OF_UFUNC = {
     "true_divide": "divide",
     "expit": "sigmoid",
 }
-
-
-def _loaded(name: str) -> Any:
-    """Import a module that handles NumPy functions, on first use."""
-    return importlib.import_module(f"primgraph.operators.{name}")
 
 
 ArrayLike: TypeAlias = Handle | npt.ArrayLike

@@ -9,8 +9,8 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from primgraph.base.atomic import Call, call_all
+from primgraph.eager.derivatives.differentiable import Alias
 from primgraph.eager.inplace.shared_storage import label_of, tensor_of
-from primgraph.eager.inplace.views import Storage
 from primgraph.eager.node import Node, given
 from primgraph.eager.run import compute
 from primgraph.eager.steps import Part
@@ -148,7 +148,7 @@ class Stepped:
         new = [Node(part.type, part, operands, False, None) for part in rule.parts]
         compute(new)
         calls: list[Call] = []
-        stored: dict[Storage, Node] = {}
+        stored: dict[Alias, Node] = {}
         for target, node in zip(rule.writes, new, strict=True):
             if isinstance(target, str):
                 calls += self.states[target].showing(node)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, Generic, Protocol, TypeVar, final
 
 from primgraph.errors import BuildError, near_matches
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import checked_methods
+from primgraph.ir.graph import Equation
 from primgraph.operators.variable import Variable
 
-if TYPE_CHECKING:
-    from primgraph.program.program import Program
+
+class AnyProgram(Protocol):
+    """A program, as far as its block looks at it."""
+
+    @property
+    def builder(self) -> Builder: ...
+
+    def operators(self) -> Sequence[Equation]: ...
+
+    def parameters(self) -> list[Variable]: ...
+
+    def variable(self, name: str) -> Variable | None: ...
+
+    def variables(self) -> Sequence[Variable]: ...
+
+
+P = TypeVar("P", bound=AnyProgram)
 
 
 class MissingVariableError(BuildError, ValueError):
@@ -35,10 +53,10 @@ class Operation:
 @final
 @checked_methods()
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Generic[P]):
     """Single block of a program, with the program's equations and variables."""
 
-    program: Program
+    program: P
     idx: int = 0
     parent_idx: int = -1
 

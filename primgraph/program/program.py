@@ -162,22 +162,22 @@ class Program(Drawn):
         """Always 1: loops and branches are equations that contain graphs."""
         return 1
 
-    def global_block(self) -> Block:
+    def global_block(self) -> Block[Program]:
         """Return the only block, with `ops`, `vars` and `var(name)`; Paddle's name."""
         return Block(self)
 
-    def current_block(self) -> Block:
+    def current_block(self) -> Block[Program]:
         """Return the only block; Paddle's name."""
         return Block(self)
 
-    def block(self, index: int) -> Block:
+    def block(self, index: int) -> Block[Program]:
         """Return the block at `index`, which must be 0. Raises `BoundsError` otherwise."""
         if index != 0:
             raise BoundsError(f"a program has one block, and none at {index}")
         return Block(self)
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[Block[Program]]:
         """The single block, in a list."""
         return [Block(self)]
 

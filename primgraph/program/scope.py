@@ -194,7 +194,7 @@ class Scope:
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
-        self._desk: Desk | None = None
+        self._desk: Desk[Version] | None = None
         _scopes.add(self)
 
     def __contains__(self, name: str) -> bool:
@@ -268,7 +268,7 @@ class Scope:
         reading.version = self.latest()
         return reading
 
-    def desk(self) -> Desk:
+    def desk(self) -> Desk[Version]:
         """Shared storage: the observers that share arrays with this scope."""
         if self._desk is None:
             self._desk = Desk(self.latest())
@@ -278,7 +278,7 @@ class Scope:
         """Return the array's observer, if any."""
         return None if self._desk is None else self._desk.guests.get(name)
 
-    def _take_in(self, desk: Desk) -> None:
+    def _take_in(self, desk: Desk[Version]) -> None:
         """Store the arrays that observers have changed since the last check."""
         desk.follow()
         if desk.waiting or desk.scattered:

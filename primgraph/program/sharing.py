@@ -6,15 +6,13 @@ is read. An observer checks the scope's version when it is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, final
 from weakref import ref
 
 import numpy as np
 
 from primgraph.base.atomic import Call
-
-if TYPE_CHECKING:
-    from primgraph.program.scope import Scope, Version
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -32,6 +30,30 @@ class Guest(Protocol):
         """Note that the scope has stored it; return whether there is no newer change."""
 
 
+class AnyVersion(Protocol):
+    """The arrays of a scope at one time; `later` has the version that came after it."""
+
+    @property
+    def arrays(self) -> Mapping[str, Array]: ...
+
+    @property
+    def later(self) -> Mapping[str, Self]: ...
+
+    @property
+    def number(self) -> int: ...
+
+
+V = TypeVar("V", bound=AnyVersion)
+
+
+class AnyScope(Protocol):
+    """A scope, as those see it who have an array in common with it."""
+
+    def desk(self) -> Desk[Any]: ...
+
+    def reading(self) -> object: ...
+
+
 @final
 class _Lent(ref["Array"]):
     """Weak reference to an array, with a hash by identity."""
@@ -42,7 +64,7 @@ class _Lent(ref["Array"]):
 
 
 @final
-class Desk:
+class Desk(Generic[V]):
     """Shared storage of a scope and its observers. It outlives the scope, and keeps its last
     version.
 
@@ -52,7 +74,7 @@ class Desk:
 
     __slots__ = ("_lent", "guests", "scattered", "version", "waiting")
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: V) -> None:
         self.version = version
         self.guests: dict[str, Guest] = {}
         self.waiting: dict[str, Guest] = {}
@@ -60,7 +82,7 @@ class Desk:
         # Arrays that observers read, held weakly.
         self._lent: set[_Lent] = set()
 
-    def follow(self) -> Version:
+    def follow(self) -> V:
         """Move to the newest version, and drop older ones."""
         version = self.version
         if version.later:
@@ -113,7 +135,7 @@ class Share:
 
     __slots__ = ("_array", "_compared", "_scope", "agreed", "desk", "name")
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: AnyScope, name: str) -> None:
         self._scope = ref(scope)
         self._compared = -1
         self._array: Array | None = None
@@ -121,7 +143,7 @@ class Share:
         self.desk = scope.desk()
         self.name = name
 
-    def is_of(self, scope: Scope) -> bool:
+    def is_of(self, scope: AnyScope) -> bool:
         """Return whether this belongs to `scope`."""
         return self._scope() is scope
 

@@ -13,12 +13,17 @@ from primgraph.scipy import special
 __all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 # Rooms that are loaded when they are first asked for.
-_LATER = ("integrate", "linalg", "signal", "stats")
+_LATER = {
+    "integrate": "primgraph.scipy.integrate",
+    "linalg": "primgraph.scipy.linalg",
+    "signal": "primgraph.scipy.signal",
+    "stats": "primgraph.scipy.stats",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATER and importlib.util.find_spec(_LATER[name]) is not None:
+        return importlib.import_module(_LATER[name])
     try:
         return getattr(importlib.import_module("scipy"), name)
     except (ImportError, AttributeError):

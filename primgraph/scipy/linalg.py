@@ -55,18 +55,18 @@ _LATER = {
     name: file
     for file, names in (
         (
-            "matrix_factors",
+            "primgraph.scipy.matrix_factors",
             "eig eigh eigh_tridiagonal eigvals eigvalsh eigvalsh_tridiagonal lstsq null_space orth "
             "orthogonal_procrustes pinv pinvh polar qr schur subspace_angles",
         ),
         (
-            "matrix_equations",
+            "primgraph.scipy.matrix_equations",
             "coshm cosm expm_frechet fractional_matrix_power matmul_toeplitz signm sinhm sinm "
             "solve_circulant solve_continuous_are solve_continuous_lyapunov "
             "solve_discrete_are solve_discrete_lyapunov solve_lyapunov solveh_banded tanhm tanm",
         ),
         (
-            "matrix_forms",
+            "primgraph.scipy.matrix_forms",
             "circulant companion convolution_matrix diagsvd fiedler hankel khatri_rao leslie",
         ),
     )
@@ -78,9 +78,7 @@ __all__ = sorted(_NAMES)
 
 def _counterpart(name: str) -> Callable[..., Any]:
     if name in _LATER:
-        found: Callable[..., Any] = getattr(
-            importlib.import_module(f"primgraph.scipy.{_LATER[name]}"), name
-        )
+        found: Callable[..., Any] = getattr(importlib.import_module(_LATER[name]), name)
         return found
     return _OWN.get(name) or getattr(linalg, name)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -210,7 +211,7 @@ class Pattern:
 
     def _repr_svg_(self) -> str:
         """Draw the positions of the elements, for notebooks; see `pg.spy`."""
-        picture: str = import_module("primgraph.view.formats.spy").spy(self)._repr_svg_()
+        picture: str = provider("pictures of patterns").spy(self)._repr_svg_()
         return picture
 
     def __repr__(self) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.frontend.signature import applied, checked
@@ -92,7 +92,7 @@ def fit(
     if client is not None:
         if executor is not None:
             raise ArgumentError("an executor runs in this process, and a client was given")
-        module = import_module("primgraph.distributed.training")
+        module = provider("distributed training")
         options = {"callback": callback, "progress": progress, **over_chunks}
         found: list[float] = module.fit(program, loss, feeds, epochs, client=client, **options)
         return found

@@ -9,6 +9,7 @@ from typing import Any, final, overload
 import numpy as np
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import caller
 from primgraph.codegen import Kernel
 from primgraph.derivatives.grad import forward_grad, grad
@@ -106,7 +107,7 @@ def scipy_objective(
             hint="set PRIMGRAPH_TARGET for the workers",
         )
     if client is not None and isinstance(program, Program):
-        module = import_module("primgraph.distributed.objective")
+        module = provider("distributed objectives")
         chosen = None if parameters is None else list(parameters)
         return module.objective(program, chosen, feed or {}, client, loss=loss)
     if not isinstance(program, Program) or not isinstance(loss, Variable):

@@ -53,9 +53,7 @@ def part_title(part: str, order: int) -> str:
 
 def line_label(source: Source, part: str, order: int) -> str:
     """Return the label of a group of one line in one part."""
-    if order > 1:
-        return f"{source.spot} {part}, order {order}"
-    return f"{source.spot} {part}" if order == 1 else source.spot
+    return f"{source.spot} {part_title(part, order)}" if order else source.spot
 
 
 def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:

@@ -13,10 +13,9 @@ from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, only_m
 from primgraph.derivatives.matrices.matrix_index import Selection
 from primgraph.derivatives.request import require_direction
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.backward import listed
 from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
 from primgraph.eager.node import Node, given
-from primgraph.eager.tensor import Tensor, family_of
+from primgraph.eager.tensor import Tensor, family_of, tensors_in
 from primgraph.errors import NotDifferentiable, ShapeError
 from primgraph.ir.frontend.signature import applied
 from primgraph.ir.types import TensorType, as_dtype
@@ -136,7 +135,7 @@ def matrix_of(
     gradients, `NotScalarError` for a Hessian of several elements, `ShapeError` for arrays without
     samples.
     """
-    tensors = listed(inputs)
+    tensors = tensors_in(inputs)
     family = family_of(tensors)
     starts = [t.node for t in tensors]
     made = function
@@ -144,7 +143,7 @@ def matrix_of(
         starts = [argument(n) for n in starts]
         with recording.enable_grad(), recording.within():
             made = applied(function, *[family(n) for n in starts])
-    results = listed(made)
+    results = tensors_in(made)
     ends = [t.node for t in results]
     for role, nodes in (("input", starts), ("output", ends)):
         for i, node in enumerate(nodes):

@@ -13,12 +13,12 @@ import numpy as np
 from primgraph.derivatives.functions import require_scalar
 from primgraph.derivatives.request import require_direction
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.backward import listed, seeds_of
+from primgraph.eager.derivatives.backward import seeds_of
 from primgraph.eager.derivatives.other_modes import answers, jets, matrix, reached, tangents
 from primgraph.eager.derivatives.reverse import recorded
 from primgraph.eager.node import Node, given
 from primgraph.eager.run import origin_of
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, tensors_in
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
 from primgraph.ir.types import Shape, TensorType
 
@@ -63,7 +63,7 @@ def batched_jacobian(y: Any, x: Any, check: bool, holomorphic: bool) -> Any:
 
 
 def _require_direction(name: str, y: Any, x: Any, holomorphic: bool) -> None:
-    inputs, outputs = [t.type for t in listed(x)], [t.type for t in listed(y)]
+    inputs, outputs = [t.type for t in tensors_in(x)], [t.type for t in tensors_in(y)]
     require_direction(name, inputs, outputs, holomorphic)
 
 
@@ -72,7 +72,7 @@ def hessian(y: Any, x: Any) -> Any:
     ends, starts = nodes_of("hessian", y, x)
     if len(ends) != 1:
         raise ShapeError(f"hessian takes one output, not {len(ends)}")
-    require_scalar("hessian", listed(y)[0], 0)
+    require_scalar("hessian", tensors_in(y)[0], 0)
     pairs = [
         TensorType((*a.type.shape, *b.type.shape), a.type.dtype) for a in starts for b in starts
     ]
@@ -121,7 +121,10 @@ def nodes_of(name: str, outputs: Any, inputs: Any) -> tuple[list[Node], list[Nod
     Raises `NotDifferentiable` for inputs that do not require gradients and for dtypes other than
     floats, `BuildError` if the tape of the outputs was released.
     """
-    ends, starts = [t.node for t in listed(outputs)], [t.node for t in listed(inputs)]
+    ends, starts = (
+        [t.node for t in tensors_in(outputs)],
+        [t.node for t in tensors_in(inputs)],
+    )
     for role, nodes in (("outputs", ends), ("inputs", starts)):
         if not nodes:
             raise ArgumentError(f"{name} got no {role}")

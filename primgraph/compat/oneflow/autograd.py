@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from primgraph.compat.absent import absent
 from primgraph.compat.torch import autograd
 from primgraph.compat.torch.autograd import Function, backward, functional
-from primgraph.eager.derivatives.backward import Tensors
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, Tensors
 
 __all__ = ["Function", "backward", "functional", "grad"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.derivatives.functions import gradient_of, require_scalar
 from primgraph.derivatives.grad import grad
 from primgraph.derivatives.independence import require_apart
@@ -178,7 +178,7 @@ class Hessian(DerivativeMatrix):
 
 def _sparse() -> Any:
     """Import the module for sparse matrices, which few programs use."""
-    return import_module("primgraph.derivatives.matrices.sparse")
+    return provider("sparse Jacobians")
 
 
 def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) -> None:

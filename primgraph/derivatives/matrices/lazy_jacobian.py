@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import accumulate
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.base.locks import cached_property
+from primgraph.base.providers import provider
 from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, only_mode, owned
 from primgraph.derivatives.matrices.matrix_index import Selection
 from primgraph.derivatives.matrices.row_cache import Pool, picked, zeros_of
@@ -251,7 +251,7 @@ class Slopes(Matrix):
             return self._written
         if self._is_dense or wanted <= _FEW or self.mode not in (None, "forward"):
             return None
-        structured = import_module("primgraph.derivatives.matrices.structured")
+        structured = provider("structured Jacobians")
         found = None if self.only is not None else structured.whole_of(self, wanted)
         if found is None:
             self._is_dense = True

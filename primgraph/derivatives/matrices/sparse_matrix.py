@@ -6,12 +6,12 @@ import numbers
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from primgraph.base.array_functions import MEMBERS
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, OptionError, ShapeError, unknown_attribute
 from primgraph.ir.frontend.containers import registered
 from primgraph.ir.primitive import recording
@@ -320,7 +320,7 @@ class SparseMatrix:
 
     def _repr_svg_(self) -> str:
         """Draw the positions of the elements, for notebooks; see `pg.spy`."""
-        picture: str = import_module("primgraph.view.formats.spy").spy(self)._repr_svg_()
+        picture: str = provider("pictures of patterns").spy(self)._repr_svg_()
         return picture
 
     def __repr__(self) -> str:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives import recording
+from primgraph.eager.derivatives.differentiable import Alias, Differentiable
 from primgraph.eager.derivatives.reverse import spending, sum_of, unheld
 from primgraph.eager.node import Node, lock
 from primgraph.eager.run import along
 
-if TYPE_CHECKING:
-    from primgraph.eager.inplace.views import Storage
-    from primgraph.eager.tensor import Tensor
 
-
-def accumulate(received: Sequence[tuple[Tensor, Node]], way: Iterable[Node] = ()) -> None:
+def accumulate(
+    received: Sequence[tuple[Differentiable[Any], Node]], way: Iterable[Node] = ()
+) -> None:
     """Add each gradient to the `.grad` of its tensor, and release the tape `way`.
 
     The post-accumulate hooks are called afterwards.
@@ -28,7 +27,7 @@ def accumulate(received: Sequence[tuple[Tensor, Node]], way: Iterable[Node] = ()
         holder.call_after()
 
 
-def clear_grad(tensors: Iterable[Tensor]) -> None:
+def clear_grad(tensors: Iterable[Differentiable[Any]]) -> None:
     """Set the gradient of each tensor to None."""
     kept = [t.kept() for t in tensors if t.grad is not None]
     # Keep the replaced gradients alive until all calls are done.
@@ -37,13 +36,13 @@ def clear_grad(tensors: Iterable[Tensor]) -> None:
     del before
 
 
-def _adding(received: Sequence[tuple[Tensor, Node]]) -> tuple[list[Call], set[int]]:
+def _adding(received: Sequence[tuple[Differentiable[Any], Node]]) -> tuple[list[Call], set[int]]:
     """Return the calls that add gradients, and the ids of the tensors whose values these change.
 
     One tensor may receive several gradients, and one tensor may be the `.grad` of several.
     """
-    made: dict[int, Tensor] = {}
-    totals: dict[int, tuple[Tensor, Node]] = {}
+    made: dict[int, Differentiable[Any]] = {}
+    totals: dict[int, tuple[Differentiable[Any], Node]] = {}
     calls: list[Call] = []
     for holder, node in received:
         own, gradient = holder.kept(), holder.received(node)
@@ -58,7 +57,7 @@ def _adding(received: Sequence[tuple[Tensor, Node]]) -> tuple[list[Call], set[in
         else:
             totals[id(known)] = known, total
             along(known)
-    stored: dict[Storage, Node] = {}
+    stored: dict[Alias, Node] = {}
     for tensor, total in totals.values():
         calls += tensor.storing(total, stored)
     return calls, set(totals)

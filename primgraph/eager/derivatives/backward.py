@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from primgraph.eager.array_elements import elements_of
 from primgraph.eager.derivatives.accumulation import accumulate
-from primgraph.eager.derivatives.differentiable import Differentiable
+from primgraph.eager.derivatives.differentiable import D, Differentiable
 from primgraph.eager.derivatives.reverse import (
     holder_of,
     receiver_of,
@@ -25,21 +25,19 @@ from primgraph.eager.run import compute, origin_of
 from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, OptionError, ShapeError
 from primgraph.operators.variable import Variable
 
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
-
-# Hint for code that traces, where no tensor can receive a gradient.
+# What to do where nothing is put into tensors.
 _RESULTS = "gradients are results here: pg.grad(loss, w), or pg.value_and_grad(f) of a function"
 
-Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
+# One tensor, or several.
+Several: TypeAlias = Differentiable[D] | Sequence[Differentiable[D]]
 
 
 def backward(
-    tensors: Tensors,
+    tensors: Several[D],
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensors | None = None,
+    inputs: Several[D] | None = None,
 ) -> None:
     """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of leaves.
 
@@ -68,7 +66,7 @@ def backward(
     received = []
     for node, gradient in zip(wanted, found, strict=True):
         holder = receiver_of(node)
-        if holder is not None and gradient is not None:
+        if isinstance(holder, Differentiable) and gradient is not None:
             received.append((holder, gradient))
     spent: Sequence[Node] = ()
     if not (create_graph if retain_graph is None else retain_graph):
@@ -76,14 +74,14 @@ def backward(
     accumulate(received, spent)
 
 
-def _some(inputs: Tensors) -> list[Tensor]:
-    members = listed(inputs)
+def _some(inputs: Several[D]) -> list[Differentiable[D]]:
+    members: list[Differentiable[D]] = listed(inputs)
     if not members:
         raise ArgumentError("inputs argument to backward() cannot be empty.")
     return members
 
 
-def _accumulating(way: Sequence[Node], members: Sequence[Tensor] | None) -> list[Node]:
+def _accumulating(way: Sequence[Node], members: Sequence[Differentiable[D]] | None) -> list[Node]:
     """Return the nodes whose gradients `backward` adds to `.grad`: those of `members`, if given."""
     if members is None:
         return [n for n in way if n.is_leaf or _retains(n)]
@@ -96,8 +94,8 @@ def _accumulating(way: Sequence[Node], members: Sequence[Tensor] | None) -> list
 
 
 def grad(
-    outputs: Tensors,
-    inputs: Tensors,
+    outputs: Several[Any],
+    inputs: Several[D],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -105,9 +103,9 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
     *,
-    no_grad_vars: Tensors | None = None,
+    no_grad_vars: Several[Any] | None = None,
     only_inputs: bool = True,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[D | None, ...]:
     """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`.
 
     `.grad` does not change.
@@ -135,7 +133,7 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
     nodes = [t.node for t in listed(outputs)]
-    wanted = listed(inputs)
+    wanted: list[Differentiable[D]] = listed(inputs)
     starts = [t.node for t in wanted]
     if not starts:
         raise OptionError("grad requires non-empty inputs.")
@@ -148,7 +146,7 @@ def grad(
     found = through_hooks(way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut)
     if not (create_graph if retain_graph is None else retain_graph):
         spend(used_up(way, starts))
-    results: list[Tensor | None] = []
+    results: list[D | None] = []
     for i, (start, node, gradient) in enumerate(zip(wanted, starts, found, strict=True)):
         if gradient is not None:
             results.append(start.family(unheld(gradient)))
@@ -190,7 +188,7 @@ def _retains(node: Node) -> bool:
     return holder is not None and holder.retains_grad
 
 
-def listed(tensors: Any) -> list[Tensor]:
+def listed(tensors: Any) -> list[Differentiable[Any]]:
     """Return one tensor, or several in a list, tuple or iterator, as a list.
 
     Raises `ArgumentError` for anything else.

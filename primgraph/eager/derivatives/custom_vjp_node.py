@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -14,25 +13,6 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.types import TensorType
 from primgraph.primitives.elementwise import stop_gradient
-
-if TYPE_CHECKING:
-    from primgraph.eager.node import Node
-
-
-class Passed(ABC):
-    """Call of a function with custom rules. The nodes of its results have its computed results and
-    its arguments as inputs; derivatives reach the arguments only."""
-
-    @abstractmethod
-    def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
-        """Apply the rules to cotangents of results; return the cotangents of arguments.
-
-        With `tracked`, derivatives go through the recorded operations.
-        """
-
-    @abstractmethod
-    def step(self, node: Node) -> Step:
-        """Return the step of a result that records the rules in a graph."""
 
 
 @final

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 from weakref import ref
 
 from primgraph.base.atomic import Call, call_all
@@ -20,9 +20,7 @@ from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import functions
 
-if TYPE_CHECKING:
-    from primgraph.eager.inplace.views import Storage, View
-    from primgraph.eager.tensor import Tensor
+D = TypeVar("D", bound="Differentiable[Any]")
 
 _numbers = count()
 
@@ -50,18 +48,31 @@ class Hook:
         self.remove()
 
 
+class Alias(Protocol):
+    """How a tensor shares its elements with others."""
+
+    @property
+    def is_stale(self) -> bool: ...
+
+    def refresh(self, tensor: Any) -> None: ...
+
+    def leave(self, tensor: Any) -> None: ...
+
+    def storing(self, tensor: Any, node: Node, stored: dict[Alias, Node]) -> list[Call]: ...
+
+
 @final
 @dataclass(slots=True)
-class _Backward:
+class _Backward(Generic[D]):
     """Gradient of a tensor, as filled by `backward`, and its hooks."""
 
-    gradient: Tensor | None = None
+    gradient: D | None = None
     retained: bool = False
-    hooks: dict[int, Callable[[Tensor], Tensor | None]] = field(default_factory=dict)
+    hooks: dict[int, Callable[[D], D | None]] = field(default_factory=dict)
     after: dict[int, Callable[[Any], None]] = field(default_factory=dict)
 
 
-class Differentiable(Handle):
+class Differentiable(Handle, Generic[D]):
     """Handle that shows a node and keeps state for `backward`; the base class of `Tensor`.
 
     Gradients have its `family`.
@@ -70,8 +81,8 @@ class Differentiable(Handle):
     # `last_node` is the node shown last; that of a view may be older than its storage.
     __slots__ = ("__weakref__", "_alias", "_backward", "last_node")
 
-    family: ClassVar[type[Tensor]]
-    # Whether an in-place operation on a view changes its base.
+    family: type[D]
+    # Whether a change in place of a view changes what it is a view of.
     writes_through: ClassVar[bool] = False
     # Whether `x.detach()` is a view, and an in-place change within no_grad keeps the derivative.
     shares_detached: ClassVar[bool] = False
@@ -82,13 +93,13 @@ class Differentiable(Handle):
         return None
 
     def __init__(self, node: Node) -> None:
-        # Storage or view, in families whose views share elements.
-        self._alias: Storage | View | None = None
+        # What shares its elements, in families in which views do.
+        self._alias: Alias | None = None
         self.last_node = node
-        # State for `backward`; None for most tensors.
-        self._backward: _Backward | None = None
+        # What concerns `backward`; most tensors have nothing of it.
+        self._backward: _Backward[D] | None = None
         try:
-            node.holder = ref(self)  # type: ignore[arg-type]
+            node.holder = ref(self)
         except AttributeError:
             raise ArgumentError(
                 f"{type(self).__name__} is not called with {type(node).__name__} {node!r:.60}",
@@ -100,7 +111,7 @@ class Differentiable(Handle):
         """Return the node that this shows; a stale view is refreshed from its storage first."""
         alias = self._alias
         if alias is not None and alias.is_stale:
-            alias.refresh(self)  # type: ignore[arg-type]
+            alias.refresh(self)
         return self.last_node
 
     @node.setter
@@ -124,14 +135,14 @@ class Differentiable(Handle):
             calls.append((setattr, before, "former", itself))
         return [*calls, (set_node, self, node), (setattr, node, "holder", itself)]
 
-    def storing(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+    def storing(self, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that give this tensor and all its aliases the value `node`.
 
         They are for `call_all`. `stored` holds the nodes that earlier calls put into storages.
         """
         if self._alias is None:
             return self.showing(node)
-        return self._alias.storing(self, node, stored)  # type: ignore[arg-type]
+        return self._alias.storing(self, node, stored)
 
     @property
     def requires_grad(self) -> bool:
@@ -149,7 +160,7 @@ class Differentiable(Handle):
         return self.node.is_leaf
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> D | None:
         """Return the gradient that `backward` accumulated, or None.
 
         A tensor that is not a leaf has one only after `retain_grad()`; otherwise reading it warns.
@@ -169,7 +180,7 @@ class Differentiable(Handle):
         return None
 
     @grad.setter
-    def grad(self, gradient: Tensor | None) -> None:
+    def grad(self, gradient: D | None) -> None:
         if gradient is not None:
             if not isinstance(gradient, Differentiable):
                 raise ArgumentError(f"a gradient is a tensor or None, not {gradient!r:.60}")
@@ -180,7 +191,7 @@ class Differentiable(Handle):
         if gradient is not None or self._backward is not None:
             self.kept().gradient = gradient
 
-    def kept(self) -> _Backward:
+    def kept(self) -> _Backward[D]:
         """Return the mutable state for `backward`: gradient and hooks."""
         known = self._backward
         if known is None:
@@ -223,7 +234,7 @@ class Differentiable(Handle):
         if not self.is_leaf:
             self.kept().retained = True
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
+    def register_hook(self, hook: Callable[[D], D | None]) -> Hook:
         """Call `hook` with each gradient by this tensor; a result other than None replaces it.
 
         Hooks are called in the order of their registration.
@@ -286,14 +297,14 @@ class Differentiable(Handle):
             (setattr, before, "former", lambda: left),
         ]
 
-    def detach(self) -> Tensor:
+    def detach(self) -> D:
         """Return a tensor of the same elements that is a constant for derivatives.
 
         In-place changes of one do not change the other.
         """
         node = self.node
         if adopting.get() is not None:
-            found: Tensor = functions["stop_gradient"](self)
+            found: D = functions["stop_gradient"](self)
         else:
             found = self.family(leaf(node, False))
             postpone(found)
@@ -316,7 +327,7 @@ class Differentiable(Handle):
         if isinstance(found, Differentiable):
             found.node.base = None
             if found._alias is not None:
-                found._alias.leave(found)  # type: ignore[arg-type]
+                found._alias.leave(found)
         return found
 
     def copy(self, order: str = "C") -> Self:
@@ -324,8 +335,8 @@ class Differentiable(Handle):
         return self.clone()
 
 
-# Set the slot directly, also for tensors whose class overrides it with a property.
-set_node: Callable[[Differentiable, Node], None] = vars(Differentiable)["last_node"].__set__
+# Sets the slot itself, also of tensors of classes with a property of that name.
+set_node: Callable[[Differentiable[Any], Node], None] = vars(Differentiable)["last_node"].__set__
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

@@ -12,12 +12,12 @@ from weakref import ref
 from primgraph.base.atomic import Call, Exit, call_all
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.accumulation import accumulate
-from primgraph.eager.derivatives.backward import listed, seeds_of
+from primgraph.eager.derivatives.backward import seeds_of
 from primgraph.eager.derivatives.gradient_nodes import path
 from primgraph.eager.derivatives.reverse import through_hooks, unheld
 from primgraph.eager.node import Node
 from primgraph.eager.steps import same
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, tensors_in
 from primgraph.errors import ArgumentError, BuildError, DTypeError, unknown_name
 
 Callback = Callable[[Tensor, Tensor], Tensor]
@@ -84,7 +84,7 @@ class GradManager:
         Each gradient passes `callbacks`, functions of the tensor and the gradient, first. Only weak
         references are kept. Raises `DTypeError` for tensors that are not floats.
         """
-        given = listed(tensors)
+        given = tensors_in(tensors)
         more = [callbacks] if callable(callbacks) else callbacks
         if not isinstance(more, list | tuple) or not all(map(callable, more)):
             raise ArgumentError(f"callbacks are functions of tensor and gradient, not {more!r:.60}")
@@ -132,7 +132,7 @@ class GradManager:
         try:
             if y is None or isinstance(y, Nothing):
                 raise ArgumentError(f"backward of {y}, which is no tensor", hint=_WHERE)
-            self._backward(listed(y), dy)
+            self._backward(tensors_in(y), dy)
         finally:
             self.release()
         return Nothing()

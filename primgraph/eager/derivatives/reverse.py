@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from primgraph.base.atomic import Call, call_all
-from primgraph.eager.derivatives.custom_vjp_node import Passed
 from primgraph.eager.derivatives.gradient_nodes import gradients, path
-from primgraph.eager.node import Node, given, lock
+from primgraph.eager.node import Holder, Node, Passed, given, lock
 from primgraph.eager.run import along
 from primgraph.eager.steps import same, sum_of_two
 from primgraph.errors import BuildError
 
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
 
-
-def holder_of(node: Node) -> Tensor | None:
+def holder_of(node: Node) -> Holder | None:
     """Return the tensor that shows a node, or None."""
     return None if node.holder is None else node.holder()
 
 
-def receiver_of(node: Node) -> Tensor | None:
+def receiver_of(node: Node) -> Holder | None:
     """Return the tensor that receives the gradient by a node: its holder, or for a leaf the tensor
     that showed it before an in-place change, if that still requires a gradient."""
     holder = holder_of(node)
     if holder is None and node.is_leaf and hasattr(node, "former"):
-        former: Tensor | None = node.former()
+        former: Holder | None = node.former()
         return former if former is not None and former.requires_grad else None
     return holder
 

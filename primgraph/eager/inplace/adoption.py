@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol, final
+from typing import Any, Generic, Protocol, TypeVar, final
 
+from primgraph.eager.node import Holder
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
 
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
+T = TypeVar("T", bound=Holder)
 
 
 class Trainable(Protocol):
@@ -20,7 +20,7 @@ class Trainable(Protocol):
 
 
 @final
-class Adoption:
+class Adoption(Generic[T]):
     """Tensors captured while tracing a function, with the graph inputs that stand for them.
 
     While it is entered, operations on tensors are recorded in `builder`. `modes` maps each called
@@ -31,7 +31,7 @@ class Adoption:
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
-        self.tensors: list[Tensor] = []
+        self.tensors: list[T] = []
         self.values: list[Value] = []
         self._known: dict[int, Variable] = {}
         self.modes: dict[int, tuple[Trainable, bool]] = {}
@@ -40,7 +40,7 @@ class Adoption:
         """Record the training mode of a layer that is called."""
         self.modes.setdefault(id(layer), (layer, layer.training))
 
-    def variable(self, tensor: Tensor) -> Variable:
+    def variable(self, tensor: T) -> Variable:
         """Return the variable that stands for a tensor; its value is read at each call."""
         found = self._known.get(id(tensor))
         if found is None:
@@ -51,13 +51,13 @@ class Adoption:
         return found
 
 
-# Variable classes that stand for tensors of a family with other conventions during tracing.
-stand_ins: dict[type[Tensor], type[Variable]] = {}
+# What stands for the tensors of a family in functions that are traced, where it has other manners.
+stand_ins: dict[type, type[Variable]] = {}
 
 
-def stand_in(family: type[Tensor]) -> type[Variable]:
+def stand_in(family: type) -> type[Variable]:
     """Return the class of the variables that stand for tensors of a family."""
     return next((stand_ins[kind] for kind in family.__mro__ if kind in stand_ins), Variable)
 
 
-adopting: ContextVar[Adoption | None] = ContextVar("primgraph_adopting", default=None)
+adopting: ContextVar[Adoption[Any] | None] = ContextVar("primgraph_adopting", default=None)

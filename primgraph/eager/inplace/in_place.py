@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dis
 import warnings
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from primgraph.base.atomic import call_all
 from primgraph.base.user_lines import caller, instruction
 from primgraph.eager.array_elements import made_at
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.differentiable import TensorWarning, leaf
+from primgraph.eager.derivatives.differentiable import Differentiable, TensorWarning, leaf
 from primgraph.eager.inplace.indexing import (
     constant,
     has_arrays,
@@ -38,10 +38,7 @@ from primgraph.operators.index.indexing import places_of, set_places
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
 
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
-
-T = TypeVar("T", bound="Tensor")
+T = TypeVar("T", bound=Differentiable[Any])
 
 
 def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
@@ -73,7 +70,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     return tensor
 
 
-def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
+def set_elements(tensor: Differentiable[Any], index: Any, value: Any) -> None:
     """Set the elements of `tensor` at `index` to `value`."""
     known = constant(with_numbers(index))
     entries = known if isinstance(known, tuple) else (known,)
@@ -88,7 +85,7 @@ def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
         raise in_numpys_words(error, tensor.shape, entries) from None
 
 
-def _as_data(tensor: Tensor, value: Any) -> Any:
+def _as_data(tensor: Differentiable[Any], value: Any) -> Any:
     """Convert a number that `tensor` can hold to an array, so that it is data."""
     dtype = tensor.dtype
     if type(value) is complex and dtype.kind == "c":
@@ -103,7 +100,7 @@ def _as_data(tensor: Tensor, value: Any) -> Any:
     return value
 
 
-def _fitting(tensor: Tensor, value: Any) -> Any:
+def _fitting(tensor: Differentiable[Any], value: Any) -> Any:
     """Return `value` in the dtype of `tensor`, or raise if it does not fit."""
     if isinstance(value, Variable):
         raise BuildError(
@@ -120,7 +117,7 @@ def _fitting(tensor: Tensor, value: Any) -> Any:
     return value.astype(tensor.dtype)
 
 
-def _tell_of_base(tensor: Tensor, augmented: bool) -> None:
+def _tell_of_base(tensor: Differentiable[Any], augmented: bool) -> None:
     """Warn if `tensor` is a copied part of a live tensor, which an in-place change does not
     affect."""
     base = None if tensor.node.base is None else tensor.node.base()

@@ -25,7 +25,7 @@ from primgraph.ir.types import Shape
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import handles
 
-T = TypeVar("T", bound=Differentiable)
+T = TypeVar("T", bound=Differentiable[Any])
 
 # Types of the entries of a basic index, for which NumPy returns a view.
 _BASIC = frozenset((int, slice, NoneType, EllipsisType))
@@ -119,7 +119,7 @@ def _filled(entries: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([_known(e) if isinstance(e, Differentiable) else e for e in entries])
 
 
-def _known(tensor: Differentiable) -> Any:
+def _known(tensor: Differentiable[Any]) -> Any:
     array = tensor.node.array
     return np.zeros(tensor.shape, tensor.dtype) if array is None else array
 
@@ -193,7 +193,7 @@ _MANY = 64
 _met: dict[Hashable, _Met] = {}
 
 
-def _moving(tensor: Differentiable, entries: tuple[Any, ...]) -> frozenset[int]:
+def _moving(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> frozenset[int]:
     """Return which `entries` are data here: those that change between evaluations."""
     node = tensor.node
     if not (node.tracked or node.array is None) or adopting.get() is not None:
@@ -209,7 +209,7 @@ def _moving(tensor: Differentiable, entries: tuple[Any, ...]) -> frozenset[int]:
     return _moving_here((node.type, *pattern), tuple(numbers))
 
 
-def moves(tensor: Differentiable, entries: tuple[Any, ...]) -> bool:
+def moves(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> bool:
     """Return whether numbers in `entries` change at this line between evaluations."""
     return all(type(entry) in _BASIC for entry in entries) and bool(_moving(tensor, entries))
 

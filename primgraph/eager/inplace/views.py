@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
+from typing import Any, TypeAlias, cast, final
 from weakref import ref
 
 import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.eager.derivatives import recording
-from primgraph.eager.derivatives.differentiable import Differentiable, leaf
+from primgraph.eager.derivatives.differentiable import Alias, Differentiable, leaf
 from primgraph.eager.derivatives.reverse import unheld
 from primgraph.eager.inplace.indexing import elements_at, with_numbers
 from primgraph.eager.node import Node
@@ -35,10 +35,8 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.operators.view_graphs import ViewGraph
 from primgraph.primitives.elementwise import as_another
 
-if TYPE_CHECKING:
-    from primgraph.eager.tensor import Tensor
-
 Array: TypeAlias = np.ndarray[Any, Any]
+AnyTensor: TypeAlias = Differentiable[Any]
 
 
 @final
@@ -52,24 +50,24 @@ class Storage:
 
     is_stale = False
 
-    def __init__(self, owner: Tensor) -> None:
+    def __init__(self, owner: AnyTensor) -> None:
         self.node = owner.node
-        self.owner: Callable[[], Tensor | None] = ref(owner)
+        self.owner: Callable[[], AnyTensor | None] = ref(owner)
         self.version = 0
 
     def refresh(self, tensor: Any) -> None:
         """Do nothing: the owner shows its own node."""
 
-    def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+    def storing(self, tensor: AnyTensor, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that give the base, `tensor`, the new value `node`."""
         return [*tensor.showing(node), *self.putting(node, stored)]
 
-    def putting(self, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+    def putting(self, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that give all views the new value `node`."""
         stored[self] = node
         return [(setattr, self, "node", node), (setattr, self, "version", self.version + 1)]
 
-    def leave(self, tensor: Tensor) -> None:
+    def leave(self, tensor: AnyTensor) -> None:
         """Detach `tensor`, the owner, from its views."""
         self.node, self.owner = tensor.node, _gone
         tensor._alias = None
@@ -89,19 +87,20 @@ class View:
 
     def __init__(
         self,
-        source: Tensor,
+        source: AnyTensor,
         take: Callable[[Node], Node],
         part: Callable[[Array], Array] | None,
         is_followed: bool,
     ) -> None:
         node, outer = source.node, source._alias
-        if outer is None:
-            outer = source._alias = Storage(source)
-        if isinstance(outer, Storage):
-            outer.node = node
         self.outer: View | None = outer if isinstance(outer, View) else None
-        self.storage: Storage = outer.storage if isinstance(outer, View) else outer
-        self.source: Callable[[], Tensor | None] = ref(source)
+        if isinstance(outer, View):
+            self.storage: Storage = outer.storage
+        else:
+            self.storage = outer if isinstance(outer, Storage) else Storage(source)
+            source._alias = self.storage
+            self.storage.node = node
+        self.source: Callable[[], AnyTensor | None] = ref(source)
         self.take = take
         self.part = part
         self.is_followed = is_followed
@@ -152,7 +151,7 @@ class View:
         """Return an uninitialised array of the storage's shape."""
         return np.empty(self.storage.node.type.shape, np.int8)
 
-    def refresh(self, tensor: Tensor) -> None:
+    def refresh(self, tensor: AnyTensor) -> None:
         """Let `tensor` show the current elements; a leaf stays one."""
         owner = self.storage.owner()
         node = self.storage.node if owner is None else owner.node
@@ -164,7 +163,7 @@ class View:
             else:
                 node = view._shown(shown, node)
 
-    def _shown(self, tensor: Tensor, source: Node) -> Node:
+    def _shown(self, tensor: AnyTensor, source: Node) -> Node:
         """Return the node of `tensor`, which shows this view of `source`."""
         before = tensor.last_node
         if not self.is_stale:
@@ -177,11 +176,11 @@ class View:
             call_all(tensor.leaving_hooks(before))
         return tensor.node
 
-    def leave(self, tensor: Tensor) -> None:
+    def leave(self, tensor: AnyTensor) -> None:
         """Detach `tensor` from its storage."""
         tensor._alias = None
 
-    def storing(self, tensor: Tensor, node: Node, stored: dict[Storage, Node]) -> list[Call]:
+    def storing(self, tensor: AnyTensor, node: Node, stored: dict[Alias, Node]) -> list[Call]:
         """Return the calls that write `node` to the elements of `tensor`, which shows this view.
 
         The tensor is stale then, and shows its part of the storage at the next read.
@@ -242,14 +241,14 @@ class View:
                 )
 
 
-def _whole(whole: Tensor, numbers: Array, taking: Array, value: Tensor) -> Tensor:
+def _whole(whole: AnyTensor, numbers: Array, taking: Array, value: AnyTensor) -> AnyTensor:
     """Return all elements, with those where `taking` replaced by elements of `value`, by index."""
     if taking.all():
         if np.array_equal(numbers.reshape(-1), np.arange(numbers.size)):
-            return cast("Tensor", functions["reshape"](value, whole.type.shape))
-        return cast("Tensor", functions["take"](functions["reshape"](value, (-1,)), numbers))
+            return cast("AnyTensor", functions["reshape"](value, whole.type.shape))
+        return cast("AnyTensor", functions["take"](functions["reshape"](value, (-1,)), numbers))
     found: Any = set_places(whole, numbers, taking, value.type.shape, value)
-    return cast("Tensor", found)
+    return cast("AnyTensor", found)
 
 
 def with_history(before: Node, node: Node) -> Node:
@@ -299,7 +298,7 @@ _SHARING = frozenset(
 _COMPUTED = frozenset(("conj", "diagonal", "imag", "real"))
 
 
-def makes_views(function: Callable[..., Any], family: type[Tensor]) -> bool:
+def makes_views(function: Callable[..., Any], family: type[AnyTensor]) -> bool:
     """Return whether results of `function`, applied to variables, may share elements.
 
     The family decides whether the rules are NumPy's or torch's.
@@ -308,7 +307,9 @@ def makes_views(function: Callable[..., Any], family: type[Tensor]) -> bool:
     return function.__name__ in names and function in called
 
 
-def share_step(found: Tensor, source: Tensor, function: Callable[..., Any], step: Step) -> None:
+def share_step(
+    found: AnyTensor, source: AnyTensor, function: Callable[..., Any], step: Step
+) -> None:
     """Make `found`, the result of `step`, an alias of `source` if it is a view of it."""
     if not (step.is_view or (function.__name__ in _COMPUTED and len(found.node.inputs) == 1)):
         return
@@ -330,7 +331,7 @@ def _part(step: Step) -> Callable[[Array], Array] | None:
     return ViewGraph(step.graph).part if step.is_view and isinstance(step, Traced) else None
 
 
-def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
+def share_as_numpy(found: AnyTensor, step: Step, link: Link) -> None:
     """Let `found`, the result of `step`, share the elements of its base, like NumPy's view.
 
     Computed elements count as C-contiguous.
@@ -362,7 +363,7 @@ def share_as_numpy(found: Tensor, step: Step, link: Link) -> None:
     view.refusal = link.read_only
 
 
-def share_part(found: Tensor, source: Tensor, index: Any) -> None:
+def share_part(found: AnyTensor, source: AnyTensor, index: Any) -> None:
     """Make `found`, which is `source[index]`, an alias of `source` if the index has no arrays."""
     entries = index if isinstance(index, tuple) else (index,)
     if any(isinstance(entry, bool | np.bool_) or not _is_basic(entry) for entry in entries):
@@ -376,7 +377,8 @@ def share_part(found: Tensor, source: Tensor, index: Any) -> None:
 
     def take(node: Node) -> Node:
         with recording.set_grad_enabled(followed):
-            return elements_at(family(unheld(node)), known).node
+            taken: Node = elements_at(family(unheld(node)), known).node
+            return taken
 
     # With an ellipsis, NumPy returns a view of a single element, too.
     whole = known if Ellipsis in map(_of_ellipsis, known) else (*known, Ellipsis)
@@ -393,17 +395,17 @@ def share_computed(found: Any, source: Any, function: Callable[[Any], Any]) -> A
                 taken: Node = function(family(unheld(node))).node
                 return taken
 
-        cast("Tensor", found)._alias = View(cast("Tensor", source), take, None, followed)
+        found._alias = View(source, take, None, followed)
     return found
 
 
-def part_from_storage(tensor: Tensor) -> None:
+def part_from_storage(tensor: AnyTensor) -> None:
     """Detach `tensor` from its storage; its other views stay."""
     if tensor._alias is not None:
         tensor._alias.leave(tensor)
 
 
-def show_view(tensor: Tensor, view: Tensor) -> None:
+def show_view(tensor: AnyTensor, view: AnyTensor) -> None:
     """Let `tensor` become what `view`, a view of it, is: the same elements in another shape."""
     alias = view._alias
     part_from_storage(tensor)
@@ -417,7 +419,7 @@ def _gone() -> None:
     return None
 
 
-def show_elements(tensor: Tensor, other: Tensor) -> None:
+def show_elements(tensor: AnyTensor, other: AnyTensor) -> None:
     """Let `tensor` share the elements of `other` from now on.
 
     Its derivative stays.
@@ -445,6 +447,6 @@ def _is_basic(entry: Any) -> bool:
     return dtype is not None and dtype.kind in "iu" and getattr(entry, "shape", None) == ()
 
 
-def share_all(found: Tensor, source: Tensor) -> None:
+def share_all(found: AnyTensor, source: AnyTensor) -> None:
     """Make `found`, a constant for derivatives, an alias of all of `source`."""
     found._alias = View(source, lambda node: leaf(node, False), lambda array: array[...], False)

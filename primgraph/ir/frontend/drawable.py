@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from primgraph.base.array_functions import MEMBERS
+from primgraph.base.providers import provider
 from primgraph.errors import unknown_attribute
 from primgraph.ir.frontend.signature import checked_methods
 
@@ -44,7 +44,7 @@ views: list[Views] = []
 
 def _views() -> Views:
     if not views:
-        import_module("primgraph.view")
+        provider("pictures")
     return views[0]
 
 

@@ -7,11 +7,11 @@ on known elements, and on variables if the number of elements is given.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
@@ -60,7 +60,7 @@ def _of_constants(x: Variable) -> Any:
         return None
     if any(not isinstance(n, int) for v in made for n in v.type.shape):
         return None
-    return import_module("primgraph.eager.steps").evaluated(Graph((), body, ends), ())[0]
+    return provider("evaluation").evaluated(Graph((), body, ends), ())[0]
 
 
 @on_handles

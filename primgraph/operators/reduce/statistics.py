@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 
+from primgraph.base.providers import provider
 from primgraph.errors import UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger, real_dtype
@@ -201,7 +201,7 @@ def norm(
     axes = axes_of("norm", value, axis)
     require_flag("keepdims", keepdims)
     if ord is not None and (len(axes) != 1 or ord not in (1, 2, math.inf)):
-        others = import_module("primgraph.operators.reduce.norms")
+        others = provider("norms")
         return narrow(others.of_order(elements, ord, axis, keepdims), value)
     if ord == 1:
         result = sum(abs(elements), axes, keepdims)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.types import FLOAT64, DType, as_shape
 from primgraph.operators.call import operator, public
@@ -54,7 +54,7 @@ def refuse_shape(name: str, role: str, given: Any) -> None:
 
 def _how_to_draw(name: str) -> str:
     """Return a hint with the call of a function of `pg.random`, or of `pg.dropout`."""
-    function = getattr(import_module("primgraph.random"), name, None)
+    function = getattr(provider("random numbers"), name, None)
     if function is None:
         call = "pg.dropout(x, key, rate)"
     else:

@@ -11,7 +11,6 @@ from primgraph.compat.torch.autograd import functional
 from primgraph.compat.torch.conjugates import turned
 from primgraph.custom import function as custom
 from primgraph.eager.derivatives import backward as core
-from primgraph.eager.derivatives.backward import Tensors
 from primgraph.eager.derivatives.recording import (
     enable_grad,
     inference_mode,
@@ -19,7 +18,7 @@ from primgraph.eager.derivatives.recording import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.eager.tensor import Tensor
+from primgraph.eager.tensor import Tensor, Tensors
 from primgraph.operators.variable import Variable
 
 __all__ = [
