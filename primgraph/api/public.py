@@ -28,7 +28,6 @@ from primgraph.api.transformed import (
     Two,
 )
 from primgraph.api.world import handles_in, world_of
-from primgraph.derivatives import functions
 from primgraph.derivatives import grad as of_variables
 from primgraph.derivatives.grad import Gradients, GradOptions
 from primgraph.derivatives.matrices import jacobian as matrices
@@ -344,8 +343,7 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
     same containers, ones by default and where it has None. The first result is what the function
     returned. The second has one entry for each input, like that, zeros for one that the function
-    does not use: alone for a single input, in a tuple for a sequence, of variables in a list.
-    Arrays give arrays.
+    does not use: alone for a single input, in a tuple for a sequence. Arrays give arrays.
 
     Arguments are told apart: an array passed twice counts as two, and what the function finds
     elsewhere, the same arrays included, is constant for this derivative, but not for one of
@@ -358,8 +356,6 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     (array([1., 4.]), array([2., 4.]))
     """
-    if _are_variables(inputs):
-        return functions.vjp(function, inputs, v, strict=strict)
     return products.vjp(function, inputs, v, strict)
 
 
@@ -375,8 +371,6 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array([1., 4.]), array([2., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.jvp(function, inputs, v, strict=strict)
     return products.jvp(function, inputs, v, strict)
 
 
@@ -395,8 +389,6 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
     >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.hvp(function, inputs, v, strict=strict)
     return products.hessian_product("hvp", function, inputs, v, strict)
 
 
@@ -410,8 +402,6 @@ def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
     >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.vhp(function, inputs, v, strict=strict)
     return products.hessian_product("vhp", function, inputs, v, strict)
 
 
@@ -489,7 +479,7 @@ def jacobian(
     mode = matrices.checked_mode(mode)
     if x is None and _is_function(y):
         return jacobian_of(y, mode, argnums, has_aux, holomorphic)
-    if _is_function(y) and not _are_variables(x):
+    if _is_function(y):
         return _at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
     if _has_tensors(y):
         return of_values.jacobian(y, x, mode, holomorphic)
@@ -597,7 +587,7 @@ def hessian(
     """
     if x is None and _is_function(y):
         return hessian_of(y, argnums, has_aux, holomorphic)
-    if _is_function(y) and not _are_variables(x):
+    if _is_function(y):
         return _at(partial(hessian_of, holomorphic=holomorphic), y, x)
     if _has_tensors(y):
         return of_values.hessian(y, x)
