@@ -20,7 +20,7 @@ from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
 from primgraph.errors import ArgumentError
-from primgraph.ir.frontend.containers import packer
+from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
@@ -198,8 +198,13 @@ class Kernel(Fixed, Drawn):
     @property
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
-        recipe = self._recipe
-        return self if self.graph.form is None else _made(*recipe.without_form().parts)
+        return self.in_form(None)
+
+    def in_form(self, form: Form | None) -> Kernel:
+        """The same kernel, which takes and returns its arrays in the containers of `form`."""
+        if self.graph.form is form:
+            return self
+        return _made(*self._recipe.in_form(form).parts)
 
     @property
     def plan(self) -> Plan:

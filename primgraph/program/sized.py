@@ -16,6 +16,7 @@ from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
+from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions, checked_sizes
@@ -297,6 +298,12 @@ class SizedKernel(Fixed, Drawn):
                 return found
         kernel = self._kernels.of(self.graph.in_order(feeds, named))
         return kernel(*feeds, out=out, borrow=borrow, **named)
+
+    def in_form(self, form: Form | None) -> SizedKernel:
+        """The same kernel, which takes and returns its arrays in the containers of `form`."""
+        make, options = self._options
+        kernel: SizedKernel = make(self.graph.in_form(form), **options)
+        return kernel
 
     @property
     def generic(self) -> Kernel:
