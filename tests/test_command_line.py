@@ -348,6 +348,7 @@ FAULTS = [
     ),
     ("emit model.py:energy 3 2 --target c -o made.txt", "C is saved to a path that ends in .c"),
     ("emit model.py:energy 3 2 --target rust", None),
+    ("emit model.py:energy 5 4 --output x.txt", "'x.txt' does not end in .py"),
     ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
     ("emit model.py:rows 3", "of one element, and the output is f64[3]"),
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.api.tracing import traced as trace_function
-from primgraph.api.world import as_tensor
+from primgraph.api.world import as_tensor, is_array
 from primgraph.base.frames import is_interruption
 from primgraph.control.bodies import (
     Body,
@@ -84,7 +84,7 @@ def scan(
     (array(6.), array([0., 2., 9.]))
     """
     require_function("scan", f, "(carry, x)")
-    count = _length("scan", xs, length)
+    count = _length("scan", xs, length, init)
     lengths = segments("scan", count, checkpoint)
     build = partial(_scan, f, count, bool(reverse), lengths=lengths)
     run = partial(_scan_of_tensors, f, count, bool(reverse), init)
@@ -625,7 +625,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 # What is given.
 
 
-def _length(operator: str, xs: Any, length: int | None) -> int:
+def _length(operator: str, xs: Any, length: int | None, init: Any = None) -> int:
     """The number of trips: the leading extent of `xs`, or what is said."""
     if isinstance(length, Handle):
         raise ArgumentError(
@@ -645,9 +645,12 @@ def _length(operator: str, xs: Any, length: int | None) -> int:
                for path, leaf in zip(tree.paths(xs, "xs"), leaves, strict=True)}  # fmt: skip
     for path, shape in extents.items():
         if not shape:
+            swapped = any(np.ndim(x) for x in tree.leaves(init) if is_array(x))
             raise ShapeError(
                 f"{operator}: {path} has no leading axis to iterate over, as its shape is ()",
-                hint="a list or tuple is a container of arrays: make one array of it by np.array",
+                hint="are init and xs swapped? it is pg.scan(f, init, xs)"
+                if swapped
+                else "a list or tuple is a container of arrays: make one array of it by np.array",
             )
         if length is None:
             length = shape[0]
