@@ -135,7 +135,6 @@ def test_emitted_files_name_lines_of_the_user_only(command, model):
     "line",
     [
         "emit model.py:energy 3 2 -o made.py",
-        "emit model.py:energy 3 2 -o made",
         *(f"view model.py:net -o made.{form}" for form in ("html", "svg", "dot", "mmd", "json")),
         *(f"view model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "dot", "mmd")),
         *(f"profile model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "json")),

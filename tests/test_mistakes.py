@@ -293,7 +293,11 @@ DERIVATIVES = [
     ("pg.random.key(0)", "UnknownNameError", "keys are integers"),
     ("pg.random.fold_in(7, 1)", "UnknownNameError", "pg.random.split(key, 2) makes two keys"),
     ("pg.compile(pg.trace(f, pg.spec(4, 'float32')))(ones)", "FeedError", ".astype('float32')"),
-    ("pg.jit(lambda n: np.ones(n))(3)", "ArgumentError", "static_argnames='n' passes its number"),
+    (
+        "pg.trace(lambda n: np.ones(n), pg.spec((), int))",
+        "ArgumentError",
+        "static_argnames='n' passes its number",
+    ),
     ("pg.scan(lambda c, a: (c, a), ones, 0.0)", "ShapeError", "are init and xs swapped?"),
     ("pg.vjp(3, x)", "ArgumentError", "vjp takes a function, not int"),
     ("pg.vjp(lambda a: a, [x, x])", "ArgumentError", "too many positional", "it takes (a)"),
