@@ -198,13 +198,7 @@ class Kernel(Fixed, Drawn):
     @property
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
-        return self.in_form(None)
-
-    def in_form(self, form: Form | None) -> Kernel:
-        """The same kernel, which takes and returns its arrays in the containers of `form`."""
-        if self.graph.form is form:
-            return self
-        return _made(*self._recipe.in_form(form).parts)
+        return in_form(self, None)
 
     @property
     def plan(self) -> Plan:
@@ -293,6 +287,13 @@ def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
         late = code if code.once is not None else None
         _native("direct")(kernel, code.scalar, call.pack, late, len(call.inputs))
     return kernel
+
+
+def in_form(kernel: Kernel, form: Form | None) -> Kernel:
+    """The same kernel, which takes and returns its arrays in the containers of `form`."""
+    if kernel.graph.form is form:
+        return kernel
+    return _made(*kernel._recipe.in_form(form).parts)
 
 
 def _native(name: str) -> Any:

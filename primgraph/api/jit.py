@@ -47,7 +47,7 @@ from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
-from primgraph.program.sized import SizedKernel
+from primgraph.program.sized import SizedKernel, in_form
 from primgraph.program.trace import modules_named
 
 # How many entries are kept unless a call says otherwise.
@@ -116,10 +116,10 @@ class _Entry:
     formed: list[Kernel | SizedKernel] = field(default_factory=list)
 
     @property
-    def in_form(self) -> Kernel | SizedKernel:
+    def for_users(self) -> Kernel | SizedKernel:
         """The kernel that takes and returns the containers of the call, for users."""
         if not self.formed:
-            self.formed.append(self.kernel.in_form(self.form))
+            self.formed.append(in_form(self.kernel, self.form))
         return self.formed[0]
 
     @property
@@ -295,7 +295,7 @@ class Jit(Transformed[P, R]):
         """The compilations whose code is kept, with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
-        return tuple([Compilation(entry.reasons, entry.in_form, entry.seconds) for entry in kept])
+        return tuple([Compilation(entry.reasons, entry.for_users, entry.seconds) for entry in kept])
 
     def _repr_html_(self) -> str:
         """Show the signature, the compilations with their times, and the source, folded."""
@@ -321,7 +321,7 @@ class Jit(Transformed[P, R]):
         function has found elsewhere; it returns what the function did, as the kernel of a traced
         function does.
         """
-        return self._entry(Call(self, args, kwargs)).in_form
+        return self._entry(Call(self, args, kwargs)).for_users
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R

@@ -14,6 +14,7 @@ from primgraph.base.immutable import Fixed
 from primgraph.base.locks import make_lock
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
+from primgraph.codegen.kernel import in_form as of_kernel
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.frontend.containers import Form
@@ -299,12 +300,6 @@ class SizedKernel(Fixed, Drawn):
         kernel = self._kernels.of(self.graph.in_order(feeds, named))
         return kernel(*feeds, out=out, borrow=borrow, **named)
 
-    def in_form(self, form: Form | None) -> SizedKernel:
-        """The same kernel, which takes and returns its arrays in the containers of `form`."""
-        make, options = self._options
-        kernel: SizedKernel = make(self.graph.in_form(form), **options)
-        return kernel
-
     @property
     def generic(self) -> Kernel:
         """The kernel for all sizes, in readable code. It trusts the sizes of what it is given."""
@@ -361,3 +356,12 @@ class SizedKernel(Fixed, Drawn):
 def _again(function: Callable[..., Any], graph: Graph, options: dict[str, Any]) -> Any:
     """What pickle makes of a sized kernel: `function` compiles its graph again."""
     return function(graph, **options)
+
+
+def in_form(kernel: Kernel | SizedKernel, form: Form | None) -> Kernel | SizedKernel:
+    """The same kernel, which takes and returns its arrays in the containers of `form`."""
+    if isinstance(kernel, Kernel):
+        return of_kernel(kernel, form)
+    make, options = kernel._options
+    made: SizedKernel = make(kernel.graph.in_form(form), **options)
+    return made
