@@ -20,7 +20,7 @@ from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
 from primgraph.errors import ArgumentError
-from primgraph.ir.frontend.containers import packer
+from primgraph.ir.frontend.containers import Form, packer
 from primgraph.ir.frontend.drawable import PICTURES, Drawn
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Graph
@@ -206,9 +206,8 @@ class Kernel(Fixed, Drawn):
 
     @property
     def flat(self) -> Kernel:
-        """Return the same kernel for arrays in order, with results in a list."""
-        recipe = self._recipe
-        return self if self.graph.form is None else _made(*recipe.without_form().parts)
+        """The same kernel, but one that takes its arrays in order, and returns a list of them."""
+        return in_form(self, None)
 
     @property
     def plan(self) -> Plan:
@@ -293,6 +292,13 @@ def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
         late = code if code.once is not None else None
         _native("direct")(kernel, code.scalar, call.pack, late, len(call.inputs))
     return kernel
+
+
+def in_form(kernel: Kernel, form: Form | None) -> Kernel:
+    """The same kernel, which takes and returns its arrays in the containers of `form`."""
+    if kernel.graph.form is form:
+        return kernel
+    return _made(*kernel._recipe.in_form(form).parts)
 
 
 def _native(name: str) -> Any:

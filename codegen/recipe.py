@@ -19,7 +19,7 @@ from primgraph.codegen.emit.clocks import Clocks
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.errors import CompileError
-from primgraph.ir.frontend.containers import LEAF
+from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 
 STYLES = ("planned", "readable", "native")
@@ -66,9 +66,9 @@ class Recipe:
         gifts = dict(self.donated)
         return self.graph, self.style, gifts, self.limits, self.once, self.handed, self.loose
 
-    def without_form(self) -> Recipe:
-        """Return the recipe for arrays in order, with results in a list."""
-        return replace(self, graph=self.graph.in_form(None))
+    def in_form(self, form: Form | None) -> Recipe:
+        """The same for arrays in the containers of `form`; in order, and in a list, without one."""
+        return replace(self, graph=self.graph.in_form(form))
 
     @property
     def is_alone(self) -> bool:

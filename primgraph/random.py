@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+from primgraph.base.array_functions import KEYS
 from primgraph.errors import unknown_name
 from primgraph.operators.sampling import distributions, rejection
 from primgraph.operators.sampling.distributions import *  # noqa: F403
@@ -14,7 +15,8 @@ if not TYPE_CHECKING:
     __all__ += [*distributions.__all__, *rejection.__all__]
 
     def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.random", name, __all__)
+        instead = KEYS if name in ("PRNGKey", "fold_in", "key", "key_data", "wrap_key_data") else ""
+        raise unknown_name("primgraph.random", name, __all__, instead)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

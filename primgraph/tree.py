@@ -18,7 +18,8 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.frontend.containers import Flatten, Unflatten, opened, registered
+from primgraph.ir.frontend import containers
+from primgraph.ir.frontend.containers import Flatten, Tree, Unflatten, opened, registered
 from primgraph.ir.frontend.signature import checked
 
 __all__ = [
@@ -232,6 +233,21 @@ def paths_of(structure: Structure, root: str = "") -> list[str]:
 def _access(kind: type[Any], key: Hashable) -> str:
     named = kind is not dict and isinstance(key, str) and key.isidentifier()
     return f".{key}" if named else f"[{key!r}]"
+
+
+def form(structure: Structure) -> Tree:
+    """The same containers, as the form of a graph has them.
+
+    Raises `ArgumentError` for keys that are neither strings nor integers.
+    """
+    if structure.kind is None:
+        return containers.LEAF
+    strange = [k for k in structure.keys if type(k) not in (str, int)]
+    if strange:
+        raise ArgumentError(f"keys of a dict are strings or integers, not {strange[0]!r:.60}")
+    keys = tuple([k for k in structure.keys if isinstance(k, str | int)])
+    parts = tuple([form(part) for part in structure.parts])
+    return containers.Branch(structure.kind, keys, parts, structure.rest)
 
 
 def spread(values: Any, structure: Structure, what: str) -> list[Any]:

@@ -40,7 +40,7 @@ from primgraph.transforms import clean_up, linearize, lower, transpose
 
 Arrays = Sequence[np.ndarray]
 
-STRICT = ("-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror")
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror")
 
 
 @cache

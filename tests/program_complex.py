@@ -7,6 +7,7 @@ near, and derivatives are not compared.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -156,7 +157,10 @@ def complex_program(seed: int, linear: float = 0.08) -> tuple[Graph, list[np.nda
                 pool.append(found)
         return pool[-2:]
 
-    graph = pg.trace(drawn, *(pg.spec(a.shape, a.dtype) for a in feeds))
+    with warnings.catch_warnings():
+        # The program itself is drawn.
+        warnings.simplefilter("ignore", pg.TracingWarning)
+        graph = pg.trace(drawn, *(pg.spec(a.shape, a.dtype) for a in feeds))
     return graph, feeds
 
 

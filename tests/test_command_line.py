@@ -135,7 +135,6 @@ def test_emitted_files_name_lines_of_the_user_only(command, model):
     "line",
     [
         "emit model.py:energy 3 2 -o made.py",
-        "emit model.py:energy 3 2 -o made",
         *(f"view model.py:net -o made.{form}" for form in ("html", "svg", "dot", "mmd", "json")),
         *(f"view model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "dot", "mmd")),
         *(f"profile model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "json")),
@@ -348,6 +347,7 @@ FAULTS = [
     ),
     ("emit model.py:energy 3 2 --target c -o made.txt", "C is saved to a path that ends in .c"),
     ("emit model.py:energy 3 2 --target rust", None),
+    ("emit model.py:energy 5 4 --output x.txt", "'x.txt' does not end in .py"),
     ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
     ("emit model.py:rows 3", "of one element, and the output is f64[3]"),
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),

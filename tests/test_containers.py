@@ -234,7 +234,7 @@ UNORDERED = {
     "transforms.raise_ deny",
 }
 # Dicts of these give dicts.
-NAMED = {"Executor.run fetch_list", "trace"}
+NAMED = {"Executor.run fetch_list", "trace", "vjp of results"}
 # Takers of lists that only other parts of the compiler call, or whose list may be a function.
 INNER = ("Builder.", "Kernel.", "extend.", "Scope.", "PrimgraphError.", "ArgumentError.")
 OTHERS = {

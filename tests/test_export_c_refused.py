@@ -6,6 +6,7 @@ from exported import doubled
 
 import primgraph as pg
 from primgraph.codegen.export.file import function_of
+from primgraph.codegen.export.identifiers import Names
 
 # What cannot be saved.
 
@@ -38,6 +39,44 @@ def test_inputs_have_names_of_c(tmp_path):
             pg.compile(graph).save(tmp_path / "model.c")
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["M_PI", "M_E", "unix", "linux", "typeof", "I", "EOF", "LONG_MAX", "DBL_EPSILON", "SIZE_MAX"],
+)
+def test_names_of_headers_and_compilers_are_refused(name):
+    with pg.Program() as program:
+        y = pg.data(name, (3,)) * 2
+    with pytest.raises(pg.CompileError, match=f"is called '{name}', which is a name that C has"):
+        function_of(program.graph([y]))
+
+
+def test_names_like_those_of_headers_are_taken():
+    for name in ("SIGMA", "EPS", "M_X", "LONG", "x_t"):
+        with pg.Program() as program:
+            y = pg.data(name, (3,)) * 2
+        assert function_of(program.graph([y])).parameters[0].name == name
+
+
+def test_keys_that_are_no_names_of_c_are_told_of():
+    told = function_of(pg.trace(lambda s: {"P+": s, "s": s * 2, "1": s * 3}, pg.spec(2)))
+    assert [p.name for p in told.parameters] == ["s", "P", "s_out", "result_1"]
+    assert "P is the result at 'P+'." in told.remark
+    assert "result_1 is the result at '1'." in told.remark
+    assert not any("s_out is" in line for line in told.remark)
+
+
+def test_names_that_last_are_not_those_within_blocks():
+    names = Names()
+    names.open()
+    assert names.fresh("z") == "z"
+    names.close()
+    assert names.fresh("z") == "z"
+    assert names.fresh("z", lasting=True) == "z_2"
+    later = Names(["z_2"], names.used)
+    assert later.fresh("z", shared=True) == "z_3"
+    assert later.fresh("z") == "z"
+
+
 def test_inputs_in_containers_have_the_names_of_their_paths():
     def layered(params, _bias):
         for weight, shift in params["layers"]:
@@ -57,7 +96,7 @@ def test_names_of_results_and_lambdas_are_made_fitting():
         return {"double": double, "a key": double + 1, "x": x}
 
     told = function_of(pg.trace(named_double, pg.spec(2)))
-    assert [p.name for p in told.parameters] == ["x", "double_", "a_key", "x_2"]
+    assert [p.name for p in told.parameters] == ["x", "double_", "a_key", "x_out"]
     assert function_of(doubled("<lambda>")).name == "kernel"
 
 

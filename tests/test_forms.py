@@ -497,3 +497,36 @@ def test_tools_take_the_containers_of_a_function():
         assert pg.profile(target, [params, X], repeats=1).seconds > 0.0
         assert pg.profile(target, {"x": X, "params": params}, repeats=1).seconds > 0.0
     assert pg.growth(loss, params, X, orders=1).equations[0] > 0
+
+
+def two_parts(p, x):
+    return {"a": pg.sum(p["w"] * x), "b": [p["b"] * x]}
+
+
+def test_kernels_of_compiled_functions_have_the_containers_of_traced_ones(tmp_path):
+    p, x = {"w": np.arange(3.0), "b": np.array(2.0)}, np.ones(3)
+    kernel, wanted = pg.jit(two_parts).kernel(p, x), pg.compile(pg.trace(two_parts, p, x))
+    for end in (".py", ".c"):
+        texts = []
+        for folder, made in (("one", kernel), ("other", wanted)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            made.save(tmp_path / folder / f"parts{end}")
+            texts.append([f.read_text() for f in sorted((tmp_path / folder).iterdir())])
+        assert texts[0] == texts[1]
+    for made in (kernel, pg.jit(two_parts, target="c").kernel(p, x)):
+        found = made(p, x)
+        assert pg.tree.structure(found) == pg.tree.structure(wanted(p, x))
+        np.testing.assert_array_equal(found["a"], 3.0)
+
+
+def test_kernels_of_compiled_functions_take_what_is_not_static_and_tensors_elsewhere():
+    t = pg.tensor(np.full(3, 2.0))
+    compiled = pg.jit(lambda p, n, *, k=1.0: {"r": p["x"] * t * n * k}, static_argnames="n")
+    x = np.ones(3)
+    kernel = compiled.kernel({"x": x}, n=2, k=3.0)
+    np.testing.assert_array_equal(kernel({"x": x}, 3.0, t.numpy())["r"], np.full(3, 12.0))
+    assert pg.jit(lambda x: x * 2).kernel(x)(x).shape == (3,)
+    sized = pg.jit(lambda p: {"s": pg.sum(p["x"])}, sizes={"p['x']": ("N",)}).kernel({"x": x})
+    assert sized({"x": np.ones(5)})["s"] == 5
+    by_pairs = pg.jit(lambda p: {(1, 2): p[1, 2] * 2}).kernel({(1, 2): x})
+    np.testing.assert_array_equal(by_pairs(x)[0], 2 * x)

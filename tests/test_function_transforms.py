@@ -15,6 +15,7 @@ from program_tolerance import differs
 from random_programs import random_program
 
 import primgraph as pg
+from primgraph import tree
 from primgraph.eager.node import given
 from primgraph.eager.replay import replayed
 from primgraph.ir.interpret import interpret
@@ -1075,3 +1076,45 @@ def test_an_array_of_numbers_does_not_end_derivatives_unseen() -> None:
     for take in (pg.grad, pg.hessian):
         with pytest.raises(pg.BuildError, match="would lose the derivatives"):
             take(hidden)(x)
+
+
+def cost(p: Any) -> Any:
+    return pg.sum(p["w"] ** 3) * p["b"]
+
+
+P = {"w": np.array([1.0, -2.0, 0.5]), "b": np.array(2.0)}
+E = {"w": np.array([0.5, 1.0, -1.0]), "b": np.array(3.0)}
+BOTH = {"a": X, "b": X + 1}
+
+
+def two(x: Any) -> dict[str, Any]:
+    return {"a": x * 2, "b": (x**2, [x])}
+
+
+# Calls of transforms that take a function and its arguments at once, of arrays in containers.
+CALLED_AT_ONCE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "jvp": (lambda p, e: pg.jvp(cost, (p,), (e,)), (P, E)),
+    "jvp of one": (lambda p, e: pg.jvp(cost, p, e), (P, E)),
+    "jvp of grad": (lambda p, e: pg.jvp(pg.grad(cost), (p,), (e,)), (P, E)),
+    "jvp to containers": (lambda x: pg.jvp(two, x, x), (X,)),
+    "vjp": (lambda p: pg.vjp(cost, (p,)), (P,)),
+    "vjp of a list": (lambda x, y: pg.vjp(lambda a, b: a * b, [x, y]), (X, X)),
+    "vjp to a tuple": (lambda x: pg.vjp(lambda x: (x * 2, x**2), x, (x, x)), (X,)),
+    "vjp to containers": (lambda x: pg.vjp(two, x, {"a": x, "b": (x, None)}), (X,)),
+    "hvp": (lambda p, e: pg.hvp(cost, (p,), (e,)), (P, E)),
+    "vhp": (lambda p, e: pg.vhp(cost, p, e), (P, E)),
+    "jacobian": (lambda p: pg.jacobian(lambda p: p["w"] * p["b"], (p,)), (P,)),
+    "jacobian to containers": (lambda x: pg.jacobian(two, [x]), (X,)),
+    "hessian": (lambda p: pg.hessian(cost, (p,)), (P,)),
+}
+
+
+@pytest.mark.parametrize("call", CALLED_AT_ONCE.values(), ids=CALLED_AT_ONCE)
+def test_products_have_the_same_containers_in_programs_as_outside(call: Any) -> None:
+    function, arrays = call
+    wanted = function(*arrays)
+    compiled = [pg.jit(function)(*arrays), in_program(function, *arrays)]
+    for found in compiled:
+        assert tree.structure(found) == tree.structure(wanted)
+        for one, other in zip(tree.leaves(found), tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -215,14 +215,14 @@ def test_strict_refuses_independence():
     with pg.Program():
         x, w = pg.data("x", (3,)), pg.data("w", (3,))  # their line
         for function in (pg.vjp, pg.jvp):
-            with pytest.raises(pg.NotDifferentiable, match="no output depends on input 1") as e:
+            with pytest.raises(pg.NotDifferentiable, match="no output depends on b") as e:
                 function(lambda a, b: a * a, [x, w], strict=True)
             assert "# their line" in str(e.value)
-            with pytest.raises(pg.NotDifferentiable, match=r"output 1, .* depends on no input"):
+            with pytest.raises(pg.NotDifferentiable, match=r"result\[1\] depends on no input"):
                 function(lambda a: (a, w), x, strict=True)
             function(lambda a, b: a * b, [x, w], strict=True)
         for function in (pg.hvp, pg.vhp):
-            with pytest.raises(pg.NotDifferentiable, match="used by no output"):
+            with pytest.raises(pg.NotDifferentiable, match="no output depends on b"):
                 function(lambda a, b: pg.sum(a * a), [x, w], [None, None], strict=True)
             function(lambda a: pg.sum(3.0 * a), x, None, strict=True)
             function(lambda a: pg.sum(a * a), x, None, strict=True)
@@ -243,7 +243,7 @@ def test_wrong_arguments_are_refused(function):
                 function(total, wrong, None)
         with pytest.raises(pg.ShapeError, match="shape"):
             function(total, x, np.ones(7))
-        with pytest.raises(TypeError, match="2 entries for 1"):
+        with pytest.raises(TypeError, match=r"v is \[\*, \*\], and there is \* in its place"):
             function(total, x, [None, None])
         with pytest.raises(TypeError, match="only floats"):
             function(lambda a: pg.sum(pg.astype(a, float)), n, None)

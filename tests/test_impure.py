@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.cli.main import main
 
 pytestmark = pytest.mark.quick
 
@@ -50,6 +51,24 @@ def test_what_is_read_once_while_tracing_is_warned_of(what, transform):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(fast(X), first)
+
+
+@pytest.mark.parametrize("what", IMPURE)
+def test_what_is_read_once_by_trace_is_warned_of(what):
+    with pytest.warns(pg.TracingWarning) as caught:
+        kernel = pg.compile(pg.trace(IMPURE[what], X))
+    (warning,) = caught
+    assert str(warning.message).startswith(what)
+    assert warning.filename == __file__
+    np.testing.assert_array_equal(kernel(X), kernel(X))
+
+
+def test_a_function_that_is_written_to_a_file_is_warned_of(tmp_path, monkeypatch):
+    text = "import numpy as np\n\ndef noisy(x):\n    return x + np.random.normal()\n"
+    (tmp_path / "shipped.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(pg.TracingWarning, match=r"np.random.normal is called while 'noisy'"):
+        main(["emit", "shipped.py:noisy", "3", "--output", "out.py"])
 
 
 def test_what_is_no_reading_is_not_warned_of():

@@ -1131,3 +1131,69 @@ def test_a_loop_whose_first_carry_is_an_integer_counts_as_a_use(loop):
         traced(pg.grad(lambda *arrays: pg.sum(pg.vmap(loss)(*arrays))), *twice), *twice
     )
     close(found, [expected, expected])
+
+
+def _loops(s, n):
+    """Loops that begin with Python's numbers beside `s`, and which dtype each has for a float32."""
+    scan = pg.scan
+    return {
+        "sum": (scan(lambda c, a: (c + a, None), 0.0, s)[0], "f4"),
+        "int": (scan(lambda c, a: (c + a, c), 0, s), "f4"),
+        "small ints": (scan(lambda c, a: (c + a, None), 0, n)[0], "i4"),
+        "float of ints": (scan(lambda c, a: (c + a, None), 0.0, n)[0], "f8"),
+        "function": (scan(lambda c, a: (pg.sin(c) + a, None), 0.0, s)[0], "f4"),
+        "method": (scan(lambda c, a: (c.reshape(()) + a, None), 0.0, s)[0], "f4"),
+        "pair": (scan(lambda c, a: ((c[0] + a, c[0] + c[1]), None), (0.0, 0.0), s)[0], "f4"),
+        "swap": (scan(lambda c, a: ((c[1], c[0] + a), None), (0.0, 0.0), s)[0], "f4"),
+        "max": (scan(lambda c, a: (pg.maximum(a, c), None), -np.inf, s)[0], "f4"),
+        "branch": (
+            scan(lambda c, a: (pg.cond(a > 0, lambda: c, lambda: a), None), 0.0, s)[0],
+            "f4",
+        ),
+        "returned": (scan(lambda c, a: (0.0, c), s[0], s), "f4"),
+        "segments": (scan(lambda c, a: (c + a, None), 0.0, s, checkpoint="sqrt")[0], "f4"),
+        "wide": (scan(lambda c, a: (c + a * np.float64(2), None), 0.0, s)[0], "f8"),
+        "unmet": (scan(lambda c, a: (c * 2.0, a), 1.0, s)[0], "f8"),
+        "complex": (scan(lambda c, a: (c + a, None), 0j, s)[0], "c8"),
+        "fori": (pg.fori_loop(0, 3, lambda i, v: v + s[i], 0.0), "f4"),
+        "counted": (pg.fori_loop(0, np.int64(3), lambda i, v: v + s[0], 0.0), "f4"),
+        "while": (pg.while_loop(lambda v: v < 10, lambda v: v + s[0], 0.0), "f4"),
+        "fixed point": (pg.fixed_point(lambda x: 0.5 * x + s[0], 0.0), "f4"),
+        "stack": (pg.stack([s[0], 0.0]), "f4"),
+    }
+
+
+@pytest.mark.parametrize("world", ["eager", "jit", "trace"])
+def test_numbers_that_loops_begin_with_take_the_dtype_of_what_they_meet(world):
+    s, n = np.array([1.0, 2.0, -0.5], "float32"), np.arange(3, dtype="int32")
+
+    def found(s, n):
+        return {name: value for name, (value, _) in _loops(s, n).items()}
+
+    s_, n_ = pg.tensor(s), pg.tensor(n)
+    wanted = {name: dtype for name, (_, dtype) in _loops(s_, n_).items()}
+    if world == "eager":
+        given = found(s_, n_)
+    else:
+        call = pg.jit(found) if world == "jit" else pg.compile(pg.trace(found, s, n))
+        given = call(s, n)
+    for name, dtype in wanted.items():
+        assert {leaf.dtype for leaf in pg.tree.leaves(given[name])} == {np.dtype(dtype)}, name
+    np.testing.assert_array_equal(pg.tree.leaves(given["sum"])[0], s.sum())
+    wide = found(pg.tensor(s.astype(float)), n_)
+    for name in ("sum", "function", "swap", "fori"):
+        for one, other in zip(pg.tree.leaves(given[name]), pg.tree.leaves(wide[name]), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_an_array_that_a_loop_finds_elsewhere_counts_for_its_numbers():
+    row = np.ones(3, "float32")
+    loop = pg.jit(lambda v: pg.fori_loop(0, 3, lambda i, c: pg.sin(c) + row[0] + v * 0, 0.0))
+    assert loop(np.float32(1)).dtype == np.float32
+    assert pg.fori_loop(0, 3, lambda i, c: c + row[0], 0.0).dtype == np.float32
+
+
+def test_numpy_stacks_numbers_in_its_own_dtype():
+    s = np.ones(3, "float32")
+    stacked = pg.jit(lambda s: np.stack([s[0], 0.0]))(s)
+    assert stacked.dtype == np.stack([s[0], 0.0]).dtype == np.float64

@@ -357,6 +357,25 @@ def test_without_a_compiler_numpy_runs_and_says_so_once():
     assert done.stdout.count("no C compiler (no-such-compiler)") == 1
 
 
+def test_a_compiler_that_tells_no_version_does_not_work():
+    done = run_with(CC="/bin/false")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the C compiler /bin/false does not work") == 1
+
+
+def test_the_warning_of_a_missing_compiler_has_the_users_line(tmp_path):
+    script = tmp_path / "model.py"
+    script.write_text(
+        "import numpy as np\nimport primgraph as pg\n"
+        "f = pg.jit(lambda x: x * 2, target='c')\nf(np.ones(2))\n"
+    )
+    env = {**os.environ, "CC": "no-such-compiler"}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=env, timeout=120
+    )
+    assert f"{script}:4: RuntimeWarning: no C compiler" in done.stderr
+
+
 def test_a_compiler_that_fails_says_why(tmp_path):
     broken = tmp_path / "cc"
     broken.write_text(

@@ -29,7 +29,7 @@ from primgraph.codegen.native.lower.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.dims import size
-from primgraph.ir.frontend.containers import result_names
+from primgraph.ir.frontend.containers import keyed_names, result_names
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
@@ -125,9 +125,12 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         )
     tables = Tables()
     functions, shared = [], {*names, *(f"{n}_workspace" for n in names)}
+    others: set[str] = set()
     for graph, name in zip(graphs, names, strict=True):
-        functions.append(_function(graph, name, Names(shared), tables, blas))
+        handed = Names(shared, others)
+        functions.append(_function(graph, name, handed, tables, blas))
         shared |= set(tables.known.values())
+        others |= handed.used
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
     own = given([code for f in functions for code in f.codes], body)
     parts, words = needed("\n".join([own, body])), _words([body])
@@ -197,7 +200,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
         _require_type(type, f"{name}: result {k}")
     lengths = [Parameter(n, TensorType((), INT64), False, True) for n in in_order(graph)]
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
-    outputs = _results(graph, steps, names)
+    outputs, renamed = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True, alone=True)
     writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
     places = {k: p.place for k, p in enumerate(inputs)}
@@ -220,6 +223,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
             [(p.name, p.type) for p in outputs],
             graph.titles,
             told,
+            renamed,
         ),
         workspace.members,
         workspace.nbytes,
@@ -256,23 +260,30 @@ def _input_name(hint: str, names: Names, function: str) -> str:
     return names.fresh(require_name(text, f"an input of {function}"), "x")
 
 
-def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
-    """Return parameters for results, named by keys or by the user's variables."""
+def _results(graph: Graph, steps: object, names: Names) -> tuple[list[Parameter], list[str]]:
+    """Parameters for results: by their keys, or what the user calls them; and a line for each key
+    that C has no such name for."""
     plan = schedule(graph)
-    keys = result_names(graph.form, len(graph.outputs))
+    count = len(graph.outputs)
+    keys = result_names(graph.form, count)
+    paths = [""] * count if graph.form is None else keyed_names(graph.form)
     known = called(plan, graph.titles, keys)
-    found = []
-    for k, (v, key) in enumerate(zip(plan.outputs, keys, strict=True)):
+    inputs = set(names.taken)
+    found, told = [], []
+    for k, (v, key, path) in enumerate(zip(plan.outputs, keys, paths, strict=True)):
         # Keys may be paths in containers.
         hint = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or known.get(v, "")
-        if v < plan.inputs and not key:
+        if not hint and path:
+            hint = "result_" + re.sub(r"\W+", "_", path, flags=re.ASCII).strip("_")
+        if (v < plan.inputs and not key) or hint in inputs:
             hint = f"{hint}_out"
         if not is_name(hint.replace(".", "_")):
             hint = f"{hint}_" if is_name(f"{hint}_") else ""
-        alone = len(graph.outputs) == 1
-        name = names.fresh(hint or ("result" if alone else ""), "result")
+        name = names.fresh(hint or ("result" if count == 1 else ""), "result")
         found.append(Parameter(name, graph.output_types[k], True))
-    return found
+        if path and name not in (path.replace(".", "_"), f"{path.replace('.', '_')}_out"):
+            told.append(f"{name} is the result at {path!r}.")
+    return found, told
 
 
 def _declared(

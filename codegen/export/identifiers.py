@@ -35,6 +35,29 @@ _OTHERS = """
 fpclassify isfinite isinf isnan isnormal signbit INFINITY NAN HUGE_VAL memchr memcmp memcpy memmove
 memset strlen strcmp strcpy strcat strchr strrchr strstr
 """
+# Macros and types of the headers that files include, of those that a caller may include before
+# them, and what compilers define themselves.
+_DEFINED = """
+EOF BUFSIZ FILE FILENAME_MAX FOPEN_MAX L_tmpnam TMP_MAX stdin stdout stderr errno assert offsetof
+setjmp va_arg va_copy va_end va_start I complex imaginary noreturn atomic_init kill_dependency
+EXIT_FAILURE EXIT_SUCCESS RAND_MAX CLOCKS_PER_SEC TIME_UTC NDEBUG math_errhandling
+DOMAIN OVERFLOW UNDERFLOW PLOSS TLOSS SING HUGE HUGE_VALF HUGE_VALL MAXFLOAT MINFLOAT
+and_eq i386 i486 i586 i686 linux unix sun vax mips sparc typeof typeof_unqual fortran
+size_t ssize_t ptrdiff_t wchar_t wint_t max_align_t intmax_t uintmax_t intptr_t uintptr_t
+int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t float_t double_t
+E2BIG EACCES EAGAIN EBADF EBUSY ECHILD EDEADLK EDOM EEXIST EFAULT EFBIG EILSEQ EINTR EINVAL EIO
+EISDIR EMFILE EMLINK ENFILE ENODEV ENOENT ENOEXEC ENOLCK ENOMEM ENOSPC ENOSYS ENOTDIR ENOTEMPTY
+ENOTTY ENXIO EPERM EPIPE ERANGE EROFS ESPIPE ESRCH ETIMEDOUT EXDEV
+SIGABRT SIGALRM SIGBUS SIGCHLD SIGFPE SIGHUP SIGILL SIGINT SIGKILL SIGPIPE SIGSEGV SIGTERM SIGUSR1
+"""
+# Families of such names: limits, and mathematical constants.
+_OF_HEADERS = re.compile(
+    r"((S|U)?CHAR|U?SHRT|U?INT|U?LONG|U?LLONG|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|BOOL)_"
+    r"(MAX|MIN|BIT|WIDTH)|(FLT|DBL|LDBL|DECIMAL)_[A-Z0-9_]+|FP_[A-Z0-9_]+|FE_[A-Z_]+"
+    r"|M_(E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)l?"
+    r"|(PRI|SCN)[diouxX](8|16|32|64|MAX|PTR)|SEEK_(SET|CUR|END)|MB_(LEN|CUR)_MAX|MATH_ERR[A-Z]+",
+    re.ASCII,
+)
 _ELSEWHERE = """
 main abort abs atexit calloc div exit free getenv labs llabs malloc printf fprintf sprintf putchar
 puts qsort raise rand realloc remove rename scanf signal system time tmpfile tolower toupper
@@ -47,6 +70,7 @@ _KEYWORDS_OF_CPP = frozenset(_CPP.split())
 LIBRARY = frozenset(
     [f"{name}{ending}" for name in _MATHEMATICS.split() for ending in ("", "f", "l")]
     + _OTHERS.split()
+    + _DEFINED.split()
 )
 # Names that functions cannot have either: compilers know these, and `main` is unique.
 _KNOWN_FUNCTIONS = frozenset(_ELSEWHERE.split())
@@ -60,6 +84,7 @@ def is_name(text: str) -> bool:
         and text not in KEYWORDS
         and text not in _KEYWORDS_OF_CPP
         and text not in LIBRARY
+        and not _OF_HEADERS.fullmatch(text)
         and not text.startswith(("pg_", "INT", "UINT"))
     )
 
@@ -98,25 +123,35 @@ def function_name(text: str) -> str:
 
 @final
 class Names:
-    """Factory of unique names in nested blocks of statements."""
+    """Hands out names, each once within the block of statements that it is declared in.
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    `others` are names within blocks elsewhere in the file, which hide what lasts for all of it.
+    """
+
+    def __init__(self, taken: Iterable[str] = (), others: Iterable[str] = ()) -> None:
         self.taken = set(taken)
+        self.others = set(others)
+        # All that were handed out, those of blocks that are closed included.
+        self.used: set[str] = set()
         self._next: dict[str, int] = {}
         # For each open block: its names, and the counters before it.
         self._blocks: list[tuple[list[str], dict[str, int | None]]] = []
 
-    def fresh(self, hint: str, letter: str = "t", *, lasting: bool = False) -> str:
-        """Return `hint`, numbered if it is taken; without a hint the next `t0`, `t1`, ...
+    def fresh(
+        self, hint: str, letter: str = "t", *, lasting: bool = False, shared: bool = False
+    ) -> str:
+        """`hint`, with a number behind it if it is taken; without one the next `t0`, `t1`, ...
 
-        A name that is not `lasting` is free again after the block.
+        What is not `lasting` is free again behind the block. What is lasts from before all blocks,
+        of which none has that name; and what is `shared` is declared before all functions.
         """
+        hidden = self.used | self.others if shared else self.used if lasting else ()
         hint = hint.replace(".", "_")
         if not is_name(hint):
             hint = f"{hint}_" if is_name(f"{hint}_") else ""
         key = hint or letter
         name, count = hint, self._next.get(key, 2 if hint else 0)
-        while not name or name in self.taken:
+        while not name or name in self.taken or name in hidden:
             name = f"{hint}_{count}" if hint else f"{letter}{count}"
             count += 1
         if self._blocks and not lasting:
@@ -125,6 +160,7 @@ class Names:
             before.setdefault(key, self._next.get(key))
         self._next[key] = count
         self.taken.add(name)
+        self.used.add(name)
         return name
 
     def open(self) -> None:

@@ -156,7 +156,7 @@ class Tables:
         key = (array.dtype.str, array.size, array.tobytes())
         name = self.known.get(key)
         if name is None:
-            name = self.known[key] = names.fresh(hint, "table", lasting=True)
+            name = self.known[key] = names.fresh(hint, "table", lasting=True, shared=True)
             shape = " * ".join(map(str, array.shape))
             head = f"static const {kind_of(array.dtype)} {name}[{shape}] = {{"
             self.lines[name] = [head, *_rows(array), "};", ""]

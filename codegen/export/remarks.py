@@ -36,7 +36,7 @@ class Needs(NamedTuple):
             yield f"Returns 0, or else a number {_WHY}."
         if self.sizes and not is_zero(self.nbytes):
             yield f"Needs {code(self.nbytes)} bytes of workspace, whatever is in them."
-            yield "It begins where numbers of any type may lie, as what malloc gives does."
+            yield "The workspace is aligned for any type, as memory from malloc is."
         elif self.nbytes:
             yield f"Needs {self.nbytes} bytes of workspace, whatever is in them."
         if self.stack:
@@ -44,9 +44,13 @@ class Needs(NamedTuple):
 
 
 def told_of(
-    inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title], needs: Needs
+    inputs: Sequence[Told],
+    outputs: Sequence[Told],
+    titles: Sequence[Title],
+    needs: Needs,
+    renamed: Sequence[str] = (),
 ) -> list[str]:
-    """Return the lines of a comment."""
+    """The lines of a comment; `renamed` are those of results whose keys are no names."""
     lines = docstring(inputs, outputs, titles)
     lines = [line.removeprefix('"""').removesuffix('"""') for line in lines]
     lines = [line for k, line in enumerate(lines) if line or 0 < k < len(lines) - 1]
@@ -54,7 +58,7 @@ def told_of(
         "Writes" + line.removeprefix("Returns") if line.startswith("Returns") else line
         for line in lines
     ]
-    more = list(needs.lines())
+    more = [*renamed, *needs.lines()]
     lines += ["", *more] if more else []
     safe = [comment(line).replace("*/", "* /").replace("/*", "/ *") for line in lines]
     return [line.replace("??", "? ?") for line in safe]

@@ -194,4 +194,7 @@ def _error(name: str, type: TensorType, found: np.ndarray[Any, Any], why: str) -
     native = found.dtype.newbyteorder("=")
     dtype = NAME_OF_DTYPE.get(native, str(found.dtype))
     given = f"{dtype}[{','.join(map(str, found.shape))}]"
-    return FeedError(f"input {name!r} is {type}: {given} is given, {why}")
+    hint = ""
+    if found.dtype.kind in "fiu" and type.dtype.kind in "fiu" and found.dtype != type.dtype:
+        hint = f"write array.astype({type.dtype.name!r}) to convert it, or declare {dtype}"
+    return FeedError(f"input {name!r} is {type}: {given} is given, {why}", hint=hint)

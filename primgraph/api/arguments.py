@@ -91,10 +91,11 @@ class Chosen:
             )
         array = leaf if isinstance(leaf, Handle) else array_of(leaf)
         if array.dtype.kind not in "fc":
+            path = self.paths[number]
             raise NotDifferentiable(
-                f"{self.name}: {self.paths[number]} is of {array.dtype}, and only floats have "
-                "derivatives",
-                hint="argnums says which arguments derivatives are taken by",
+                f"{self.name}: {path} is of {array.dtype}, and only floats have derivatives",
+                hint=f"pass floats: {path.replace('argument ', 'x')}.astype(float); argnums says "
+                "which arguments derivatives are taken by",
             )
         return array
 

@@ -79,6 +79,10 @@ class Applied(ABC):
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         """Return which results depend on an argument, and which arguments are used."""
 
+    def origin(self) -> list[str]:
+        """Lines for an error: where the function was called, and on what."""
+        return []
+
 
 @final
 class Recorded(Applied):
@@ -129,6 +133,9 @@ class Recorded(Applied):
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         path = self._call.path(self._call.results[:count])
         return path.reached, [a in path.wrt for a in self._call.arguments]
+
+    def origin(self) -> list[str]:
+        return self._call.origin()
 
 
 @final

@@ -38,6 +38,7 @@ from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
 from primgraph.errors import ArgumentError, unknown_attribute
 from primgraph.ir.dims import Dim, names_in
+from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.frontend.result_names import generated_name
 from primgraph.ir.frontend.signature import applied, checked
 from primgraph.ir.primitive import innermost
@@ -46,7 +47,7 @@ from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
-from primgraph.program.sized import SizedKernel
+from primgraph.program.sized import SizedKernel, in_form
 from primgraph.program.trace import modules_named
 
 # Default maximum number of entries.
@@ -110,7 +111,16 @@ class _Entry:
     reasons: tuple[str, ...]
     seconds: float = 0.0
     captured: tuple[Captured, ...] = ()
+    form: Form | None = None
     quick: set[Hashable] = field(default_factory=set)
+    formed: list[Kernel | SizedKernel] = field(default_factory=list)
+
+    @property
+    def for_users(self) -> Kernel | SizedKernel:
+        """The kernel that takes and returns the containers of the call, for users."""
+        if not self.formed:
+            self.formed.append(in_form(self.kernel, self.form))
+        return self.formed[0]
 
     @property
     def modes(self) -> Hashable:
@@ -280,7 +290,7 @@ class Jit(Transformed[P, R]):
         """Cached compilations with their reasons, in order."""
         kept = [*self._used.values()]
         kept.sort(key=attrgetter("number"))
-        return tuple([Compilation(entry.reasons, entry.kernel, entry.seconds) for entry in kept])
+        return tuple([Compilation(entry.reasons, entry.for_users, entry.seconds) for entry in kept])
 
     def _repr_html_(self) -> str:
         """Return HTML of the signature, the compilations with times, and the source, folded."""
@@ -302,10 +312,11 @@ class Jit(Transformed[P, R]):
     def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
-        It takes the flat list of arrays in the arguments, followed by the arrays of captured
-        tensors, and returns a list.
+        It takes the arguments, other than static ones, and then an array for each tensor that the
+        function has found elsewhere; it returns what the function did, as the kernel of a traced
+        function does.
         """
-        return self._entry(Call(self, args, kwargs)).kernel
+        return self._entry(Call(self, args, kwargs)).for_users
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R
@@ -397,7 +408,26 @@ class Jit(Transformed[P, R]):
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
         captured = rooms.Captured.of(mentioned)
-        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured)
+        form = self._form(parts, found)
+        return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
+
+    def _form(self, parts: Sequence[tuple[Place, tree.Structure]], found: Traced) -> Form | None:
+        """How kernels take the arguments and return the results; None for keys of other kinds."""
+        arguments = [(self.root(p).replace("argument ", "x"), s) for p, s in parts]
+        try:
+            listed = [(name, tree.form(s)) for name, s in arguments]
+            results = tree.form(found.structure)
+        except ArgumentError:
+            return None
+        count = sum(tree.count(s) for _, s in parts)
+        taken = {name for name, _ in listed}
+        for number, value in enumerate(found.graph.inputs[count:]):
+            name = value.hint or f"tensor{number}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            listed.append((name, LEAF))
+        return Form(tuple(listed), results)
 
     def _look_at(self, entries: Iterable[_Entry]) -> None:
         """Warn about captured arrays that have changed since compilation."""

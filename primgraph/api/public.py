@@ -28,7 +28,6 @@ from primgraph.api.transformed import (
     Two,
 )
 from primgraph.api.world import handles_in, world_of
-from primgraph.derivatives import functions
 from primgraph.derivatives import grad as of_variables
 from primgraph.derivatives.grad import Gradients, GradOptions
 from primgraph.derivatives.matrices import jacobian as matrices
@@ -328,10 +327,11 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
 def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
     """Return `function(*inputs)` and the product of `v` with its Jacobian, by reverse mode.
 
-    `inputs` are the arguments, or a single one: variables, tensors or arrays, or containers of them
-    as in `pg.grad`. `v` has the shapes and containers of the result; ones by default, and where it
-    has None. The second result has an entry for each input, zeros for an unused one: alone for a
-    single input, in a tuple for a sequence, in a list for variables. Arrays give arrays.
+    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
+    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
+    same containers, ones by default and where it has None. The first result is what the function
+    returned. The second has one entry for each input, like that, zeros for one that the function
+    does not use: alone for a single input, in a tuple for a sequence. Arrays give arrays.
 
     An array passed twice counts as two arguments. Values that the function finds elsewhere are
     constants of this derivative. Results can be differentiated again.
@@ -343,8 +343,6 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     (array([1., 4.]), array([2., 4.]))
     """
-    if _are_variables(inputs):
-        return functions.vjp(function, inputs, v, strict=strict)
     return products.vjp(function, inputs, v, strict)
 
 
@@ -360,8 +358,6 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array([1., 4.]), array([2., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.jvp(function, inputs, v, strict=strict)
     return products.jvp(function, inputs, v, strict)
 
 
@@ -379,8 +375,6 @@ def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
     >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.hvp(function, inputs, v, strict=strict)
     return products.hessian_product("hvp", function, inputs, v, strict)
 
 
@@ -394,8 +388,6 @@ def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any
     >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array(9.), array([6., 0.]))
     """
-    if _are_variables(inputs):
-        return functions.vhp(function, inputs, v, strict=strict)
     return products.hessian_product("vhp", function, inputs, v, strict)
 
 
@@ -473,7 +465,7 @@ def jacobian(
     mode = matrices.checked_mode(mode)
     if x is None and _is_function(y):
         return jacobian_of(y, mode, argnums, has_aux, holomorphic)
-    if _is_function(y) and not _are_variables(x):
+    if _is_function(y):
         return _at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
     if _has_tensors(y):
         return of_values.jacobian(y, x, mode, holomorphic)
@@ -581,7 +573,7 @@ def hessian(
     """
     if x is None and _is_function(y):
         return hessian_of(y, argnums, has_aux, holomorphic)
-    if _is_function(y) and not _are_variables(x):
+    if _is_function(y):
         return _at(partial(hessian_of, holomorphic=holomorphic), y, x)
     if _has_tensors(y):
         return of_values.hessian(y, x)

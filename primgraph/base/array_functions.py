@@ -192,6 +192,10 @@ _COUNTED = "the shape of the result would depend on values: use pg.where, or pg.
 _LOOPED = "loops and branches are pg.scan, pg.fori_loop, pg.while_loop, pg.cond and pg.switch"
 _PLACED = "arrays are in the memory of the CPU, and primgraph has no GPU target: leave it out"
 _DRAWN = "pg.random has such functions: they take an integer key, another one for each draw"
+KEYS = (
+    "keys are integers: pg.random.normal(7, shape), and another integer for each draw; "
+    "pg.random.split(key, 2) makes two keys of one"
+)
 _DTYPES = "dtypes are NumPy's: 'float32' or np.float32"
 _STORED = "variables are immutable: compute a new one, such as x = x + y, or use pg.set_slice"
 _DECLARED = "pg.data declares an input in a pg.Program; pg.jit compiles a function of arrays"
@@ -205,7 +209,8 @@ _GROUPS = [
     ("masked_select", _COUNTED),
     ("lax for_loop", _LOOPED),
     ("cuda gpu cpu xpu device device_put devices set_device", _PLACED),
-    ("permutation shuffle choice multinomial PRNGKey", _DRAWN),
+    ("permutation shuffle choice multinomial", _DRAWN),
+    ("PRNGKey", KEYS),
     ("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ double half dtype", _DTYPES),
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
     ("shape ndim", "write x.shape or x.ndim"),
@@ -217,7 +222,11 @@ _GROUPS = [
     ("Module", "the class of layers is pg.nn.Layer"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
     ("remat", "pg.checkpoint recomputes values in reverse mode instead of storing them"),
-    ("tree_map tree_util", "pg.tree has flatten and unflatten, for containers of arrays"),
+    ("tree_map", "it is pg.tree.map"),
+    (
+        "tree_flatten tree_leaves tree_structure tree_unflatten tree_util",
+        "pg.tree has map, flatten, leaves, structure and unflatten, for containers of arrays",
+    ),
     ("function shared scalar vector matrix SX MX", _DECLARED),
     ("Session session", "pg.Executor().run(program, feed, fetch_list) runs a program"),
     ("GradientTape tape", "pg.grad(f) is the gradient of a function, loss.backward() of a tensor"),

@@ -263,6 +263,11 @@ def _emit(options: argparse.Namespace) -> None:
         header = Path(options.output).with_suffix(".h")
         print(f"{options.output}, {header}: {', '.join(g.name for g in graphs)}")
         return
+    if options.output is not None and Path(options.output).suffix.lower() != ".py":
+        raise ArgumentError(
+            f"{options.output!r:.200} does not end in .py, as a file of NumPy code does",
+            hint="--output model.py writes NumPy code, --target c --output model.c writes C",
+        )
     source = standalone_source(graphs)
     if options.output is None:
         print(source, end="")

@@ -33,6 +33,9 @@ class Carried:
     def after(self, carry: Any) -> Any:
         """Check and return the carry after a step. Raises the same errors as in programs."""
         leaves, structure = tree.flatten(carry)
+        if structure == self.structure and not {type(x) for x in leaves}.isdisjoint(SCALARS):
+            leaves = [self._number(x, t) for x, t in zip(leaves, self.types, strict=True)]
+            carry = tree.unflatten(structure, leaves)
         types = [self._type(leaf) for leaf in leaves]
         if structure == self.structure:
             for k, (old, new) in enumerate(zip(self.types, types, strict=True)):
@@ -46,6 +49,12 @@ class Carried:
             (structure, types),
         )
         return carry
+
+    @staticmethod
+    def _number(leaf: Any, type_: TensorType) -> Any:
+        """A leaf, which is a float of the carry's dtype if it is one of Python's numbers."""
+        is_number = type(leaf) in SCALARS and type_.dtype.kind in "fc"
+        return as_tensor(leaf).astype(type_.dtype) if is_number and not type_.shape else leaf
 
     def _type(self, leaf: Any) -> TensorType:
         if not is_array(leaf):

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from primgraph import tree
-from primgraph.api.world import as_tensor
+from primgraph.api.tracing import traced as trace_function
+from primgraph.api.world import as_tensor, is_array
+from primgraph.base.frames import is_interruption
 from primgraph.control.bodies import (
     Body,
     captured,
@@ -25,6 +27,7 @@ from primgraph.control.bodies import (
 from primgraph.control.carried import Carried, weak_in
 from primgraph.control.checkpoints import OnTensors
 from primgraph.control.checkpoints import checkpoint as checkpoint_of
+from primgraph.control.numbers import met, with_numbers
 from primgraph.control.segments import segments
 from primgraph.control.world import in_world, own
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
@@ -40,7 +43,7 @@ from primgraph.ir.types import (
     without_leading,
 )
 from primgraph.operators.handle import Handle
-from primgraph.operators.promotion import SCALARS, converted
+from primgraph.operators.promotion import converted
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.shape.joining import concatenate, stack
 from primgraph.operators.shape.shaping import reshape
@@ -79,10 +82,10 @@ def scan(
     (array(6.), array([0., 2., 9.]))
     """
     require_function("scan", f, "(carry, x)")
-    count = _length("scan", xs, length)
+    count = _length("scan", xs, length, init)
     lengths = segments("scan", count, checkpoint)
     build = partial(_scan, f, count, bool(reverse), lengths=lengths)
-    run = partial(_scan_of_tensors, f, count, bool(reverse), weak_in(init))
+    run = partial(_scan_of_tensors, f, count, bool(reverse), init)
     return in_world(build, _recorded(build, init) if lengths else run, (init, xs))
 
 
@@ -119,7 +122,7 @@ def fori_loop(
     build = partial(_fori, body_fun, start, count, lengths=lengths)
 
     def run(init: Any) -> Any:
-        return _fori_of_tensors(body_fun, range(start, start + count), weak_in(init_val), init)
+        return _fori_of_tensors(body_fun, range(start, start + count), init_val, init)
 
     return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
 
@@ -141,7 +144,7 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
         return _scan(lambda _, x: (None, f(x)), count, False, None, xs, operator="map")[1]
 
     def run(xs: Any) -> Any:
-        return _scan_of_tensors(lambda _, x: (None, f(x)), count, False, [], None, xs)[1]
+        return _scan_of_tensors(lambda _, x: (None, f(x)), count, False, None, None, xs)[1]
 
     return in_world(build, run, (xs,))
 
@@ -173,7 +176,7 @@ def while_loop(
     limit = _limit("while_loop", max_trips)
     lengths = segments("while_loop", limit, checkpoint)
     build = partial(_while, cond_fun, body_fun, limit, lengths=lengths)
-    run = partial(_while_of_tensors, cond_fun, body_fun, limit, weak_in(init_val))
+    run = partial(_while_of_tensors, cond_fun, body_fun, limit, init_val)
     return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
 
 
@@ -305,7 +308,7 @@ def _counted(
         return i + 1, end, body_fun(i, val)
 
     step.__name__ = getattr(body_fun, "__name__", "body")
-    limit, weak = _limit("fori_loop", max_trips), weak_in(init)
+    limit, numbers = _limit("fori_loop", max_trips), init
     lengths = segments("fori_loop", limit, checkpoint)
 
     def build(lower: Any, upper: Any, init: Any) -> Any:
@@ -315,7 +318,7 @@ def _counted(
 
     def made(lower: Any, upper: Any, init: Any) -> Any:
         start, stop = _bound_of_tensors(lower), _bound_of_tensors(upper)
-        return _fori_of_tensors(body_fun, range(start, stop)[:limit], weak, init)
+        return _fori_of_tensors(body_fun, range(start, stop)[:limit], numbers, init)
 
     run = _recorded(build, init, 2) if lengths else made
     return in_world(build, run, (lower, upper, init))
@@ -418,27 +421,30 @@ def settled(
 ) -> tuple[list[Variable], tree.Structure, Body]:
     """Trace the body, and return the initial carry in the dtypes that it keeps.
 
-    Python numbers start in the dtype that the body returns for them, if possible. A number that
-    takes its dtype from another one is settled a round later. If only the last part of the carry is
-    the user's, `told` is its index.
+    Python's numbers begin in the dtype of the arrays that they meet in the body, as its code would
+    give it; see `met`. One that takes its dtype from another one of them has it a round later.
+    Of a carry whose last part alone is the user's, `told` is the number of that part.
     """
     leaves, structure = tree.flatten(init)
     state = [own(leaf) for leaf in leaves]
     hints = [v.value.hint for v in state]
 
-    def trace() -> Body:
-        types = [v.type for v in state]
+    def trace(state: Sequence[Any]) -> Body:
+        kept = [(v.type, h) for v, h in zip(state, hints, strict=True) if isinstance(v, Variable)]
+        types, names = [t for t, _ in kept], [h for _, h in kept]
 
         def arguments(builder: Builder) -> list[Any]:
-            made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
-            return [tree.unflatten(structure, made), *more(builder)]
+            made = iter([Variable(builder, v) for v in inputs_of(builder, types, names)])
+            given = [next(made) if isinstance(v, Variable) else v for v in state]
+            return [tree.unflatten(structure, given), *more(builder)]
 
         return traced(operator, f, arguments)
 
-    body = trace()
+    weak = weak_in(init)
+    state, body = met(operator, trace, leaves, state, weak, structure)
     carried, _ = _parts(operator, body)
-    weak = [type(leaf) in SCALARS and type(leaf) is not bool for leaf in leaves]
-    for _ in range(sum(weak)):
+    # A dtype is wider after a round, of which there are few.
+    for _ in range(4 * sum(weak)):
         if carried != structure:
             break
         wanted = [
@@ -448,8 +454,10 @@ def settled(
         if all(v.dtype == dtype for v, dtype in zip(state, wanted, strict=True)):
             break
         state = [converted(v, dtype) for v, dtype in zip(state, wanted, strict=True)]
-        body = trace()
+        body = trace(state)
         carried, _ = _parts(operator, body)
+    if carried == structure:
+        body = with_numbers(body, state)
     before, after = [v.type for v in state], body.types[: tree.count(carried)]
     first, found = structure, carried
     if told is not None:
@@ -506,12 +514,14 @@ def _recorded(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[
 
 
 def _scan_of_tensors(
-    f: Callable[..., Any], length: int, reverse: bool, weak: list[bool], init: Any, xs: Any
+    f: Callable[..., Any], length: int, reverse: bool, given: Any, init: Any, xs: Any
 ) -> Any:
     leaves, rows = tree.flatten(xs)
+    types = [TensorType(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+    init = _begun("scan", f, given, init, types, rows)
     order = range(length)
     found, carry, structure = [], init, None
-    carried = Carried("scan", _name_of(f), init, weak)
+    carried = Carried("scan", _name_of(f), init, weak_in(given))
     for k in reversed(order) if reverse else order:
         carry, y = _pair(f(carry, tree.unflatten(rows, [leaf[k] for leaf in leaves])))
         carry = carried.after(carry)
@@ -528,6 +538,48 @@ def _scan_of_tensors(
     return carry, tree.unflatten(structure, stacked)
 
 
+def _begun(
+    operator: str,
+    step: Callable[..., Any],
+    given: Any,
+    init: Any,
+    types: Sequence[TensorType] = (),
+    rows: tree.Structure | None = None,
+) -> Any:
+    """`init` with the numbers of Python in `given` in the dtypes that they have in a program.
+
+    The body is traced for that. One that cannot be traced leaves them in their own dtypes.
+    """
+    weak = weak_in(given)
+    if not any(weak):
+        return init
+    dtypes: list[Any] = []
+
+    def more(builder: Builder) -> list[Any]:
+        if rows is None:
+            return []
+        made = inputs_of(builder, types, [""] * len(types))
+        return [tree.unflatten(rows, [Variable(builder, v) for v in made])]
+
+    def begin(_: Any) -> Any:
+        state, _, _ = settled(operator, step, given, more)
+        dtypes.extend(v.dtype for v in state)
+        return [state[0]]
+
+    try:
+        trace_function(operator, begin, [])
+    except Exception as error:
+        if is_interruption(error):
+            raise
+        return init
+    leaves, structure = tree.flatten(init)
+    begun = [
+        as_tensor(x).astype(dtype) if w and as_tensor(x).dtype != dtype else x
+        for x, w, dtype in zip(leaves, weak, dtypes, strict=True)
+    ]
+    return tree.unflatten(structure, begun)
+
+
 def _pair(given: Any) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ArgumentError(
@@ -538,10 +590,9 @@ def _pair(given: Any) -> tuple[Any, Any]:
     return carry, y
 
 
-def _fori_of_tensors(
-    body_fun: Callable[..., Any], order: range, weak: list[bool], init: Any
-) -> Any:
-    carried = Carried("fori_loop", _name_of(body_fun), init, weak)
+def _fori_of_tensors(body_fun: Callable[..., Any], order: range, given: Any, init: Any) -> Any:
+    init = _begun("fori_loop", lambda v: (body_fun(order.start, v), None), given, init)
+    carried = Carried("fori_loop", _name_of(body_fun), init, weak_in(given))
     for i in order:
         init = carried.after(body_fun(i, init))
     return init
@@ -551,10 +602,11 @@ def _while_of_tensors(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., Any],
     limit: int | None,
-    weak: list[bool],
+    given: Any,
     init: Any,
 ) -> Any:
-    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak)
+    init = _begun("while_loop", lambda val: (body_fun(val), None), given, init)
+    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak_in(given))
     while (limit is None or trips < limit) and bool(cond_fun(init)):
         init = carried.after(body_fun(init))
         trips += 1
@@ -570,8 +622,8 @@ def _name_of(function: Callable[..., Any]) -> str:
 # Validation of arguments.
 
 
-def _length(operator: str, xs: Any, length: int | None) -> int:
-    """Return the number of steps: the leading size of `xs`, or the given length."""
+def _length(operator: str, xs: Any, length: int | None, init: Any = None) -> int:
+    """The number of trips: the leading extent of `xs`, or what is said."""
     if isinstance(length, Handle):
         raise ArgumentError(
             f"{operator}: length is an integer that is known when the program is built, not a "
@@ -590,9 +642,12 @@ def _length(operator: str, xs: Any, length: int | None) -> int:
                for path, leaf in zip(tree.paths(xs, "xs"), leaves, strict=True)}  # fmt: skip
     for path, shape in extents.items():
         if not shape:
+            swapped = any(np.ndim(x) for x in tree.leaves(init) if is_array(x))
             raise ShapeError(
                 f"{operator}: {path} has no leading axis to iterate over, as its shape is ()",
-                hint="a list or tuple is a container of arrays: make one array of it by np.array",
+                hint="are init and xs swapped? it is pg.scan(f, init, xs)"
+                if swapped
+                else "a list or tuple is a container of arrays: make one array of it by np.array",
             )
         if length is None:
             length = shape[0]

@@ -20,6 +20,7 @@ from primgraph.control.bodies import (
     require_function,
     traced,
 )
+from primgraph.control.carried import weak_in
 from primgraph.control.loops import settled
 from primgraph.control.world import in_world
 from primgraph.eager.derivatives.inlined import inlined, results
@@ -149,7 +150,7 @@ def _solved(operator: str, build: Callable[..., Any], functions: Sequence[Any], 
         require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
     begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
-    return in_world(build, partial(_on_tensors, operator, build), (begin,))
+    return in_world(build, partial(_on_tensors, operator, build, begin), (begin,))
 
 
 def _fixed_point(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
@@ -227,12 +228,21 @@ def _tolerance(types: Sequence[TensorType]) -> float:
     return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
 
 
-def _on_tensors(operator: str, build: Callable[..., Any], x0: Any) -> Any:
-    """Solve for tensors in `x0`, with captured tensors as further inputs."""
+def _on_tensors(operator: str, build: Callable[..., Any], given: Any, x0: Any) -> Any:
+    """A traced function of the tensors in `x0`, and of those that are found elsewhere.
+
+    Numbers of Python in what was `given` stay so.
+    """
     leaves, structure = tree.flatten(x0)
+    numbers, weak = tree.leaves(given), weak_in(given)
+
+    def call(variables: Sequence[Any]) -> Any:
+        begun = [x if w else v for x, v, w in zip(numbers, variables, weak, strict=True)]
+        return build(tree.unflatten(structure, begun))
+
     found = tracing.traced(
         operator,
-        lambda variables: build(tree.unflatten(structure, variables)),
+        call,
         [leaf.type for leaf in leaves],
         title=operator,
         kind=stand_in(family_of(leaves)),

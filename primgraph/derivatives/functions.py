@@ -67,46 +67,7 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     )
 
 
-@checked_late
-def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
-    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
-
-    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of `inputs`;
-    the product has one entry for each input, alone for a single input, in a list for a sequence,
-    zeros if it does not depend on the input.
-
-    Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` for an unused input. See `vjp` for the rest.
-    """
-    return _hessian_product("hvp", function, inputs, v, strict)
-
-
-@checked_late
-def vhp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
-    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
-
-    A Hessian is symmetric, so this is the product of `hvp`, and computed in the same way.
-    """
-    return _hessian_product("vhp", function, inputs, v, strict)
-
-
-def _hessian_product(
-    name: str, function: Function, inputs: Variables, v: Seeds, strict: bool
-) -> Result:
-    call, single = _called(name, gradient_of(name, function, strict=strict), inputs)
-    value, *slopes = call.outputs
-    with located(call.origin):
-        seeds = seeds_for(call.builder, "v", v, call.inputs)
-        path = call.path(call.results[1:])
-        if strict:
-            _require_dependence(name, call, path, slopes)
-        found = call.tangents(path, seeds)
-    return in_form(call.builder, [value], True), in_form(call.builder, found, single)
-
-
-def gradient_of(
-    name: str, function: Function, *, strict: bool = False, rank: int = 0
-) -> Callable[..., list[Variable]]:
+def gradient_of(name: str, function: Function, *, rank: int = 0) -> Callable[..., list[Variable]]:
     """Return a function that computes the value of `function`, of one element, and its gradients.
 
     With `rank` 1 it may have one element per sample, of shape `(B,)` or `(B, 1)`, for independent
@@ -124,10 +85,7 @@ def gradient_of(
         if not isinstance(result, Variable):
             raise NotScalarError(f"{name}: the function returned {result!r:.80}, not a variable")
         require_scalar(name, result, rank)
-        if strict:
-            slopes = grad(result, list(arguments), allow_unused=False)
-        else:
-            slopes = grad(result, list(arguments), materialize_grads=True)
+        slopes = grad(result, list(arguments), materialize_grads=True)
         return [result, *(s for s in slopes if s is not None)]
 
     return gradient

@@ -28,7 +28,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import DType, TensorType
 
 # The automatic name of a value: its op, the index of its equation, its output.
 _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
@@ -81,6 +81,8 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        # Dtypes of arrays that were recorded as constants of other dtypes.
+        self.given: set[DType] = set()
         self.gradients: dict[Value, Value] = {}
         self.targets: dict[Value, Value] = {}
         self.joints: dict[Value, Joint] = {}

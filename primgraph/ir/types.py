@@ -195,7 +195,7 @@ def as_shape(shape: Any) -> Shape:
     except TypeError:
         raise ArgumentError(
             f"a shape is an integer or a sequence of integers, not {shape!r:.80}",
-            hint=" ".join(filter(None, [_static(shape), _UNKNOWN])),
+            hint=" ".join(filter(None, [variable_extent(shape), _UNKNOWN])),
         ) from None
     if not _not_negative(extents):
         raise ShapeError(f"shape {extents} has a negative extent", hint=_UNKNOWN)
@@ -208,7 +208,7 @@ def as_shape(shape: Any) -> Shape:
 _UNKNOWN = 'a symbolic size has a name: pg.data("x", ("N", 3)) declares N, and pg.dim("N") is N'
 
 
-def _static(shape: Any) -> str:
+def variable_extent(shape: Any) -> str:
     """Return the hint for a variable that is used as a shape or in one."""
     items = shape if isinstance(shape, list | tuple) else [shape]
     names = [item.name for item in items if hasattr(item, "recorder")]

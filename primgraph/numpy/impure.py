@@ -30,7 +30,7 @@ _TIME = "pass the time as an argument"
 
 
 class TracingWarning(UserWarning):
-    """Warning that `pg.jit` traced a function that depends on more than its arguments.
+    """Warning that `pg.jit` or `pg.trace` traced a function of more than its arguments.
 
     A random number or a time was read, or an array that the function finds elsewhere has changed
     since it was compiled, which is seen when it is compiled again, and with PRIMGRAPH_DEBUG=1 at
@@ -45,12 +45,12 @@ class TracingWarning(UserWarning):
     """
 
 
-# The name of the function that is being traced for a compiled function.
+# The name of the function that is being traced by `pg.jit` or `pg.trace`.
 traced_name: ContextVar[str] = ContextVar("primgraph_traced_name", default="")
 
 
 def warn_of_fixed(what: str, hint: str = _RANDOM) -> None:
-    """Warn that the result of a call is fixed, if a function is being traced to be compiled."""
+    """Warn that the result of a call is fixed, if a function is being traced."""
     name = traced_name.get()
     if name:
         place = caller()
@@ -58,7 +58,7 @@ def warn_of_fixed(what: str, hint: str = _RANDOM) -> None:
 
 
 def _warn(what: str, hint: str, file: str, line: int) -> None:
-    text = f"{what}: the compiled function keeps what it gave; {hint}"
+    text = f"{what}: what is compiled of it keeps what it gave; {hint}"
     warnings.warn_explicit(text, TracingWarning, file, line)
 
 

@@ -133,8 +133,46 @@ def _set(target: ast.Subscript, value: str) -> str:
     return f"{array} = pg.set_slice({array}, {index}, {value})"
 
 
+# What methods of JAX's `x.at[i]` make of the elements there and of a value.
+_AT = {
+    "set": "{v}",
+    "add": "{e} + {v}",
+    "subtract": "{e} - {v}",
+    "multiply": "{e} * {v}",
+    "mul": "{e} * {v}",
+    "divide": "{e} / {v}",
+    "power": "{e} ** {v}",
+    "min": "pg.minimum({e}, {v})",
+    "max": "pg.maximum({e}, {v})",
+}
+
+
+def _on_at() -> str:
+    """The assignment that `x.at[i].add(y)` and its kind stand for."""
+    for node in expressions():
+        match node:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Subscript(value=ast.Attribute(value=array, attr="at")) as place,
+                    attr=method,
+                ),
+                args=[value],
+            ) if method in _AT:
+                target = ast.Subscript(array, place.slice, ast.Load())
+                simple = isinstance(value, ast.Constant | ast.Name | ast.Call | ast.Subscript)
+                told = text_of(value) if simple or method == "set" else f"({text_of(value)})"
+                made = _AT[method].format(e=text_of(target), v=told)
+                more = "; pg.scatter_add adds where indices repeat" if method == "add" else ""
+                return f"write {_set(target, made).partition(' = ')[2]}{more}"
+            case ast.Attribute(attr="get", value=ast.Subscript(value=ast.Attribute(value=array))):
+                return f"write {text_of(array)}[index]"
+    return ""
+
+
 def on_method(name: str, is_traced: bool) -> str:
     """Return the hint for a method `name` that arrays lack, in terms of the user's line."""
+    if name == "at" and (found := _on_at()):
+        return found
     array, call = "x", None
     for node in expressions():
         if isinstance(node, ast.Attribute) and node.attr == name:

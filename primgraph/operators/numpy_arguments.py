@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import function_named, named_function
+from primgraph.operators.promotion import NUMBERS, array_of
 
 # NumPy's options on how a result is computed or stored, which have no effect here.
 _IGNORED = frozenset(
@@ -45,6 +46,9 @@ def refuse_out(name: str, mine: str) -> None:
         hint=f"a = pg.{mine}(...) is a new array; elements of a tensor that is computed are "
         "written by x.numpy(), as in a[...] = x.numpy()",
     )
+
+
+_JOINING = ("stack", "concatenate", "concat")
 
 
 @final
@@ -89,6 +93,13 @@ class Counterpart:
             arguments = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise ArgumentError(f"np.{self.name}: {error}") from None
+        if self.mine in _JOINING:
+            # A number among arrays is an array to NumPy, and does not take their dtype.
+            first = next(iter(arguments))
+            if isinstance(arguments[first], list | tuple):
+                arguments[first] = [
+                    array_of(a) if type(a) in NUMBERS else a for a in arguments[first]
+                ]
         several: tuple[Any, ...] = ()
         named: dict[str, Any] = more
         options: dict[str, Any] = {}

@@ -16,13 +16,16 @@ import numpy as np
 
 from primgraph.base.array_functions import written_instead
 from primgraph.errors import ArgumentError, near_matches
+from primgraph.ir.types import variable_extent
 from primgraph.operators.numpy_arguments import Counterpart, called
 from primgraph.operators.numpy_meanings import CALLED
 from primgraph.operators.numpy_names import NOT_BECAUSE, table
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
-# Functions for which a list is a list of arrays.
+# Those whose arguments are extents.
+_OF_SHAPES = ("ones", "zeros", "empty", "eye", "identity", "arange", "tri", "indices")
+# Those to which a list is a list of arrays.
 _OF_LISTS = ("einsum", "linalg.multi_dot", "piecewise")
 
 
@@ -90,5 +93,8 @@ def call_function(
     found = implemented.get(original) or counterpart(original)
     if found is None:
         name = f"{original.__module__}.{original.__name__}"
-        raise missing(name, instead(original.__name__, name))
+        told = instead(original.__name__, name)
+        if original.__name__ in _OF_SHAPES:
+            told = variable_extent(handles((*args, *kwargs.values()))).rstrip(";") or told
+        raise missing(name, told)
     return found(*args, **kwargs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import active_recorder
@@ -119,8 +120,17 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     if type(x) is Dim:
         return wrap(filled(x, TensorType((), INT64 if dtype is None else dtype)))
     array = array_of(x, dtype)
+    if dtype is not None and isinstance(x, np.ndarray | np.generic) and x.dtype != dtype:
+        _note_given(x.dtype)
     op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
     return emit(op, **params)
+
+
+def _note_given(dtype: DType) -> None:
+    """Let the recorder know of an array that has lost its dtype beside a variable."""
+    recorder = active_recorder()
+    if isinstance(recorder, Builder):
+        recorder.given.add(dtype)
 
 
 def listed_array(items: Sequence[Any]) -> Variable:

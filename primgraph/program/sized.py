@@ -14,8 +14,10 @@ from primgraph.base.immutable import Fixed
 from primgraph.base.locks import make_lock
 from primgraph.codegen import Kernel
 from primgraph.codegen.kernel import direct, is_for_all_sizes
+from primgraph.codegen.kernel import in_form as of_kernel
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
+from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import Fitting, assumptions, checked_sizes
@@ -352,3 +354,12 @@ class SizedKernel(Fixed, Drawn):
 def _again(function: Callable[..., Any], graph: Graph, options: dict[str, Any]) -> Any:
     """Rebuild a pickled sized kernel: `function` compiles its graph again."""
     return function(graph, **options)
+
+
+def in_form(kernel: Kernel | SizedKernel, form: Form | None) -> Kernel | SizedKernel:
+    """The same kernel, which takes and returns its arrays in the containers of `form`."""
+    if isinstance(kernel, Kernel):
+        return of_kernel(kernel, form)
+    make, options = kernel._options
+    made: SizedKernel = make(kernel.graph.in_form(form), **options)
+    return made

@@ -121,7 +121,8 @@ def trace(
     parameters, with the keys that lead to them. The graph keeps the containers, and its kernel
     takes and returns them.
 
-    Raises `ArgumentError` if the function returns anything else.
+    Raises `ArgumentError` if the function returns anything else. Warns with `TracingWarning` of
+    random numbers of NumPy and Python and of clocks: the graph keeps what they gave.
 
     For an array, a variable or a tensor, `trace` is NumPy's function, the sum of a diagonal:
     `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
@@ -141,11 +142,10 @@ def trace(
             f"trace: function is a function, not {type(function).__name__} {function!r:.60}"
         )
     name = generated_name(function)
+    rooms = importlib.import_module("primgraph.numpy.rebound")
     written, kind = function, Variable
     if rebind:
-        written, kind = importlib.import_module("primgraph.numpy.rebound").traceable(
-            function, modules_named(through)
-        )
+        written, kind = rooms.traceable(function, modules_named(through))
     builder = Builder(name if name.isidentifier() else "f")
     builder.owner = "function"
     builder.written = True
@@ -161,7 +161,9 @@ def trace(
         ]
         arguments.append((title, tree))
         given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
-    with builder, mannered(kind), tracked():
+    users = inspect.unwrap(function)
+    watching = rooms.watching(name, rooms.mentioned(users), users)
+    with watching, builder, mannered(kind), tracked():
         keywords = dict(zip(named, given[len(specs) :], strict=True))
         result = applied(written, *given[: len(specs)], **keywords)
         tree, found = results_of(builder.name, result)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
-from primgraph.codegen.export.extents import renamed, sizes_in
+from primgraph.codegen.export.extents import renamed
 from primgraph.codegen.export.nests.formulas import kind_of
 from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.native.c.call_lines import Call
@@ -17,7 +17,8 @@ from primgraph.codegen.native.lower import routines
 from primgraph.ir.types import TensorType
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CAST = re.compile(r"\((?:const )?(\w+) \*\)(&?[A-Za-z_]\w*)(?![\w\[(.-])")
+_PLAIN = re.compile(r"&?[A-Za-z_]\w*")
+_CAST = re.compile(r"\((?:const )?(\w+) \*\)(pg_given\d+)(?![\w\[(.-])")
 _DECLARES = re.compile(
     r"(?:\*|\b(?:double|float|int|long|bool|size_t|u?int\d+_t) )([A-Za-z_]\w*) *[=;,\[]"
     r"|, ([A-Za-z_]\w*) = "
@@ -30,38 +31,26 @@ def routine(page: Page, item: Routine) -> None:
     """Write the statements of a call."""
     for v in item.values:
         declare(page, page.place(v), page.type(v))
-    values, count = (*item.operands, *item.values), len(item.operands)
+    values = (*item.operands, *item.values)
     kinds = [kind_of(page.type(v).dtype) for v in values]
-    pointers = [_address(page, v) for v in values]
+    pointers = {f"pg_given{k}": _address(page, v) for k, v in enumerate(values)}
     made, rooms = _written(item, pointers, kinds)
-    # Local variables in these lines may shadow names of the user.
-    names = _declared(made)
-    shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
-    sizes = sorted(names.intersection(sizes_in("\n".join(made))))
-    if shadowed or sizes:
-        page.open("")
-    for k in shadowed:
-        alias = page.names.fresh("given", "given")
-        page.line(f"{'const ' if k < count else ''}{kinds[k]} *const {alias} = {pointers[k]};")
-        pointers[k] = alias
-    if shadowed:
-        made, rooms = _written(item, pointers, kinds)
-    others = {}
-    for size in sizes:
-        others[size] = page.names.fresh(f"{size}_given", "given")
-        page.line(f"const long {others[size]} = {size};")
-    made = [renamed(line, others) for line in made]
     own = len(made) > 1
     if own:
         page.open("")
+    # What such lines declare may have the name of something of the user's.
+    names = [n for n in _declared(made) if n in page.names.taken and n not in page.loops]
+    others = {name: page.names.fresh(name) for name in names}
     for line in made:
-        page.line(_ROOM.sub(lambda found: _scratch(page, found[1], rooms[int(found[2])]), line))
-    for _ in range(own + bool(shadowed or sizes)):
+        told = _WORD.sub(lambda word: others.get(word[0], word[0]), line)
+        told = _WORD.sub(lambda word: pointers.get(word[0], word[0]), renamed(told))
+        page.line(_ROOM.sub(lambda found: _scratch(page, found[1], rooms[int(found[2])]), told))
+    if own:
         page.close()
 
 
 def _written(
-    item: Routine, pointers: Sequence[str], kinds: Sequence[str]
+    item: Routine, pointers: Mapping[str, str], kinds: Sequence[str]
 ) -> tuple[list[str], list[int]]:
     """Return the lines of a call with these pointers, and the sizes of its workspace requests."""
     lines, count = routines.routine(item.step), len(item.operands)
@@ -72,8 +61,13 @@ def _written(
         rooms.append(size)
         return f"@{len(rooms) - 1}@"
 
-    call = Call(item.step, pointers[:count], pointers[count:], room)
-    told = set(zip(pointers, kinds, strict=True))
+    words = list(pointers)
+    call = Call(item.step, words[:count], words[count:], room)
+    told = {
+        (word, kind)
+        for (word, text), kind in zip(pointers.items(), kinds, strict=True)
+        if _PLAIN.fullmatch(text)
+    }
     return [_uncast(line, told) for line in lines(call)], rooms
 
 
@@ -98,6 +92,7 @@ def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
     return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
 
 
-def _declared(lines: Sequence[str]) -> set[str]:
+def _declared(lines: Sequence[str]) -> list[str]:
     """Return the names that lines may declare."""
-    return {name for line in lines for pair in _DECLARES.findall(line) for name in pair if name}
+    found = [name for line in lines for pair in _DECLARES.findall(line) for name in pair if name]
+    return list(dict.fromkeys(found))

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.base.journal import FROM_CACHE, FROM_COMPILER, note_source
+from primgraph.base.user_lines import caller as user_line
 from primgraph.codegen.native.toolchain import cache
 from primgraph.codegen.native.toolchain.cache import Stored
 from primgraph.codegen.native.toolchain.folder import Folder
@@ -103,12 +104,13 @@ def compiler() -> Compiler | None:
     """Return the compiler of this machine; None, with one warning, if there is none."""
     there = found()
     if there is None:
-        warnings.warn(
-            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
-            "instead",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        names = ", ".join(_names())
+        why = f"no C compiler ({names}) is to be found"
+        if any(_path_of(name) for name in _names()):
+            why = f"the C compiler {names} does not work: '{names} --version' fails"
+        place = user_line()
+        text = f"{why}: native kernels are NumPy's instead"
+        warnings.warn_explicit(text, RuntimeWarning, place.file, place.line)
     return there
 
 
@@ -121,19 +123,25 @@ def _names() -> list[str]:
 def found() -> Compiler | None:
     """Return the compiler of this machine; None if there is none."""
     for name in _names():
-        # CC may have options after the command.
-        try:
-            first, *options = importlib.import_module("shlex").split(name) or [""]
-        except ValueError:
-            # An unclosed quotation.
+        command = _path_of(name)
+        if command is None:
             continue
-        path = _which(first)
-        if path is None:
-            continue
+        path, options = command
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
     return None
+
+
+def _path_of(name: str) -> tuple[str, list[str]] | None:
+    """Where the command is that CC names, and the options behind it; None if there is none."""
+    try:
+        first, *options = importlib.import_module("shlex").split(name) or [""]
+    except ValueError:
+        # A quotation without an end.
+        return None
+    path = _which(first)
+    return None if path is None else (path, options)
 
 
 def _which(command: str) -> str | None:

@@ -1,5 +1,4 @@
-"""Jacobian-vector, vector-Jacobian and Hessian-vector products of functions of arrays and
-tensors."""
+"""Products of derivatives and vectors, for functions of arrays, of tensors and of variables."""
 
 from __future__ import annotations
 
@@ -11,7 +10,8 @@ from primgraph.api.arguments import Chosen
 from primgraph.api.call_in_world import Applied
 from primgraph.api.derivatives.of_functions import Outputs, require_one
 from primgraph.api.world import world_of
-from primgraph.errors import NotDifferentiable
+from primgraph.errors import ArgumentError, NotDifferentiable
+from primgraph.operators.handle import Handle
 
 Function = Callable[..., Any]
 
@@ -56,20 +56,26 @@ def hessian_product(
 
     def value(leaves: Sequence[Any]) -> list[Any]:
         result = chosen.call(leaves)
+        if isinstance(result, list | tuple) and len(result) == 1:
+            (result,) = result
         require_one(name, result)
         return [result]
 
     count = len(chosen.leaves)
     applied = chosen.world.apply(name, gradient, chosen.leaves)
     if strict:
-        _require_matter(chosen, inner[0].depends(1)[1])
-        _require_matter(chosen, applied.depends(count)[1])
+        _require_matter(chosen, inner[0], inner[0].depends(1)[1])
+        _require_matter(chosen, applied, applied.depends(count)[1])
     found = chosen.filled(applied.jvp(count, seeds))
     return _pair(chosen, applied.results[count], found[0] if single else tuple(found))
 
 
 def _chosen(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
     """Return the call of a function on `inputs`, and whether these are a single argument."""
+    if not callable(function) or isinstance(function, Handle):
+        raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
+    if isinstance(inputs, list | tuple) and not inputs:
+        raise ArgumentError(f"{name} got no inputs")
     single = not isinstance(inputs, list | tuple)
     args = (inputs,) if single else tuple(inputs)
     return Chosen.of(name, function, args, {}, range(len(args))), single
@@ -98,19 +104,21 @@ def _pair(chosen: Chosen, value: Any, derivative: Any) -> tuple[Any, Any]:
 def _require_dependence(chosen: Chosen, applied: Applied, outputs: Outputs) -> None:
     """Raise for an input that no output depends on, and for an output that depends on no input."""
     reached, used = applied.depends(outputs.count)
-    _require_matter(chosen, used)
+    _require_matter(chosen, applied, used)
     for path, depends in zip(outputs.paths, reached, strict=True):
         if not depends:
             raise NotDifferentiable(
                 f"{chosen.name}: {path} depends on no input",
+                origin=applied.origin(),
                 hint="leave out strict=True to get zeros",
             )
 
 
-def _require_matter(chosen: Chosen, used: Sequence[bool]) -> None:
+def _require_matter(chosen: Chosen, applied: Applied, used: Sequence[bool]) -> None:
     for path, matters in zip(chosen.paths, used, strict=True):
         if not matters:
             raise NotDifferentiable(
                 f"{chosen.name}: no output depends on {path}",
+                origin=applied.origin(),
                 hint="leave out strict=True to get zeros",
             )

@@ -208,6 +208,20 @@ def result_names(form: Form | None, count: int) -> list[str]:
     ]
 
 
+def keyed_names(form: Form) -> list[str]:
+    """The name of each result that a key leads to; empty where there are positions alone."""
+    return _keyed(form.results, "", False)
+
+
+def _keyed(tree: Tree, root: str, has_key: bool) -> list[str]:
+    if isinstance(tree, Leaf):
+        return [root if has_key else ""]
+    keyed = has_key or tree.kind not in (list, tuple)
+    lead = f"{root}." if root else ""
+    pairs = zip(tree.keys, tree.parts, strict=True)
+    return [name for key, part in pairs for name in _keyed(part, f"{lead}{key}", keyed)]
+
+
 def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> list[Any]:
     """Flatten `value`, which must have the containers of `tree`; None is a leaf if `absent`.
 

@@ -20,7 +20,6 @@ from primgraph.operators.promotion import (
     axes_of,
     axis_of,
     broadcasted,
-    converted,
     entries_of,
     lift,
     naming,
@@ -66,9 +65,8 @@ def _parts(name: str, arrays: Any) -> list[Variable]:
     several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
     if not several or isinstance(arrays, str | bytes) or len(arrays) == 0:
         return _refuse(name, arrays)
-    parts = [lift(a) for a in arrays]
-    dtype = result_dtype(*parts)
-    return [converted(v, dtype) for v in parts]
+    dtype = result_dtype(*arrays)
+    return [lift(a, dtype) for a in arrays]
 
 
 def _refuse(name: str, arrays: Any) -> list[Variable]:
