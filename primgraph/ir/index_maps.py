@@ -188,7 +188,8 @@ class RowMajor:
         for side in (0, 1):
             if open_[side]:
                 sides[side].insert(0, tuple(open_[side]))
-        return IndexMap(tuple(extents), *(self._indices(s, extents) for s in sides))
+        result, operand = (self._indices(s, extents) for s in sides)
+        return IndexMap(tuple(extents), result, operand)
 
     @staticmethod
     def _indices(side: list[tuple[int, ...]], extents: list[int]) -> tuple[Index, ...]:

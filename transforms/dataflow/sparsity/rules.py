@@ -30,7 +30,7 @@ def by_index_map(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
     if op.is_flat(i):
         return None
     if op.linear == "each":
-        found = _of_product(site, i, reach)
+        found: Reach | None = _of_product(site, i, reach)
         if found is not NotImplemented:
             return found
     if is_elementwise(eqn):
