@@ -16,7 +16,15 @@ import numpy as np
 
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.index_maps import Dependence, Index, IndexMap, Place, RowMajor
+from primgraph.ir.index_maps import (
+    Dependence,
+    Index,
+    IndexMap,
+    Lookup,
+    Place,
+    RowMajor,
+    variables_of,
+)
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, INT64, drop_axes
@@ -57,9 +65,6 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import (
 
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
-
-# These may bring one element to several places.
-REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
 
 
 @final
@@ -227,7 +232,7 @@ class Conditions:
 
     def keeps(self, eqn: Equation, condition: Value) -> bool:
         """Whether what holds before `eqn` is no less than what holds behind it."""
-        return eqn.op not in REPEATING or self.repeats_alike(eqn, condition) is not None
+        return not repeats(eqn) or self.repeats_alike(eqn, condition) is not None
 
     def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
         """Where result `place` depends on `operands`, from where each of those is to count.
@@ -326,7 +331,22 @@ def _strides(
     return starts, steps, variables
 
 
-def _dependence(eqn: Equation, place: int, position: int) -> Dependence:
+def repeats(eqn: Equation) -> bool:
+    """Whether an element of an operand may come to several places of a result."""
+    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+        return False
+    for i, value in enumerate(eqn.inputs):
+        found = dependence_of(eqn, 0, i) if value.type.is_inexact else None
+        if isinstance(found, IndexMap):
+            looks_up = any(isinstance(p, Lookup) for p in found.operand)
+            more = variables_of(found.result) - variables_of(found.operand)
+            if more or looks_up or found.order is not None:
+                return True
+    return False
+
+
+def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
+    """What of an operand the elements of a result depend on."""
     assert isinstance(eqn.op, Primitive)
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
@@ -338,7 +358,7 @@ def _before(
     """Where an operand matters, by the index map."""
     x = eqn.inputs[position]
     # A derivative of its own looks at the value wherever it looks at what that is a function of.
-    found = _dependence(eqn, place, max(position, 1 if eqn.op.own_slope else 0))
+    found = dependence_of(eqn, place, max(position, 1 if eqn.op.own_slope else 0))
     if isinstance(found, RowMajor):
         return conditions.record(reshape, matters, shape=x.shape)
     assert isinstance(found, IndexMap)
@@ -428,7 +448,7 @@ def _behind(
     found = []
     for i, known in enumerate(operands):
         if known is not None and not op.is_flat(i):
-            way = _dependence(eqn, place, i)
+            way = dependence_of(eqn, place, i)
             assert isinstance(way, IndexMap)
             like = eqn.outputs[place]
             one = _carried(conditions, way.extents, way.operand, way.result, known, like)
