@@ -100,7 +100,7 @@ MIXED = {
     "held": (lambda w, x: pg.sum(x - pg.stop_gradient(pg.max(x, axis=0))), "reduces the axis"),
     "compared": (lambda w, x: pg.sum(x * (x > pg.sum(x, axis=0))), "beside a sum over all"),
     "largest": (lambda w, x: pg.max(x @ w), "reduces the axis"),
-    "position": (lambda w, x: pg.argmax(x @ w) * pg.sum(w), "along the axis"),
+    "position": (lambda w, x: pg.argmax(x @ w) * pg.sum(w), "reduces the axis"),
     "sorted": (lambda w, x: pg.sum(pg.sort(x @ w) ** 2), "along the axis"),
     "running": (lambda w, x: pg.sum(pg.cumsum(x @ w)), "runs along"),
     "counted": (lambda w, x: pg.arange(x.shape[0]) @ (x @ w), "counts samples"),

@@ -135,7 +135,11 @@ def custom_tangents(
     return inputs[len(present) + count :]
 
 
-# Only in graphs that are not differentiated any more.
+for _op in (as_custom, custom_tangents):
+    _op.opaque("the rule in the parameters says it: see `slopes`")
+
+
+# Only where nothing is differentiated any more.
 LAST.rule(as_custom)(without_own_slope)
 
 

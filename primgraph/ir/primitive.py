@@ -31,6 +31,7 @@ from primgraph.errors import (
 )
 from primgraph.ir.dims import Dim
 from primgraph.ir.frontend.signature import checked, misfit
+from primgraph.ir.index_maps import Dependence, Opaque, identity, of_view
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.ir.value import Value, recorders
 from primgraph.ir.views import View
@@ -281,11 +282,11 @@ class Primitive(Op, Generic[R]):
         "_batch",
         "_expansion",
         "_flops",
+        "_index_map",
         "_jvp",
         "_pushforward",
         "_separate",
         "_slopes",
-        "_sparsity",
         "_taylor",
         "_transpose",
         "_view",
@@ -349,7 +350,7 @@ class Primitive(Op, Generic[R]):
         self._taylor: Rule | None = None
         self._expansion: Rule | None = None
         self._separate: Rule | None = None
-        self._sparsity: Rule | None = None
+        self._index_map: Rule | None = None
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
         self._view: Rule | None = None
@@ -504,19 +505,22 @@ class Primitive(Op, Generic[R]):
         self._batch = rule
         return rule
 
-    def sparsity(self, rule: Rule) -> Rule:
-        """Declare `rule(k, i, *types, **params)`: on which elements of operand `i` result `k`
-        depends.
+    def index_map(self, rule: Rule) -> Rule:
+        """Declare `rule(k, i, operands, results, **params)`: the index map of a result and operand.
 
-        It returns, for each axis of the operand, the axis of the result that it is aligned with, or
-        None if all elements along it may matter. It returns None for an operand without derivative.
-        Without a rule, elementwise and moving primitives have a known dependence; for others every
-        element may depend on all elements.
+        It gives what of operand `i` elements of result `k` depend on, as data of
+        `primgraph.ir.index_maps`; `operands` and `results` are types. What is elementwise, a view,
+        or consists of graphs needs none. Of a primitive that has no map all elements of operands
+        may matter to all of results.
         """
-        if self._sparsity is not None:
-            raise BuildError(f"{self.name} has a sparsity rule already")
-        self._sparsity = rule
+        if self._index_map is not None:
+            raise BuildError(f"{self.name} has an index map already")
+        self._index_map = rule
         return rule
+
+    def opaque(self, reason: str) -> None:
+        """Declare that any element of results may depend on any of operands, and why."""
+        self.index_map(lambda k, i, operands, results, **params: Opaque(reason))
 
     def view(self, rule: Rule) -> Rule:
         """Declare `rule(k, x, **params)`: how result `k` is a view of the operand `x`.
@@ -553,14 +557,32 @@ class Primitive(Op, Generic[R]):
             return 0
         return self._flops * sum(t.size for t in self.infer(types, params))
 
-    def tied_axes(
-        self, k: int, i: int, types: Types, params: dict[str, Any]
-    ) -> tuple[int | None, ...] | None:
-        """Return, for each axis of operand `i`, the aligned axis of result `k`; see `sparsity`."""
-        if self._sparsity is None:
-            return (None,) * types[i].ndim
-        found: tuple[int | None, ...] | None = self._sparsity(k, i, *types, **params)
+    @property
+    def has_index_map(self) -> bool:
+        """Whether it is declared what elements of results depend on."""
+        declared = self._index_map is not None or self.elementwise or self.is_view
+        return declared or self.has_bodies
+
+    def dependence(
+        self, k: int, i: int, operands: Types, results: Types, params: dict[str, Any]
+    ) -> Dependence:
+        """Return what of operand `i` the elements of result `k` depend on; see `index_map`.
+
+        Of a formal primitive the first operand is the result, and the others are what it stands
+        for.
+        """
+        if self.elementwise or (self.formal and i == 0):
+            return identity(results[k].shape)
+        if self._view is not None:
+            return of_view(self.seen(k, operands[i], params), operands[i].shape, results[k].shape)
+        if self._index_map is None:
+            return Opaque("its graphs say it" if self.has_bodies else "it is not declared")
+        found: Dependence = self._index_map(k, i, operands, results, **params)
         return found
+
+    def is_flat(self, position: int) -> bool:
+        """Whether no tangent comes from the operand at this position; see `flat`."""
+        return self._jvp.get(position) is _no_tangent
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)

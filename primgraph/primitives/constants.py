@@ -82,6 +82,10 @@ def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
     return TensorType(key.shape + as_shape(shape), BOOL)
 
 
+for _op in (random_uniform, random_bernoulli):
+    _op.opaque("any bit of the key may change any number that is drawn")
+
+
 @random_uniform.batch
 def _random_uniform_batch(batched: tuple[bool, ...], key: Value, **params: Any) -> Value:
     """Return one draw per key; the axes of `key` lead, so a batch axis needs no change."""

@@ -469,6 +469,7 @@ def _as_function_of_jvp(z: Value, x: Value, y: Value, d: Value) -> Value:
 
 
 as_function_of.flat(1)
+as_function_of.opaque("it counts as a function of all that the second operand depends on")
 
 
 @as_function_of.batch

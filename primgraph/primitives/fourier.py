@@ -15,7 +15,8 @@ from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least, equal
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, primitive
+from primgraph.ir.index_maps import IndexMap, mixed_along
+from primgraph.ir.primitive import Linear, Primitive, Types, primitive
 from primgraph.ir.types import (
     COMPLEX64,
     FLOAT32,
@@ -162,22 +163,20 @@ def _irfft_batch(batched: tuple[bool, ...], z: Value, *, n: int, axis: int, norm
     return irfft(z, n=n, axis=axis + 1, norm=norm)
 
 
-def _along_other_axes(axes: Axes, rank: int) -> tuple[int | None, ...]:
-    return tuple([None if a in axes else a for a in range(rank)])
+@fft.index_map
+def _fft_map(
+    k: int, i: int, operands: Types, results: Types, *, axes: Axes, **params: Any
+) -> IndexMap:
+    return mixed_along(operands[0].shape, results[0].shape, axes)
 
 
-@fft.sparsity
-def _fft_sparsity(
-    k: int, i: int, z: TensorType, *, axes: Axes, **params: Any
-) -> tuple[int | None, ...]:
-    return _along_other_axes(axes, z.ndim)
-
-
-def _tie_other_axes(op: Primitive[Value]) -> None:
-    @op.sparsity
-    def rule(k: int, i: int, x: TensorType, *, axis: int, **params: Any) -> tuple[int | None, ...]:
-        return _along_other_axes((axis,), x.ndim)
+def _mixes_axis(op: Primitive[Value]) -> None:
+    @op.index_map
+    def map_rule(
+        k: int, i: int, operands: Types, results: Types, *, axis: int, **params: Any
+    ) -> IndexMap:
+        return mixed_along(operands[0].shape, results[0].shape, (axis,))
 
 
 for _op in (rfft, irfft):
-    _tie_other_axes(_op)
+    _mixes_axis(_op)

@@ -9,7 +9,15 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import (
+    IndexMap,
+    Lookup,
+    Place,
+    axes_at,
+    identity,
+    tied,
+)
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import INT64, Shape, TensorType, common_type
 from primgraph.primitives.constants import constant_op, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -95,26 +103,41 @@ def _batch_index(indices: list[Value]) -> list[Value]:
     return [sample, *(cast(i, dtype=INT64) for i in indices)]
 
 
-@gather.sparsity
-def _gather_sparsity(
-    k: int, i: int, x: TensorType, *indices: TensorType, axis: int
-) -> tuple[int | None, ...]:
-    """Return the result axis of each axis of `x`; None for indexed axes, read at any position."""
-    more = indices[0].ndim - len(indices)
-    end = axis + len(indices)
-    return tuple([None if axis <= a < end else a if a < axis else a + more for a in range(x.ndim)])
+def _places_read(
+    rank: int, count: int, index_rank: int, axis: int, first: int
+) -> tuple[Place, ...]:
+    """Places along the axes of an array, of which `count` from `axis` on are looked up.
+
+    The axes of the indices stand for these in what is read; operand `first` is the first index.
+    """
+    inside = tuple(range(axis, axis + index_rank))
+    found: list[Place] = [*axes_at(range(axis))]
+    found += [Lookup(first + n, inside) for n in range(count)]
+    found += axes_at(a - count + index_rank for a in range(axis + count, rank))
+    return tuple(found)
 
 
-@scatter_add.sparsity
-def _scatter_add_sparsity(
-    k: int, i: int, x: TensorType, y: TensorType, *indices: TensorType, axis: int
-) -> tuple[int | None, ...]:
-    """Return the result axis of each operand axis; None for indexed axes, written anywhere."""
+@gather.index_map
+def _gather_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+    (x, *indices), result = operands, results[0]
+    rank = indices[0].ndim
+    read = axes_at(range(result.ndim))
+    if i:
+        return IndexMap(result.shape, read, axes_at(range(axis, axis + rank)))
+    return IndexMap(result.shape, read, _places_read(x.ndim, len(indices), rank, axis, 1))
+
+
+@scatter_add.index_map
+def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+    x, y, *indices = operands
     if i == 0:
-        return tuple(range(x.ndim))
-    more = indices[0].ndim - len(indices)
-    end = axis + indices[0].ndim
-    return tuple([None if axis <= a < end else a if a < axis else a - more for a in range(y.ndim)])
+        return identity(x.shape)
+    rank = indices[0].ndim
+    if i == 1:
+        places = _places_read(x.ndim, len(indices), rank, axis, 2)
+        return IndexMap(y.shape, places, axes_at(range(y.ndim)))
+    # An index may send an element to any place along the axes that it stands for.
+    return tied(operands[i].shape, x.shape, [None] * rank, exact=False)
 
 
 @gather.batch
@@ -191,6 +214,22 @@ def placed(*xs: TensorType, shape: Shape, starts: Shape, strides: tuple[Shape, .
         if prod(x.shape[lead:]) and not 0 <= first <= last < size:
             raise ShapeError(f"placed puts {x} from {first} to {last} among {size} elements")
     return xs[0].with_shape(shape)
+
+
+@placed.index_map
+def _placed_map(
+    k: int,
+    i: int,
+    operands: Types,
+    results: Types,
+    *,
+    shape: Shape,
+    starts: Shape,
+    strides: tuple[Shape, ...],
+) -> IndexMap:
+    """Strides count in row-major order, across axes: only the leading axes are tied."""
+    x, lead = operands[i], operands[i].ndim - len(strides[i])
+    return tied(x.shape, shape, [*range(lead), *[None] * len(strides[i])], exact=False)
 
 
 @placed.transpose

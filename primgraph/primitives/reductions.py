@@ -12,7 +12,8 @@ from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
+from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
     FLOAT16,
@@ -253,11 +254,12 @@ def _root_of_squares_batch(
     return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
 
 
-@root_of_squares.sparsity
-def _root_of_squares_sparsity(
-    k: int, i: int, x: TensorType, squares: TensorType, *, axes: Axes, divisor: float
-) -> tuple[int | None, ...] | None:
-    return None if i else _kept_axes(x, axes)
+@root_of_squares.index_map
+def _root_of_squares_map(
+    k: int, i: int, operands: Types, results: Types, *, axes: Axes, divisor: float
+) -> IndexMap:
+    shape = results[0].shape
+    return identity(shape) if i else reduced(operands[0].shape, shape, axes)
 
 
 # An operator computes its value in its own way and records it by one of these primitives, whose
@@ -287,11 +289,9 @@ def _as_softmax_of_jvp(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) ->
     return result
 
 
-@as_softmax_of.sparsity
-def _as_softmax_of_sparsity(
-    k: int, i: int, z: TensorType, x: TensorType, *, axes: Axes
-) -> tuple[int | None, ...]:
-    return tuple([None if a in axes else a for a in range(x.ndim)])
+@as_softmax_of.index_map
+def _as_softmax_of_map(k: int, i: int, operands: Types, results: Types, *, axes: Axes) -> IndexMap:
+    return mixed_along(operands[i].shape, results[k].shape, axes)
 
 
 @as_softmax_of.batch
@@ -317,6 +317,10 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_along)
+
+    @op.index_map
+    def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+        return reduced(operands[0].shape, results[0].shape, (axis,), exact=False)
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
@@ -348,21 +352,22 @@ def _cumsum_transpose(ct: Value, x: Linear, *, axis: int, reverse: bool) -> tupl
     return (cumsum(ct, axis=axis, reverse=not reverse),)
 
 
+@cumsum.index_map
+def _cumsum_map(
+    k: int, i: int, operands: Types, results: Types, *, axis: int, reverse: bool
+) -> IndexMap:
+    return running(results[0].shape, axis, reverse=reverse)
+
+
 @cumsum.batch
 def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bool) -> Value:
     return cumsum(x, axis=axis + 1, reverse=reverse)
 
 
-def _kept_axes(x: TensorType, axes: Axes) -> tuple[int | None, ...]:
-    """Return the result axis of each axis of `x`, None for the reduced `axes`."""
-    kept = [a for a in range(x.ndim) if a not in axes]
-    return tuple([None if a in axes else kept.index(a) for a in range(x.ndim)])
-
-
 def _batch_over_axes(op: Primitive[Value]) -> None:
-    @op.sparsity
-    def sparsity_rule(k: int, i: int, x: TensorType, *, axes: Axes) -> tuple[int | None, ...]:
-        return _kept_axes(x, axes)
+    @op.index_map
+    def map_rule(k: int, i: int, operands: Types, results: Types, *, axes: Axes) -> IndexMap:
+        return reduced(operands[0].shape, results[0].shape, axes, exact=op is reduce_sum)
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Value:

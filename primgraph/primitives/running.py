@@ -10,7 +10,8 @@ from primgraph.errors import DTypeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive, primitive
+from primgraph.ir.index_maps import IndexMap, running
+from primgraph.ir.primitive import Primitive, Types, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.control import scan
@@ -132,3 +133,13 @@ def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[V
 
 cummax = _running("cummax", np.maximum, less_equal)
 cummin = _running("cummin", np.minimum, greater_equal)
+
+
+def _runs(op: Primitive[Value]) -> None:
+    @op.index_map
+    def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+        return running(results[0].shape, axis, exact=op is cumprod)
+
+
+for _op in (cumprod, cummax, cummin):
+    _runs(_op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -12,7 +13,8 @@ from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, flipped, part_of, sliced
 from primgraph.primitives.constants import zeros_like
@@ -170,6 +172,13 @@ def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
     return x.with_shape(tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True)))
 
 
+@pad.index_map
+def _pad_map(
+    k: int, i: int, operands: Types, results: Types, *, low: Slices, high: Slices
+) -> IndexMap:
+    return embedded(operands[0].shape, low)
+
+
 @pad.transpose
 def _pad_transpose(ct: Value, x: Linear, *, low: Slices, high: Slices) -> tuple[Value]:
     return (slice_(ct, starts=low, sizes=x.shape, steps=(1,) * len(low)),)
@@ -276,6 +285,16 @@ def slice_assign(x: TensorType, y: TensorType, *, starts: Slices, steps: Slices)
     return x
 
 
+@slice_assign.index_map
+def _slice_assign_map(
+    k: int, i: int, operands: Types, results: Types, *, starts: Slices, steps: Slices
+) -> IndexMap:
+    x, y = operands
+    if i:
+        return embedded(y.shape, starts, steps)
+    return replace(identity(x.shape), hole=Strided(starts, y.shape, steps))
+
+
 @slice_assign.transpose
 def _slice_assign_transpose(
     ct: Value, x: Value | Linear, y: Value | Linear, *, starts: Slices, steps: Slices
@@ -305,6 +324,14 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
         common_type("concat", first, x.with_shape(first.shape))
     total = sum(x.shape[axis] for x in xs)
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+@concat.index_map
+def _concat_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+    start = sum(x.shape[axis] for x in operands[:i])
+    return embedded(
+        operands[i].shape, tuple(start if a == axis else 0 for a in range(operands[i].ndim))
+    )
 
 
 @concat.transpose

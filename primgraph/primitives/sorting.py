@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Rule, primitive
+from primgraph.ir.index_maps import IndexMap, Lookup, identity, mixed_along, tied
+from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import INT64, TensorType, check_axis
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.logic import equal, less, less_equal, logical_and, logical_not, logical_or
@@ -34,11 +36,6 @@ def sort(x: TensorType, *, axis: int) -> TensorType:
 def _sort_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
     """Return the tangents in the order of their elements; the sort is stable for equal ones."""
     return reorder(d, argsort(x, axis=axis), axis=axis)
-
-
-@sort.sparsity
-def _sort_sparsity(k: int, i: int, x: TensorType, *, axis: int) -> tuple[int | None, ...]:
-    return tuple([None if a == axis else a for a in range(x.ndim)])
 
 
 @sort.batch
@@ -80,11 +77,14 @@ def _reorder_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tupl
     return reorder(ct, argsort(index, axis=axis), axis=axis), None
 
 
-@reorder.sparsity
-def _reorder_sparsity(
-    k: int, i: int, x: TensorType, index: TensorType, *, axis: int
-) -> tuple[int | None, ...]:
-    return tuple([None if a == axis else a for a in range(x.ndim)])
+@reorder.index_map
+def _reorder_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+    found = identity(results[0].shape)
+    if i:
+        return found
+    every = tuple(range(len(found.extents)))
+    places = [Lookup(1, every) if a == axis else p for a, p in enumerate(found.operand)]
+    return replace(found, operand=tuple(places))
 
 
 @reorder.batch
@@ -108,6 +108,22 @@ def searchsorted(a: TensorType, v: TensorType, *, right: bool) -> TensorType:
     if a.dtype != v.dtype:
         raise DTypeError(f"searchsorted takes equal dtypes, not {a} and {v}")
     return v.with_dtype(INT64)
+
+
+@searchsorted.index_map
+def _searchsorted_map(k: int, i: int, operands: Types, results: Types, *, right: bool) -> IndexMap:
+    ties = [None] if i == 0 else range(operands[1].ndim)
+    return tied(operands[i].shape, results[0].shape, ties, exact=False)
+
+
+def _mixes_axis(op: Primitive[Value]) -> None:
+    @op.index_map
+    def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
+        return mixed_along(operands[0].shape, results[0].shape, (axis,))
+
+
+for _op in (sort, argsort):
+    _mixes_axis(_op)
 
 
 def _comes_first(op: Rule, a: Value, v: Value) -> Value:

@@ -13,7 +13,8 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least, equal
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import Index, IndexMap, axes_at
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import BOOL, Shape, TensorType, as_shape
 from primgraph.primitives.reductions import accumulator
 
@@ -81,6 +82,35 @@ def windows(
     return x.with_shape((*x.shape[:axis], *sizes, *counts, *x.shape[end:]))
 
 
+def _slid_over(
+    windowed: Shape, rank: int, axis: int, steps: Slices, dilations: Slices
+) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
+    """The places of elements of windows, and of these elements in what windows slide over."""
+    number = len(steps)
+    inside = [
+        Index(0, ((axis + n, apart), (axis + number + n, step)))
+        for n, (step, apart) in enumerate(zip(steps, dilations, strict=True))
+    ]
+    behind = axes_at(a + number for a in range(axis + number, rank))
+    return axes_at(range(len(windowed))), (*axes_at(range(axis)), *inside, *behind)
+
+
+@windows.index_map
+def _windows_map(
+    k: int,
+    i: int,
+    operands: Types,
+    results: Types,
+    *,
+    axis: int,
+    sizes: Slices,
+    steps: Slices,
+    dilations: Slices,
+) -> IndexMap:
+    shape = results[0].shape
+    return IndexMap(shape, *_slid_over(shape, operands[0].ndim, axis, steps, dilations))
+
+
 @windows.transpose
 def _windows_transpose(
     ct: Value, x: Linear, *, axis: int, sizes: Slices, steps: Slices, dilations: Slices
@@ -132,6 +162,23 @@ def overlap_add(
     if len(found) != number or not all(equal(a, b) for a, b in zip(found, counts, strict=True)):
         raise ShapeError(f"overlap_add of {x}: axes of {extents} have windows {counts}")
     return whole
+
+
+@overlap_add.index_map
+def _overlap_add_map(
+    k: int,
+    i: int,
+    operands: Types,
+    results: Types,
+    *,
+    axis: int,
+    extents: Shape,
+    steps: Slices,
+    dilations: Slices,
+) -> IndexMap:
+    shape = operands[0].shape
+    part, whole = _slid_over(shape, results[0].ndim, axis, steps, dilations)
+    return IndexMap(shape, whole, part)
 
 
 @overlap_add.transpose

@@ -6,11 +6,14 @@ only a few of these. Views, broadcasts and sums transform them without listing e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import NamedTuple, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
+# The place along an axis: a start, and variables with their steps.
+Terms: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 
 
 class Affine(NamedTuple):
@@ -347,6 +350,104 @@ def turned(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
     starts = tuple([n - 1 if i in flipped else 0 for i, n in enumerate(shape)])
     steps = tuple([-1 if i in flipped else 1 for i in range(len(shape))])
     return sliced(maps, starts, shape, steps)
+
+
+def through(
+    maps: Maps, extents: Shape, shape: Shape, source: Sequence[Terms], target: Sequence[Terms]
+) -> Maps | None:
+    """Move columns from elements of a `shape` to those of a result; None where that is not regular.
+
+    `source` has the places of both at each point of a box of `extents`: for each axis of the
+    operand a start and the steps of variables, `target` for each axis of the result.
+    """
+    found: Maps = []
+    for m in maps:
+        for point in _points(extents, target):
+            one = _through_one(m, extents, shape, source, target, point)
+            if one is None or len(found) > MOST:
+                return None
+            found += one
+    return joined(found)
+
+
+def _points(extents: Shape, target: Sequence[Terms]) -> Iterable[dict[int, int]]:
+    """The values of variables to be taken one by one: all but the last of each axis of a result."""
+    fixed = [v for _, terms in target for v, _ in terms[:-1]]
+    if prod(extents[v] for v in fixed) > MOST:
+        return [dict.fromkeys(fixed, -1)]
+    return (dict(zip(fixed, p, strict=True)) for p in product(*(range(extents[v]) for v in fixed)))
+
+
+def _through_one(
+    m: Affine,
+    extents: Shape,
+    shape: Shape,
+    source: Sequence[Terms],
+    target: Sequence[Terms],
+    point: Mapping[int, int],
+) -> Maps | None:
+    if -1 in point.values():
+        return None
+    low = [point.get(v, 0) for v in range(len(extents))]
+    high = [point[v] + 1 if v in point else n for v, n in enumerate(extents)]
+    strides, offset = [0] * len(extents), m.offset
+    for axis, (start, terms) in enumerate(source):
+        offset += m.strides[axis] * start
+        for v, step in terms:
+            strides[v] += m.strides[axis] * step
+        lo, hi = m.low[axis], m.high[axis]
+        if len(terms) == 1:
+            ((v, step),) = terms
+            # The first and the last place of the variable that lies in the box.
+            if step > 0:
+                first, last = -((start - lo) // step), (hi - 1 - start) // step
+            else:
+                first, last = -((hi - 1 - start) // -step), (start - lo) // -step
+            low[v], high[v] = max(low[v], first), min(high[v], last + 1)
+        elif terms and (lo, hi) != (0, shape[axis]):
+            return None
+        elif not terms and not lo <= start < hi:
+            return []
+    if any(a >= b for a, b in zip(low, high, strict=True)):
+        return []
+    places = [_onto(start, terms, low, high, strides, point) for start, terms in target]
+    if None in places:
+        return None
+    boxes = [p for p in places if p is not None]
+    used = {v for _, terms in target for v, _ in terms}
+    free = list(m.free)
+    for v, (a, b) in enumerate(zip(low, high, strict=True)):
+        if v in used:
+            continue
+        offset += strides[v] * (a if strides[v] >= 0 else b - 1)
+        if strides[v] and b - a > 1:
+            free.append((abs(strides[v]), b - a))
+    offset += sum(p[0] for p in boxes)
+    along, lows, highs = (tuple([p[n] for p in boxes]) for n in (1, 2, 3))
+    return [Affine(offset, along, lows, highs, _free(free) if len(free) > len(m.free) else m.free)]
+
+
+def _onto(
+    start: int,
+    terms: Sequence[tuple[int, int]],
+    low: Sequence[int],
+    high: Sequence[int],
+    strides: Sequence[int],
+    point: Mapping[int, int],
+) -> tuple[int, int, int, int] | None:
+    """Along an axis of a result: what is added to the offset, the stride, first place and end."""
+    offset = 0
+    for v, step in terms:
+        if v in point or high[v] - low[v] == 1:
+            start += step * low[v]
+            offset += strides[v] * low[v]
+        elif step == 1:
+            return offset - strides[v] * start, strides[v], start + low[v], start + high[v]
+        elif step == -1:
+            return offset + strides[v] * start, -strides[v], start - high[v] + 1, start - low[v] + 1
+        else:
+            return None
+    return offset, 0, start, start + 1
 
 
 def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:

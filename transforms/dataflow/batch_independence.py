@@ -15,58 +15,20 @@ from typing import TypeAlias
 import numpy as np
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import (
+    Dependence,
+    IndexMap,
+    Lookup,
+    Opaque,
+    RowMajor,
+    variables_of,
+)
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.elementwise import as_function_of, cast, steady, stop_gradient
-from primgraph.primitives.fourier import fft, irfft, rfft
-from primgraph.primitives.indexing import gather, placed, scatter_add
-from primgraph.primitives.linear_algebra import matrix_functions as m
-from primgraph.primitives.linear_algebra.assumptions import assumed
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.linear_algebra.spectra import eigh, eigvalsh, pinv, qr, svd, svdvals
-from primgraph.primitives.linear_algebra.spectral_derivatives import (
-    as_spectral_gradient,
-    as_spectral_tangent,
-)
-from primgraph.primitives.linear_algebra.systems import (
-    as_cholesky_of,
-    as_symmetric,
-    cholesky,
-    cholesky_slope,
-    cholesky_tangent,
-    cofactors,
-    det,
-    inv,
-    slogdet,
-    solve,
-    triangular_solve,
-)
-from primgraph.primitives.linear_algebra.ties import if_distinct, unless_any
-from primgraph.primitives.reductions import (
-    argmax,
-    argmin,
-    as_softmax_of,
-    cumsum,
-    reduce_max,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    root_of_squares,
-)
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    pad,
-    permute,
-    reshape,
-    reverse,
-    slice_,
-    slice_assign,
-    split,
-)
-from primgraph.primitives.windows import overlap_add, windows
+from primgraph.primitives.elementwise import cast, steady, stop_gradient
+from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.body_transfer import (
     Analysis,
     Fault,
@@ -179,18 +141,16 @@ def _operands(eqn: Equation) -> tuple[Value, ...]:
 
 def places_after(eqn: Equation, places: Places, counts: Counts) -> _Any:
     """Return the places of samples in the results of an equation, or the reason of mixing."""
-    rule = _RULES.get(eqn.op)
+    rule = _THROUGH.get(eqn.op)
     if rule is not None:
         return rule(eqn, places, counts)
-    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
-        return _same(places)
-    return _by_slopes(eqn, places)
+    if isinstance(eqn.op, Primitive) and eqn.op.slopes_rule is not None:
+        return _by_slopes(eqn, places)
+    return _behind(eqn, places, counts)
 
 
 def _by_slopes(eqn: Equation, places: Places) -> Found:
     """Analyse the derivative graphs in the equation's parameters, if there are any."""
-    if not isinstance(eqn.op, Primitive) or eqn.op.slopes_rule is None:
-        return _UNKNOWN
     ahead = len(eqn.inputs) - len(places)
     with_samples = [ahead + i for i, p in enumerate(places) if p is not None]
     extent = eqn.inputs[with_samples[0]].shape[:1]
@@ -244,6 +204,11 @@ class Counts:
         return found
 
 
+def _kept_axes(eqn: Equation) -> list[int]:
+    new = eqn.kwargs["new_axes"]
+    return [i for i in range(eqn.output.type.ndim) if i not in new]
+
+
 def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[int, int] | None:
     for axis, extent in enumerate(array.shape):
         start = int(array.flat[0]) if array.size else 0
@@ -254,45 +219,98 @@ def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[in
     return None
 
 
-# Rules. `_only` returns the single operand that has a place.
+def _behind(eqn: Equation, places: Places, counts: Counts) -> _Any:
+    """Where samples are in each result, by the index maps of the primitive."""
+    op = eqn.op
+    if not isinstance(op, Primitive):
+        return _UNKNOWN
+    ahead = len(eqn.inputs) - len(places) if op.own_slope else 0
+    types, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
+    found: list[Place | None] = []
+    for k in range(len(results)):
+        moved: set[Place] = set()
+        for i, place in enumerate(places, ahead):
+            if place is None:
+                continue
+            one = _moved(eqn, op.dependence(k, i, types, results, eqn.kwargs), k, i, place, counts)
+            if isinstance(one, str):
+                return one
+            moved.add(one)
+        if len(moved) > 1:
+            return _DIFFERENT
+        found.append(next(iter(moved), None))
+    return found
 
 
-def _only(places: Places) -> tuple[int, Place]:
-    return next((i, p) for i, p in enumerate(places) if p is not None)
+def _moved(
+    eqn: Equation, dependence: Dependence, k: int, i: int, place: Place, counts: Counts
+) -> Place | str:
+    """The place of samples in result `k`, from that in operand `i`."""
+    shape, result = eqn.inputs[i].shape, eqn.outputs[k].shape
+    if isinstance(dependence, Opaque):
+        return _UNKNOWN
+    if isinstance(dependence, RowMajor):
+        return _reshaped(shape, result, place)
+    at = dependence.operand[place.axis]
+    if isinstance(at, Lookup):
+        return _read(eqn, dependence, at, place, counts)
+    if len(at.terms) != 1:
+        return "slides over the axis of the samples"
+    ((variable, step),) = at.terms
+    if dependence.order is not None and variable in dependence.order:
+        return "runs along the axis of the samples"
+    goals = [a for a, p in enumerate(dependence.result) if variable in variables_of((p,))]
+    if not goals:
+        lost = "reduces the axis" if len(result) < len(shape) else "mixes samples along the axis"
+        return f"{lost} of the samples"
+    goal = dependence.result[goals[0]]
+    if isinstance(goal, Lookup):
+        return _added(eqn, dependence, variable, place, counts)
+    if len(goal.terms) != 1:
+        return "slides over the axis of the samples"
+    extent, whole = dependence.extents[variable], shape[place.axis]
+    if not place.is_plain and not (extent == whole == result[goals[0]]):
+        return _PARTS
+    if (step, goal.terms[0][1]) != (1, 1):
+        return "takes samples by another step than 1"
+    return replace(place, axis=goals[0], shift=place.shift + at.start - goal.start)
 
 
-def _same(places: Places) -> Found:
-    """Return the common place of all operands that have one."""
-    different = {p for p in places if p is not None}
-    return [different.pop()] if len(different) == 1 else _DIFFERENT
+def _read(eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts) -> Place | str:
+    """Indices that count the samples take each sample from itself."""
+    counted = counts.along(eqn.inputs[at.operand], place.after)
+    if counted is None or place.before != 1:
+        return "takes samples by computed positions"
+    axis, start = counted
+    goals = [a for a, p in enumerate(found.result) if variables_of((p,)) == {at.variables[axis]}]
+    return Place(goals[0], shift=place.shift + start)
 
 
-def _kept_axes(eqn: Equation) -> list[int]:
-    new = eqn.kwargs["new_axes"]
-    return [i for i in range(eqn.output.type.ndim) if i not in new]
+def _added(
+    eqn: Equation, found: IndexMap, variable: int, place: Place, counts: Counts
+) -> Place | str:
+    """Of several indices by which elements are sent one may count the samples."""
+    extent = found.extents[variable]
+    for axis, goal in enumerate(found.result):
+        if not place.is_plain or not isinstance(goal, Lookup) or variable not in goal.variables:
+            continue
+        whole = eqn.output.shape[axis]
+        for after in (1, whole // extent if whole % extent == 0 else 1):
+            counted = counts.along(eqn.inputs[goal.operand], after)
+            if counted is not None and goal.variables[counted[0]] == variable:
+                return Place(axis, after=after, shift=place.shift - counted[1])
+    return "adds samples up at computed positions"
 
 
-def _broadcast(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    return [replace(place, axis=_kept_axes(eqn)[place.axis])]
-
-
-def _permute(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    return [replace(place, axis=eqn.kwargs["axes"].index(place.axis))]
-
-
-def _reshape(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Find the result axis that holds the samples, between as many elements before and after."""
-    _, place = _only(places)
-    old, new = eqn.inputs[0].shape, eqn.output.shape
+def _reshaped(old: Shape, new: Shape, place: Place) -> Place | str:
+    """The axis that holds them between as many elements before and behind."""
     lead, trail = _around(old, place)
     for axis, extent in enumerate(new):
         first, last = math.prod(new[:axis]), math.prod(new[axis + 1 :])
         if lead % first == 0 and trail % last == 0:
             before, after = lead // first, trail // last
             if before * after * spread_over(old, place) == extent:
-                return [Place(axis, before, after, place.shift)]
+                return Place(axis, before, after, place.shift)
     return "spreads samples over several axes"
 
 
@@ -305,210 +323,6 @@ def _around(shape: Shape, place: Place) -> tuple[int, int]:
 def spread_over(shape: Shape, place: Place) -> int:
     """Return the number of sample positions in an array of that shape."""
     return shape[place.axis] // (place.before * place.after)
-
-
-def _reduce(eqn: Equation, places: Places, counts: Counts) -> Found:
-    (_, place), gone = _only(places), eqn.kwargs["axes"]
-    if place.axis in gone:
-        return "reduces the axis of the samples"
-    return [replace(place, axis=place.axis - sum(a < place.axis for a in gone))]
-
-
-def _position(eqn: Equation, places: Places, counts: Counts) -> Found:
-    (_, place), gone = _only(places), eqn.kwargs["axis"]
-    if place.axis == gone:
-        return "looks for a place along the axis of the samples"
-    return [replace(place, axis=place.axis - (gone < place.axis))]
-
-
-def _root_of_squares(eqn: Equation, places: Places, counts: Counts) -> Found:
-    whole, total = places
-    found = [] if whole is None else _reduce(eqn, [whole], counts)
-    return found if isinstance(found, str) else _same((*found, total))
-
-
-def _within(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep the place unless the samples' axis is among the combined `axes`."""
-    _, place = _only(places)
-    return "mixes the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
-
-
-def _cumsum(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    if place.axis == eqn.kwargs["axis"]:
-        return "runs along the axis of the samples"
-    return [place]
-
-
-def _fft(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    return "transforms the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
-
-
-def _reverse(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    return "turns the samples round" if place.axis in eqn.kwargs["axes"] else [place]
-
-
-def _windows(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Move the place past the new axes: windows double the axes that they slide over."""
-    _, place = _only(places)
-    number = len(eqn.kwargs["sizes"])
-    return _beside_windows(place, eqn.kwargs["axis"], number, number)
-
-
-def _overlap_add(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    number = len(eqn.kwargs["extents"])
-    return _beside_windows(place, eqn.kwargs["axis"], 2 * number, -number)
-
-
-def _beside_windows(place: Place, axis: int, number: int, more: int) -> Found:
-    if axis <= place.axis < axis + number:
-        return "slides over the axis of the samples"
-    if place.axis < axis:
-        return [place]
-    return [replace(place, axis=place.axis + more)]
-
-
-def _matmul(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep samples in rows of the left factor, columns of the right one, or batch axes."""
-    last = eqn.output.type.ndim - 1
-    left, right = places
-    if (left and left.axis == last) or (right and right.axis == last - 1):
-        return "sums over the axis of the samples"
-    found = _same(places)
-    if isinstance(found, str) or None in places or found[0].axis < last - 1:
-        return found
-    return _DIFFERENT
-
-
-def _concat(eqn: Equation, places: Places, counts: Counts) -> Found:
-    axis, start = eqn.kwargs["axis"], 0
-    moved: list[Place | None] = []
-    for value, place in zip(eqn.inputs, places, strict=True):
-        if place is not None and place.axis == axis:
-            if not place.is_plain:
-                return _PARTS
-            place = replace(place, shift=place.shift - start)
-        moved.append(place)
-        start += value.shape[axis]
-    found = _same(moved)
-    return "puts samples in other places" if isinstance(found, str) else found
-
-
-def _split(eqn: Equation, places: Places, counts: Counts) -> Found:
-    (_, place), axis, sizes = _only(places), eqn.kwargs["axis"], eqn.kwargs["sizes"]
-    if place.axis != axis:
-        return [place] * len(sizes)
-    if not place.is_plain:
-        return _PARTS
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return [replace(place, shift=place.shift + start) for start in starts]
-
-
-def _pad(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    low, high = eqn.kwargs["low"][place.axis], eqn.kwargs["high"][place.axis]
-    if not place.is_plain and (low, high) != (0, 0):
-        return _PARTS
-    return [replace(place, shift=place.shift - low)]
-
-
-def _slice(eqn: Equation, places: Places, counts: Counts) -> Found:
-    _, place = _only(places)
-    start, size, step = (eqn.kwargs[name][place.axis] for name in ("starts", "sizes", "steps"))
-    if step == 1 and size == eqn.inputs[0].shape[place.axis]:
-        return [place]
-    if not place.is_plain:
-        return _PARTS
-    if step != 1:
-        return "takes samples by another step than 1"
-    return [replace(place, shift=place.shift + start)]
-
-
-def _slice_assign(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Shift the place of the assigned part to its place in the result."""
-    whole, part = places
-    if part is not None:
-        axis = part.axis
-        start, step = eqn.kwargs["starts"][axis], eqn.kwargs["steps"][axis]
-        if step != 1:
-            return "assigns samples by another step than 1"
-        if not part.is_plain and eqn.inputs[0].shape[axis] != eqn.inputs[1].shape[axis]:
-            return _PARTS
-        part = replace(part, shift=part.shift - start)
-    return _same((whole, part))
-
-
-def _gather(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep the place if the indices count the samples."""
-    _, place = _only(places)
-    first, indices = eqn.kwargs["axis"], eqn.inputs[1:]
-    if place.axis < first:
-        return [place]
-    if place.axis >= first + len(indices):
-        shift = eqn.inputs[1].type.ndim - len(indices)
-        return [replace(place, axis=place.axis + shift)]
-    counted = counts.along(indices[place.axis - first], place.after)
-    if counted is None or place.before != 1:
-        return "takes samples by computed positions"
-    axis, start = counted
-    return [Place(first + axis, shift=place.shift + start)]
-
-
-def _scatter_add(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Map axes of the indices in the second operand to the indexed axes of the first."""
-    whole, part, *_ = places
-    first, indices = eqn.kwargs["axis"], eqn.inputs[2:]
-    rank, indexed = indices[0].type.ndim, range(first, first + len(indices))
-    if part is not None and part.axis >= first + rank:
-        part = replace(part, axis=part.axis - rank + len(indices))
-    elif part is not None and part.axis >= first:
-        # One of several indices may count the samples.
-        shape, extent = eqn.inputs[0].shape, eqn.inputs[1].shape[part.axis]
-        goal = [
-            (a, after, counted[1])
-            for a, i in zip(indexed, indices, strict=True)
-            for after in (1, shape[a] // extent if shape[a] % extent == 0 else 1)
-            if (counted := counts.along(i, after)) is not None and counted[0] == part.axis - first
-        ]
-        if not goal or not part.is_plain:
-            return "adds samples up at computed positions"
-        axis, after, start = goal[0]
-        part = Place(axis, after=after, shift=part.shift - start)
-    if part is None and whole is not None and whole.axis in indexed:
-        return [whole]
-    return _same((whole, part))
-
-
-def _placed(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep a place among the leading axes, along which nothing moves."""
-    lead = eqn.inputs[0].type.ndim - len(eqn.kwargs["strides"][0])
-    if any(p is not None and p.axis >= lead for p in places):
-        return "puts samples in other places"
-    return _same(places)
-
-
-def _stack(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep a place in the batch axes, or in the columns of right-hand sides."""
-    found, last = _same(places), eqn.inputs[0].type.ndim - 1
-    if isinstance(found, str):
-        return found
-    axis = found[0].axis
-    columns = axis == last and places[0] is None and eqn.op in (solve, triangular_solve)
-    if axis >= last - 1 and not columns:
-        return "has a row or a column of a matrix for each sample"
-    return found * len(eqn.outputs)
-
-
-def _spectrum(eqn: Equation, places: Places, counts: Counts) -> Found:
-    """Keep a place in the batch axes of matrices and of the vectors that belong to them."""
-    found = _same(places)
-    lead = max(v.type.ndim for v in eqn.inputs) - 2
-    if eqn.op is not unless_any and not isinstance(found, str) and found[0].axis >= lead:
-        return "has a row or a column of a matrix for each sample"
-    return found
 
 
 def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
@@ -546,47 +360,9 @@ _BODIES = Analysis(
 )
 
 
-def _unchanged(eqn: Equation, places: Places, counts: Counts) -> Found:
-    return _same(places)
-
-
-_RULES: dict[Op, _Rule] = {
-    as_function_of: _unchanged,
-    as_softmax_of: _within,
-    **dict.fromkeys((as_cholesky_of, as_symmetric, assumed, cholesky, cofactors, det, inv), _stack),
-    **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
-    **dict.fromkeys((as_spectral_tangent, as_spectral_gradient), _spectrum),
-    **dict.fromkeys((if_distinct, unless_any), _spectrum),
-    **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
-    **dict.fromkeys((m.eig, m.expm, m.logm, m.lu, m.sqrtm, *m.SLOPES), _stack),
+_THROUGH: dict[Op, _Rule] = {
     cond: _into_bodies(through_cond),
     checkpoint: _into_bodies(through_checkpoint),
     scan: _into_bodies(through_scan),
     while_loop: _into_bodies(through_while),
-    broadcast: _broadcast,
-    concat: _concat,
-    cumsum: _cumsum,
-    rfft: _cumsum,
-    irfft: _cumsum,
-    fft: _fft,
-    gather: _gather,
-    matmul: _matmul,
-    pad: _pad,
-    permute: _permute,
-    placed: _placed,
-    argmax: _position,
-    argmin: _position,
-    reduce_max: _reduce,
-    reduce_min: _reduce,
-    reduce_prod: _reduce,
-    reduce_sum: _reduce,
-    reshape: _reshape,
-    reverse: _reverse,
-    root_of_squares: _root_of_squares,
-    scatter_add: _scatter_add,
-    slice_: _slice,
-    slice_assign: _slice_assign,
-    split: _split,
-    windows: _windows,
-    overlap_add: _overlap_add,
 }

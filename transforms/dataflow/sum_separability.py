@@ -23,9 +23,7 @@ from primgraph.primitives.elementwise import add, neg, stop_gradient, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
-from primgraph.primitives.running import cummax, cummin, cumprod
 from primgraph.primitives.shapes import broadcast, reshape
-from primgraph.primitives.sorting import argsort, reorder, searchsorted, sort
 from primgraph.transforms.dataflow.batch_independence import (
     Counts,
     Mixing,
@@ -260,21 +258,12 @@ def _places(
     if eqn.op in _BODIES:
         found = _through(eqn, given, rows)
         return found
-    rule = _MORE.get(eqn.op)
-    if rule is not None:
-        found = rule(eqn, given)
-        return found
     if eqn.op.own_slope:
         # The value is that of the first operand; the other operands define its derivative.
         found = places_after(eqn, given[1:], counts) if any(given[1:]) else [given[0]]
         return _one([given[0], *found]) if isinstance(found, list) else found
     if eqn.op.formal:
         return [given[0]]
-    if eqn.op is gather and any(given[1:]):
-        found = _gathered(eqn, given, counts)
-        return found
-    if eqn.op is scatter_add and any(given[2:]):
-        return "adds up at places that samples say"
     return places_after(eqn, given, counts)
 
 
@@ -309,38 +298,6 @@ def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[V
         return False
     own = Place(part.axis - first, part.before, part.after)
     return all(p is None or p == own for p in indices)
-
-
-def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> Any:
-    """Return the place of elements that each sample gathers with its own indices."""
-    first, index = eqn.kwargs["axis"], _one(given[1:])
-    if isinstance(index, str):
-        return index
-    chosen = Place(index[0].axis + first, index[0].before, index[0].after, index[0].shift)
-    if given[0] is None:
-        return [chosen]
-    own = places_after(eqn, [given[0], *[None] * (len(given) - 1)], counts)
-    return _one([chosen, *own]) if isinstance(own, list) else own
-
-
-# Primitives without a derivative, or with a stricter rule than in `mixing`.
-
-
-def _along_axis(eqn: Equation, given: Sequence[Place | None]) -> Any:
-    found = _one(given)
-    if isinstance(found, str) or found[0].axis != eqn.kwargs["axis"]:
-        return found
-    return "goes along the axis of the samples"
-
-
-def _sought(eqn: Equation, given: Sequence[Place | None]) -> Any:
-    return "looks in what samples are" if given[0] is not None else [given[1]]
-
-
-_MORE: dict[Op, Callable[[Equation, Sequence[Place | None]], Any]] = {
-    **dict.fromkeys((sort, argsort, reorder, cumprod, cummax, cummin), _along_axis),
-    searchsorted: _sought,
-}
 
 
 # Branches and loops.

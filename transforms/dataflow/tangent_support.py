@@ -113,7 +113,7 @@ class _Walk:
         rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
         surrounded = bounds(rest)[1] > 0
         if eqn.op in FORTH and (changes or surrounded):
-            return FORTH[eqn.op](self.conditions, eqn, place, operands)
+            return self.conditions.behind(eqn, place, operands)
         return None
 
     def _of_select(self, eqn: Equation, operands: list[Value | None]) -> Value | None:

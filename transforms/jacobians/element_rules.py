@@ -19,7 +19,7 @@ import numpy as np
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.primitive import Op
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, full_value, require_primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import constant_op, filled, zeros_like
@@ -28,15 +28,10 @@ from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import (
-    broadcast,
     concat,
-    pad,
-    permute,
     reshape,
-    reverse,
     slice_,
     slice_assign,
-    split,
 )
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -94,7 +89,7 @@ def terms_of(
             if terms.keys().isdisjoint(eqn.inputs):
                 copy(builder, eqn, moved)
                 continue
-            rule = _RULES.get(eqn.op)
+            rule = _rule_of(eqn)
             if rule is None or (rule is _chosen and not chooses):
                 return None
             builder.source = eqn.source or NOWHERE
@@ -227,25 +222,13 @@ def _cast(work: _Work, eqn: Equation) -> list[list[Term]]:
     (x,) = eqn.inputs
     if not eqn.output.type.is_float or not x.type.is_float:
         raise _Unknown
-    return [[replace(t, factor=_applied(work, eqn, t)) for t in work.terms[x]]]
+    return [[replace(t, factor=_cast_factor(work, eqn, t)) for t in work.terms[x]]]
 
 
-def _applied(work: _Work, eqn: Equation, term: Term, place: int = 0) -> Value | None:
+def _cast_factor(work: _Work, eqn: Equation, term: Term) -> Value | None:
     if term.factor is None:
         return None
-    return work.builder.emit(eqn.op, [term.factor], eqn.kwargs)[place]
-
-
-def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
-    """Apply an equation that moves elements of its first operand, or inserts zeros."""
-    found: list[list[Term]] = [[] for _ in eqn.outputs]
-    for term in work.terms[eqn.inputs[0]]:
-        numbers = require_primitive(eqn).impl(term.columns + 1, **eqn.kwargs)
-        several = numbers if eqn.op.multiple else (numbers,)
-        for place, columns in enumerate(several):
-            factor = _applied(work, eqn, term, place)
-            found[place].append(_term(factor, np.asarray(columns) - 1, term.is_clean))
-    return found
+    return work.builder.emit(eqn.op, [term.factor], eqn.kwargs)[0]
 
 
 def _term(factor: Value | None, columns: Array, was_clean: bool) -> Term:
@@ -253,49 +236,40 @@ def _term(factor: Value | None, columns: Array, was_clean: bool) -> Term:
     return Term(factor, columns, gaps, gaps and factor is not None and was_clean)
 
 
-def _joining(work: _Work, eqn: Equation) -> list[list[Term]]:
-    """Join the first terms of all operands, then the second ones, and so on."""
-    listed = []
-    for value in eqn.inputs:
-        if value in work.terms:
-            listed.append(work.terms[value])
-        else:
+def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
+    """Apply an equation that moves elements of its first operand, or inserts zeros."""
+    op = require_primitive(eqn)
+    moving = op.linear_operands(len(eqn.inputs))
+    columns: list[Array] = [np.zeros(v.shape, np.int64) for v in eqn.inputs]
+    factors: list[Value] = [work.moved.get(v, v) for v in eqn.inputs]
+    listed: dict[int, list[Term]] = {}
+    for i, value in enumerate(eqn.inputs):
+        if value in work.terms and i in moving:
+            listed[i] = work.terms[value]
+        elif value in work.terms:
+            raise _Unknown
+        elif i in moving:
             work.require_zero(value)
-            listed.append([])
-    found = []
-    for number in range(max(map(len, listed))):
-        chosen = [part[number] if number < len(part) else None for part in listed]
-        columns, factors, clean = [], [], True
-        for value, term in zip(eqn.inputs, chosen, strict=True):
-            if term is None:
-                columns.append(np.zeros(value.shape, np.int64))
-                factors.append(zeros_like(value))
-            else:
-                columns.append(term.columns + 1)
-                factors.append(work.full(term, value.type))
-                clean = clean and (term.is_clean)
-        plain = all(t is not None and t.factor is None for t in chosen)
-        factor = None if plain else work.builder.emit(eqn.op, factors, eqn.kwargs)[0]
-        together = require_primitive(eqn).impl(*columns, **eqn.kwargs) - 1
-        found.append(_term(factor, together, clean))
-    return [found]
-
-
-def _gathered(work: _Work, eqn: Equation) -> list[list[Term]]:
-    x, *indices = eqn.inputs
-    if x not in work.terms or not work.terms.keys().isdisjoint(indices):
-        raise _Unknown
-    numbers = [work.known(v) for v in indices]
-    places = [work.moved[v] for v in indices]
-    found = []
-    for term in work.terms[x]:
-        factor = None
-        if term.factor is not None:
-            (factor,) = work.builder.emit(gather, [term.factor, *places], eqn.kwargs)
-        found.append(
-            _term(factor, gather.impl(term.columns, *numbers, **eqn.kwargs), term.is_clean)
-        )
-    return [found]
+        else:
+            columns[i] = work.known(value)
+    found: list[list[Term]] = [[] for _ in eqn.outputs]
+    for number in range(max(map(len, listed.values()))):
+        chosen = {i: terms[number] for i, terms in listed.items() if number < len(terms)}
+        for i in moving:
+            term, value = chosen.get(i), eqn.inputs[i]
+            columns[i] = np.zeros(value.shape, np.int64) if term is None else term.columns + 1
+        plain = len(chosen) == len(moving) and all(t.factor is None for t in chosen.values())
+        made: Sequence[Value | None] = [None for _ in eqn.outputs]
+        if not plain:
+            for i in moving:
+                value = eqn.inputs[i]
+                full = work.full(chosen[i], value.type) if i in chosen else zeros_like(value)
+                factors[i] = full
+            made = work.builder.emit(op, factors, eqn.kwargs)
+        clean = all(t.is_clean for t in chosen.values())
+        for k, places in enumerate(op.evaluate(columns, eqn.kwargs)):
+            found[k].append(_term(made[k], np.asarray(places) - 1, clean))
+    return found
 
 
 def _scattered(work: _Work, eqn: Equation) -> list[list[Term]]:
@@ -374,20 +348,17 @@ _RULES: dict[Op, Callable[[_Work, Equation], list[list[Term]]]] = {
     mul: _scaled,
     div: _scaled,
     cast: _cast,
-    reshape: _moved,
-    permute: _moved,
-    broadcast: _moved,
-    reverse: _moved,
-    pad: _moved,
-    slice_: _moved,
-    split: _moved,
-    concat: _joining,
-    slice_assign: _joining,
-    gather: _gathered,
     scatter_add: _scattered,
     select: _chosen,
     reduce_sum: _summed,
 }
+
+
+def _rule_of(eqn: Equation) -> Callable[[_Work, Equation], list[list[Term]]] | None:
+    """The rule of a primitive; what moves tangents otherwise than operands has none."""
+    op = eqn.op
+    moves = isinstance(op, Primitive) and op.moves and op.pushforward_rule is None
+    return _moved if moves else _RULES.get(op)
 
 
 def elements_of(

@@ -15,7 +15,7 @@ from primgraph.ir.types import FLOAT64, leading
 from primgraph.primitives.control import scan
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.shapes import broadcast, slice_
+from primgraph.primitives.shapes import slice_
 from primgraph.transforms.batch import batched
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
 from primgraph.transforms.optimize.simplify_loops import Loop
@@ -340,7 +340,7 @@ def _is_look(eqn: Equation) -> bool:
     if not eqn.inputs:
         return True
     same = eqn.outputs[0].type.size >= eqn.inputs[0].type.size
-    return op is broadcast or (isinstance(op, Primitive) and op.is_view and same)
+    return isinstance(op, Primitive) and op.is_view and same
 
 
 def _is_part_of_few(eqn: Equation) -> bool:

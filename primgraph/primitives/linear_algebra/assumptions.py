@@ -9,7 +9,8 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import IndexMap, identity
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import TensorType
 
 FACTS = ("diagonal", "lower_triangular", "positive_definite", "symmetric", "upper_triangular")
@@ -30,6 +31,13 @@ def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
     if strange or not facts:
         raise ArgumentError(f"assume takes one or more of {', '.join(FACTS)}, not {facts}")
     return x
+
+
+@assumed.index_map
+def _assumed_map(
+    k: int, i: int, operands: Types, results: Types, *, facts: tuple[str, ...]
+) -> IndexMap:
+    return identity(results[0].shape)
 
 
 @assumed.pushforward

@@ -8,7 +8,8 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Op, Primitive, primitive
+from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.primitive import Linear, Op, Primitive, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import permute, reshape
@@ -35,23 +36,27 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
 
 
-@matmul.sparsity
-def _matmul_sparsity(k: int, i: int, *types: TensorType) -> tuple[int | None, ...]:
-    """Return the result axes: rows of the left factor, columns of the right one."""
-    last = types[i].ndim - 1
-    lead = range(last - 1)
-    return (*lead, None, last) if i else (*lead, last - 1, None)
+@matmul.index_map
+def _matmul_map(k: int, i: int, operands: Types, results: Types) -> IndexMap:
+    """Rows of the left factor are those of the product, columns of the right one its columns.
+
+    The last variable of the maps of both counts the products that are added up.
+    """
+    last = operands[i].ndim - 1
+    ties = [*range(last - 1), None, last] if i else [*range(last), None]
+    return tied(operands[i].shape, results[0].shape, ties)
 
 
 def keeps_matrices_apart(*ops: Op) -> None:
     """Declare ops that compute each matrix of a stack on its own."""
 
-    def rule(k: int, i: int, *types: TensorType, **params: Any) -> tuple[int | None, ...]:
-        return (*range(types[i].ndim - 2), None, None)
+    def rule(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
+        shape, result = operands[i].shape, results[k].shape
+        return tied(shape, result, [*range(len(shape) - 2), None, None], exact=False)
 
     for op in ops:
         assert isinstance(op, Primitive)
-        op.sparsity(rule)
+        op.index_map(rule)
 
 
 def swap_last(x: Value) -> Value:

@@ -26,7 +26,8 @@ import numpy as np
 
 from primgraph.errors import ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import TensorType, smaller
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
@@ -376,11 +377,12 @@ def _as_spectral_gradient_batch(
     return result
 
 
-def _matrices_apart(k: int, i: int, *types: TensorType, **params: Any) -> tuple[int | None, ...]:
+def _matrices_apart(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
     """Return the batch axes of each operand; its last axes, one or two, belong to a matrix."""
-    lead = max(t.ndim for t in types) - 2
-    return (*range(lead), *(None for _ in range(types[i].ndim - lead)))
+    lead, shape = max(t.ndim for t in operands) - 2, operands[i].shape
+    ties = [*range(lead), *[None] * (len(shape) - lead)]
+    return tied(shape, results[k].shape, ties, exact=False)
 
 
 for _op in (as_spectral_tangent, as_spectral_gradient):
-    _op.sparsity(_matrices_apart)
+    _op.index_map(_matrices_apart)

@@ -17,7 +17,8 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -638,12 +639,12 @@ keeps_matrices_apart(inv, cholesky, cholesky_tangent, cholesky_slope, as_cholesk
 keeps_matrices_apart(slogdet, det, cofactors, as_symmetric)
 
 
-def _columns_apart(
-    k: int, i: int, a: TensorType, b: TensorType, **params: bool
-) -> tuple[int | None, ...]:
+def _columns_apart(k: int, i: int, operands: Types, results: Types, **params: bool) -> IndexMap:
     """Return the result axes: each column of the solution belongs to one right-hand side."""
-    return (*range(a.ndim - 2), None, b.ndim - 1 if i else None)
+    shape, result = operands[i].shape, results[k].shape
+    last = len(shape) - 1
+    return tied(shape, result, [*range(last - 1), None, last if i else None], exact=False)
 
 
 for _op in (solve, triangular_solve):
-    _op.sparsity(_columns_apart)
+    _op.index_map(_columns_apart)

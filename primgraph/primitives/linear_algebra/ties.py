@@ -21,7 +21,8 @@ import numpy as np
 
 from primgraph.errors import DTypeError, LinAlgError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.primitive import Linear, Types, primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import abs_, cast
@@ -280,11 +281,10 @@ def _parting(w: Value, ties: Value) -> Value:
     return (place - mean) * _total(w)
 
 
-@unless_any.sparsity
-def _unless_any_sparsity(
-    k: int, i: int, *types: TensorType, **params: Any
-) -> tuple[int | None, ...]:
-    return tuple(range(types[i].ndim))
+def _beside_flags(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
+    shape, last = operands[i].shape, len(operands) - 1
+    return tied(shape, results[0].shape, range(len(shape)), exact=i < last)
 
 
-if_distinct.sparsity(_unless_any_sparsity)
+for _op in (unless_any, if_distinct):
+    _op.index_map(_beside_flags)

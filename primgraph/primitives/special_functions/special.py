@@ -17,7 +17,8 @@ from primgraph.approximations import error as errors
 from primgraph.approximations import quadrature as quadratures
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive, primitive
+from primgraph.ir.index_maps import IndexMap, tied
+from primgraph.ir.primitive import Primitive, Types, primitive
 from primgraph.ir.types import INT64, TensorType
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p, power
@@ -198,6 +199,13 @@ def random_variate(key: TensorType, *params: TensorType, name: str) -> TensorTyp
     if any(p.shape != first.shape for p in params) or first.shape[: key.ndim] != key.shape:
         raise ShapeError(f"random_variate: the shapes of {params} do not begin with that of {key}")
     return first.with_dtype(INT64) if whole else first
+
+
+@random_variate.index_map
+def _random_variate_map(k: int, i: int, operands: Types, results: Types, *, name: str) -> IndexMap:
+    """How many random bits a number takes depends on those that the same key drew before."""
+    lead, shape = operands[0].ndim, operands[i].shape
+    return tied(shape, results[0].shape, [*range(lead), *[None] * (len(shape) - lead)], exact=False)
 
 
 @random_variate.batch

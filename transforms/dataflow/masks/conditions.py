@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import accumulate
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import (
+    Dependence,
+    Index,
+    IndexMap,
+    Lookup,
+    Place,
+    RowMajor,
+    variables_of,
+)
 from primgraph.ir.params import freeze_all
-from primgraph.ir.primitive import Op
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, INT64, drop_axes
 from primgraph.primitives.constants import extent, full
 from primgraph.primitives.elementwise import cast
@@ -57,9 +65,6 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import (
 # Larger constant conditions are not evaluated.
 LARGEST = 2**20
 
-# Primitives that may copy one element to several places.
-REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
-
 
 @final
 class Conditions:
@@ -75,7 +80,6 @@ class Conditions:
             (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
         }
         self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
-        self._starts: dict[Equation, list[int]] = {}
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """Return the result of an equal equation, or record the equation beside the graph."""
@@ -161,13 +165,6 @@ class Conditions:
     def definition(self, value: Value) -> Equation | None:
         return self.made.get(value) or self.definitions.get(value)
 
-    def starts(self, eqn: Equation) -> list[int]:
-        """Return the offsets of the operands of a `concat` along its axis."""
-        if eqn not in self._starts:
-            axis = eqn.kwargs["axis"]
-            self._starts[eqn] = [*accumulate((v.shape[axis] for v in eqn.inputs), initial=0)]
-        return self._starts[eqn]
-
     def always(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold everywhere."""
         eqn = self.definition(condition)
@@ -220,7 +217,7 @@ class Conditions:
         An element of a broadcast operand matters if any of its copies does.
         """
         alike = self.repeats_alike(eqn, matters)
-        return alike or BACK[eqn.op](self, eqn, position, place, matters)
+        return alike or _COUNTING.get(eqn.op, _before)(self, eqn, position, place, matters)
 
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
         """Return the condition that was broadcast or gathered as `eqn` does, or None."""
@@ -234,15 +231,14 @@ class Conditions:
 
     def keeps(self, eqn: Equation, condition: Value) -> bool:
         """Return whether a condition moved backward through `eqn` is exact, not only a superset."""
-        return eqn.op not in REPEATING or self.repeats_alike(eqn, condition) is not None
+        return not repeats(eqn) or self.repeats_alike(eqn, condition) is not None
 
     def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
         """Return where result `place` depends on `operands`, given a condition for each.
 
         None stands for an operand that is nowhere nonzero, and for a result without a rule.
         """
-        rule = FORTH.get(eqn.op)
-        return None if rule is None else rule(self, eqn, place, operands)
+        return _behind(self, eqn, place, operands) if eqn.op in FORTH else None
 
 
 _UNKNOWN = np.zeros(0)
@@ -281,100 +277,97 @@ def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...
     return repeated(conditions, found, drop_axes(shape, axes), again)
 
 
-def _before_broadcast(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return any_along(conditions, matters, eqn.kwargs["new_axes"])
+def _carried(
+    conditions: Conditions,
+    extents: Sequence[int],
+    source: Sequence[Place],
+    target: Sequence[Place],
+    matters: Value,
+    like: Value,
+) -> Value | None:
+    """Where elements at `target` count, of those of `like`, from where those at `source` do.
 
-
-def _before_reduction(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
-    return conditions.record(broadcast, matters, shape=shape, new_axes=axes)
-
-
-def _before_softmax(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    """Return where an operand matters: along the axes, each element contributes to all others."""
-    axes = eqn.kwargs["axes"]
-    found = any_along(conditions, matters, axes)
-    return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
-
-
-def _before_root(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    if position == 1:
-        return matters
-    return _before_reduction(conditions, eqn, position, place, matters)
-
-
-def _before_reshape(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return conditions.record(reshape, matters, shape=eqn.inputs[0].shape)
-
-
-def _before_permute(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    axes = eqn.kwargs["axes"]
-    return conditions.record(permute, matters, axes=tuple(axes.index(i) for i in range(len(axes))))
-
-
-def _before_reverse(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return conditions.record(reverse, matters, **eqn.kwargs)
-
-
-def _before_pad(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    low, sizes = eqn.kwargs["low"], eqn.inputs[0].shape
-    return conditions.record(slice_, matters, starts=low, sizes=sizes, steps=(1,) * len(low))
-
-
-def _before_slice(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    starts, steps = eqn.kwargs["starts"], eqn.kwargs["steps"]
-    nowhere = conditions.nowhere(eqn.inputs[0])
-    return conditions.record(slice_assign, nowhere, matters, starts=starts, steps=steps)
-
-
-def _before_slice_assign(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    part = eqn.inputs[1]
-    if position == 0:
-        return conditions.record(slice_assign, matters, conditions.nowhere(part), **eqn.kwargs)
-    return conditions.record(slice_, matters, sizes=part.shape, **eqn.kwargs)
-
-
-def _before_concat(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    axis, x = eqn.kwargs["axis"], eqn.inputs[position]
-    start = conditions.starts(eqn)[position]
-    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
-    return conditions.record(
-        slice_, matters, starts=starts, sizes=x.shape, steps=(1,) * len(starts)
+    Both have places along axes for each point of a box of `extents`. None where an axis of either
+    goes by several variables, or by places that are looked up.
+    """
+    ways = [_strides(places) for places in (source, target)]
+    if None in ways:
+        return None
+    (starts, steps, own), (goals, apart, wanted) = (way for way in ways if way is not None)
+    sizes = tuple([extents[v] for v in own])
+    if any(starts) or set(steps) - {1} or sizes != matters.shape:
+        matters = conditions.record(slice_, matters, starts=starts, sizes=sizes, steps=steps)
+    gone = tuple([a for a, v in enumerate(own) if v not in wanted])
+    if gone:
+        matters = any_along(conditions, matters, gone)
+    kept = [v for v in own if v in wanted]
+    order = tuple([kept.index(v) for v in wanted if v in kept])
+    if order != tuple(range(len(order))):
+        matters = conditions.record(permute, matters, axes=order)
+    shape = tuple([extents[v] for v in wanted])
+    new = tuple([a for a, v in enumerate(wanted) if v not in own])
+    if new:
+        matters = conditions.record(broadcast, matters, shape=shape, new_axes=new)
+    turned = tuple([a for a, step in enumerate(apart) if step == -1])
+    whole = all(
+        start == (n - 1 if a in turned else 0)
+        for a, (start, n) in enumerate(zip(goals, like.shape, strict=True))
     )
+    if shape == like.shape and whole and not set(apart) - {1, -1}:
+        return conditions.record(reverse, matters, axes=turned) if turned else matters
+    nowhere = conditions.nowhere(like)
+    return conditions.record(slice_assign, nowhere, matters, starts=goals, steps=apart)
 
 
-def _before_split(
+def _strides(
+    places: Sequence[Place],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
+    """Starts, steps and variables along axes; None where one has not just one variable."""
+    if not all(isinstance(p, Index) and len(p.terms) == 1 for p in places):
+        return None
+    found = [(p.start, *p.terms[0]) for p in places if isinstance(p, Index)]
+    starts, variables, steps = zip(*found, strict=True) if found else ((), (), ())
+    return starts, steps, variables
+
+
+def repeats(eqn: Equation) -> bool:
+    """Whether an element of an operand may come to several places of a result."""
+    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+        return False
+    for i, value in enumerate(eqn.inputs):
+        found = dependence_of(eqn, 0, i) if value.type.is_inexact else None
+        if isinstance(found, IndexMap):
+            looks_up = any(isinstance(p, Lookup) for p in found.operand)
+            more = variables_of(found.result) - variables_of(found.operand)
+            if more or looks_up or found.order is not None:
+                return True
+    return False
+
+
+def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
+    """What of an operand the elements of a result depend on."""
+    assert isinstance(eqn.op, Primitive)
+    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
+    return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
+
+
+def _before(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    axis, x = eqn.kwargs["axis"], eqn.inputs[0]
-    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
-    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
-    steps = (1,) * len(starts)
-    return conditions.record(
-        slice_assign, conditions.nowhere(x), matters, starts=starts, steps=steps
-    )
+    """Where an operand matters, by the index map."""
+    x = eqn.inputs[position]
+    # A derivative of its own looks at the value wherever it looks at what that is a function of.
+    found = dependence_of(eqn, place, max(position, 1 if eqn.op.own_slope else 0))
+    if isinstance(found, RowMajor):
+        return conditions.record(reshape, matters, shape=x.shape)
+    assert isinstance(found, IndexMap)
+    if found.hole is not None:
+        hole = conditions.record(full, value=False, shape=found.hole.sizes, dtype=BOOL)
+        starts, steps = found.hole.starts, found.hole.steps
+        return conditions.record(slice_assign, matters, hole, starts=starts, steps=steps)
+    before = _carried(conditions, found.extents, found.result, found.operand, matters, x)
+    assert before is not None
+    return before
 
 
 def _before_gather(
@@ -409,98 +402,55 @@ def _before_scan(
     return conditions.record(not_equal, total, none)
 
 
-def _before_matmul(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    """Return where a factor matters: whole rows of the left, whole columns of the right."""
-    rank = len(matters.shape)
-    lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
-    found = any_along(conditions, matters, (lost,))
-    return conditions.record(broadcast, found, shape=eqn.inputs[position].shape, new_axes=(new,))
-
-
 _Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
 
-# Backward rules: where an operand matters, given where a result does.
-BACK: dict[Op, _Back] = {
-    as_softmax_of: _before_softmax,
-    broadcast: _before_broadcast,
-    concat: _before_concat,
+# Of these it is known where operands matter, from where results do.
+BACK: frozenset[Op] = frozenset(
+    {
+        as_softmax_of, broadcast, concat, cumsum, gather, matmul, pad, permute, reduce_max,
+        reduce_min, reduce_prod, reduce_sum, reshape, reverse, root_of_squares, scatter_add,
+        slice_, slice_assign, split,
+    }
+)  # fmt: skip
+# Places that are looked up, or in an order, make sums of conditions.
+_COUNTING: dict[Op, _Back] = {
     cumsum: _before_scan,
     gather: _before_gather,
-    matmul: _before_matmul,
-    pad: _before_pad,
-    permute: _before_permute,
-    reduce_max: _before_reduction,
-    reduce_min: _before_reduction,
-    reduce_prod: _before_reduction,
-    reduce_sum: _before_reduction,
-    reshape: _before_reshape,
-    reverse: _before_reverse,
-    root_of_squares: _before_root,
     scatter_add: _before_scatter_add,
-    slice_: _before_slice,
-    slice_assign: _before_slice_assign,
-    split: _before_split,
 }
 
+# Of these it is known where results depend on operands, from where those count.
+FORTH: frozenset[Op] = frozenset(
+    {
+        as_softmax_of, broadcast, concat, gather, pad, permute, reduce_sum, reshape, reverse,
+        root_of_squares, slice_, slice_assign, split,
+    }
+)  # fmt: skip
 
-_Forth: TypeAlias = Callable[[Conditions, Equation, int, Sequence[Value | None]], Value | None]
 
-
-def _alike(
+def _behind(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
-    """Apply the equation itself to the conditions; padding and other fill values are false."""
-    count = 1 if eqn.op is gather else len(operands)
-    moved = [
-        conditions.nowhere(v) if m is None else m
-        for v, m in zip(eqn.inputs[:count], operands, strict=False)
-    ]
-    return conditions.record(eqn.op, *moved, *eqn.inputs[count:], **eqn.kwargs)
+    """Where a result depends on operands, by the index map.
 
-
-def _part_of_split(
-    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
-) -> Value | None:
-    (known,) = operands
-    if known is None:
-        return None
-    axis, part = eqn.kwargs["axis"], eqn.outputs[place]
-    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
-    starts = tuple(start if i == axis else 0 for i in range(len(part.shape)))
-    return conditions.record(
-        slice_, known, starts=starts, sizes=part.shape, steps=(1,) * len(starts)
-    )
-
-
-def _within_softmax(
-    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
-) -> Value | None:
-    known = operands[1]
-    return None if known is None else _before_softmax(conditions, eqn, 1, place, known)
-
-
-def _any_of_sum(
-    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
-) -> Value | None:
-    known = operands[0]
-    return None if known is None else any_along(conditions, known, eqn.kwargs["axes"])
-
-
-# Forward rules: where a result is nonzero, given where each operand is.
-FORTH: dict[Op, _Forth] = {
-    as_softmax_of: _within_softmax,
-    broadcast: _alike,
-    concat: _alike,
-    gather: _alike,
-    pad: _alike,
-    permute: _alike,
-    reduce_sum: _any_of_sum,
-    reshape: _alike,
-    reverse: _alike,
-    root_of_squares: _any_of_sum,
-    slice_: _alike,
-    slice_assign: _alike,
-    split: _part_of_split,
-}
+    What moves elements moves conditions as well; nothing counts that is put in between.
+    """
+    op = eqn.op
+    assert isinstance(op, Primitive)
+    if op.moves and not op.multiple:
+        moving = op.linear_operands(len(eqn.inputs))
+        moved = [
+            v if i not in moving else m or conditions.nowhere(v)
+            for i, (v, m) in enumerate(zip(eqn.inputs, operands, strict=True))
+        ]
+        return conditions.record(op, *moved, **eqn.kwargs)
+    found = []
+    for i, known in enumerate(operands):
+        if known is not None and not op.is_flat(i):
+            way = dependence_of(eqn, place, i)
+            assert isinstance(way, IndexMap)
+            like = eqn.outputs[place]
+            one = _carried(conditions, way.extents, way.operand, way.result, known, like)
+            if one is not None:
+                found.append(one)
+    return reduce(conditions.either, found) if found else None

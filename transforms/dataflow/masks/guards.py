@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import IndexMap
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
 from primgraph.primitives.control import CONTROL
@@ -30,14 +31,15 @@ from primgraph.primitives.indexing import gather
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
-from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.box_conditions import any_of
 from primgraph.transforms.dataflow.masks.conditions import (
     BACK,
     LARGEST,
-    REPEATING,
     Conditions,
+    dependence_of,
+    repeats,
 )
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
 from primgraph.transforms.dataflow.masks.guards_through_loops import Within
@@ -236,7 +238,7 @@ class _Walk:
         An operand element matters if one of its copies satisfies all guards. It is not enough that
         each guard holds for some copy.
         """
-        if len(guards) < 2 or eqn.op not in REPEATING:
+        if len(guards) < 2 or not repeats(eqn):
             return guards
         alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
         others = [g for g in guards if g not in alike]
@@ -380,22 +382,10 @@ class _Walk:
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
     """Set the elements of the operand that `eqn` reads for its result `place` to True."""
-    params = eqn.kwargs
-    where: tuple[slice, ...]
-    if eqn.op is slice_:
-        where = strided(**params)
-    elif eqn.op is split:
-        axis, sizes = params["axis"], params["sizes"]
-        start = sum(sizes[:place])
-        where = (slice(None),) * axis + (slice(start, start + sizes[place]),)
-    else:
-        where = strided(params["starts"], eqn.inputs[1].shape, params["steps"])
-    if eqn.op is slice_assign:
-        kept = read[where].copy()
-        read[...] = True
-        read[where] = kept
-    else:
-        read[where] = True
+    found = dependence_of(eqn, place, 0)
+    assert isinstance(found, IndexMap)
+    _, sources = found.pairs(eqn.outputs[place].shape, eqn.inputs[0].shape)
+    read.reshape(-1)[sources] = True
 
 
 def _may_matter(guards: Guards) -> bool:

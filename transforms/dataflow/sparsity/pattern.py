@@ -11,7 +11,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.sparsity import affine
 from primgraph.sparsity.rows import Rows, listed, size_of
 from primgraph.transforms.dataflow.sparsity.bodies import BODIES
-from primgraph.transforms.dataflow.sparsity.rules import RULES, by_properties
+from primgraph.transforms.dataflow.sparsity.rules import RULES, by_index_map
 from primgraph.transforms.dataflow.sparsity.walk import Reach, Rules, Walk
 
 # Default limit of the number of listed index pairs.
@@ -29,7 +29,7 @@ def dependencies(
     """
     width = sum(v.type.size for v in wrt)
     offsets = accumulate((v.type.size for v in wrt), initial=0)
-    walk = Walk(width, most, Rules(RULES, by_properties, BODIES))
+    walk = Walk(width, most, Rules(RULES, by_index_map, BODIES))
     starts: dict[Value, Reach] = {
         v: affine.diagonal(v.shape, offset) for v, offset in zip(wrt, offsets, strict=False)
     }

@@ -1,56 +1,79 @@
-"""Sparsity rules of primitives: dependencies of result `k` through operand `i`."""
+"""What result `k` of a primitive depends on through operand `i`, by its index map.
+
+Beside the maps only values that are known matter: positions that are read, factors of zero, and
+what a condition chooses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from primgraph.base.frames import is_interruption
+from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque, RowMajor, variables_of
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.elementwise import div, mul
-from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linear_algebra.assumptions import assumed
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.elementwise import div
 from primgraph.primitives.logic import select
-from primgraph.primitives.reductions import cumsum
-from primgraph.primitives.running import cummax, cummin, cumprod
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    pad,
-    permute,
-    reshape,
-    reverse,
-    slice_,
-    slice_assign,
-    split,
-)
-from primgraph.primitives.windows import overlap_add, windows
 from primgraph.sparsity import affine
-from primgraph.sparsity.affine import MOST, Maps, Shape
-from primgraph.sparsity.rows import Rows, sent
+from primgraph.sparsity.affine import MOST, Maps, Shape, Terms
+from primgraph.sparsity.rows import Rows
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.sparsity.walk import Indices, Reach, Rule, Site, numbered
 
 
-def by_properties(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Derive dependencies from the kind of primitive: elementwise, moving, or with tied axes."""
+def by_index_map(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
+    """What follows from the index map of a primitive."""
     eqn, op = site.eqn, site.eqn.op
-    shape, result = site.shape(i), eqn.outputs[k].shape
-    if is_elementwise(eqn) or (op.formal and not op.own_slope):
-        return reach
     assert isinstance(op, Primitive)
+    if op.is_flat(i):
+        return None
+    if op.linear == "each":
+        found: Reach | None = _of_product(site, i, reach)
+        if found is not NotImplemented:
+            return found
+    if is_elementwise(eqn):
+        return reach
+    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
+    dependence = op.dependence(k, i, operands, results, site.params)
+    if not isinstance(reach, Rows):
+        moved = _of_maps(dependence, reach, site.shape(i))
+        if moved is not None:
+            return moved
+    if isinstance(dependence, RowMajor):
+        return site.walk.rows(reach, site.shape(i)) or site.walk.everything(results[k].shape)
     if op.moves:
         places = _places(site, k, i)
         if places is not None:
-            return _at_places(site, reach, shape, places)
-    axes = op.tied_axes(k, i, tuple([v.type for v in eqn.inputs]), site.params)
-    if axes is None:
+            return _at_places(site, reach, site.shape(i), places)
+    return _of_rows(site, dependence, k, i, reach)
+
+
+def _of_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | None:
+    """Affine maps behind an affine index map; None where the result is not regular."""
+    if isinstance(dependence, RowMajor):
+        return affine.reshaped(reach, shape, dependence.result)
+    if isinstance(dependence, Opaque) or dependence.order is not None:
         return None
-    return site.walk.tied(reach, shape, result, axes)
+    source, target = _terms(dependence.operand), _terms(dependence.result)
+    if source is None or target is None:
+        return None
+    hole = dependence.hole
+    if hole is not None and any(s != 1 < n for s, n in zip(hole.steps, hole.sizes, strict=True)):
+        return None
+    found = affine.through(reach, dependence.extents, shape, source, target)
+    if found is not None and hole is not None and 0 not in hole.sizes:
+        ends = tuple([a + n for a, n in zip(hole.starts, hole.sizes, strict=True)])
+        found = affine.without(found, hole.starts, ends)
+    return found if found is not None and len(found) <= MOST else None
+
+
+def _terms(places: Any) -> list[Terms] | None:
+    """Places along axes as plain numbers; None where some are looked up."""
+    if not all(isinstance(p, Index) for p in places):
+        return None
+    return [(p.start, p.terms) for p in places]
 
 
 def _places(site: Site, k: int, i: int) -> Indices | None:
@@ -82,131 +105,71 @@ def _at_places(site: Site, reach: Reach, shape: Shape, places: Indices) -> Reach
     return walk.everything(places.shape) if rows is None else walk.taken(rows, places)
 
 
-def _regular(change: Callable[[Site, int, int, Maps], Maps | None]) -> Rule:
-    """Return a rule that maps affine maps; explicit rows use the properties of the primitive."""
-
-    def rule(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-        if not isinstance(reach, Rows):
-            found = change(site, k, i, reach)
-            if found is not None and len(found) <= MOST:
-                return found
-        return by_properties(site, k, i, reach)
-
-    return rule
-
-
-def _reshaped(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    if isinstance(reach, Rows):
-        return reach
-    found = affine.reshaped(reach, site.shape(i), site.eqn.output.shape)
-    if found is not None:
-        return found
-    return site.walk.rows(reach, site.shape(i)) or site.walk.everything(site.eqn.output.shape)
-
-
-def _concatenated(site: Site, k: int, i: int, maps: Maps) -> Maps:
-    axis = site.params["axis"]
-    start = sum(v.shape[axis] for v in site.eqn.inputs[:i])
-    return affine.shifted(maps, _along(axis, start, len(site.shape(i))))
+def _of_rows(site: Site, dependence: Dependence, k: int, i: int, reach: Reach) -> Reach | None:
+    """Pairs one by one where they say more than axes with the same places do, and if that pays."""
+    shape, result = site.shape(i), site.eqn.outputs[k].shape
+    if not isinstance(dependence, IndexMap):
+        return site.walk.tied(reach, shape, result, (None,) * len(shape))
+    arrays = {n: site.array(n) for n in dependence.lookups()}
+    loose = dependence.unresolved(result, shape)
+    ties = _ties(loose)
+    irregular = ties is None or dependence.order is not None or bool(arrays)
+    count = prod(dependence.extents)
+    known = not any(a is None for a in arrays.values())
+    if irregular and known and 2 * count <= site.walk.most and site.walk.pays(2 * count):
+        try:
+            pairs = dependence.pairs(result, shape, arrays)
+        except IndexError:
+            # The program tells of it when it runs.
+            return site.walk.everything(result)
+        return site.walk.composed(reach, shape, pairs, result)
+    return site.walk.tied(reach, shape, result, ties or (None,) * len(shape))
 
 
-def _along(axis: int, number: int, rank: int) -> Shape:
-    return tuple([number if a == axis else 0 for a in range(rank)])
+def _ties(found: IndexMap) -> list[int | None] | None:
+    """For each axis of the operand that of the result with the same places, or None if all meet.
 
-
-def _split(site: Site, k: int, i: int, maps: Maps) -> Maps:
-    axis, sizes = site.params["axis"], site.params["sizes"]
-    shape = site.eqn.outputs[k].shape
-    starts = _along(axis, sum(sizes[:k]), len(shape))
-    return affine.sliced(maps, starts, shape, (1,) * len(shape))
-
-
-def _assigned(site: Site, k: int, i: int, maps: Maps) -> Maps | None:
-    starts, steps = site.params["starts"], site.params["steps"]
-    part = site.shape(1)
-    if 0 in part:
-        return maps if i == 0 else []
-    if any(step != 1 and n > 1 for step, n in zip(steps, part, strict=True)):
-        return None
-    if i == 1:
-        return affine.shifted(maps, starts)
-    high = tuple([a + n for a, n in zip(starts, part, strict=True)])
-    return affine.without(maps, starts, high)
-
-
-def _windowed(site: Site, k: int, i: int, maps: Maps) -> Maps | None:
-    axis, sizes, steps, apart = (site.params[n] for n in ("axis", "sizes", "steps", "dilations"))
-    shape, result = site.shape(0), site.eqn.output.shape
-    number = len(sizes)
-    end = axis + number
-    found = []
-    for m in maps:
-        if m.low[axis:end] != (0,) * number or m.high[axis:end] != shape[axis:end]:
+    None in place of these where an axis goes by other steps.
+    """
+    own = {}
+    for axis, place in enumerate(found.result):
+        if not isinstance(place, Index) or place.start or place.variable is None:
             return None
-        along = m.strides[axis:end]
-        inside = [s * d for s, d in zip(along, apart, strict=True)]
-        between = [s * d for s, d in zip(along, steps, strict=True)]
-        found.append(
-            affine.Affine(
-                m.offset,
-                (*m.strides[:axis], *inside, *between, *m.strides[end:]),
-                (*m.low[:axis], *[0] * (2 * number), *m.low[end:]),
-                (*m.high[:axis], *result[axis : axis + 2 * number], *m.high[end:]),
-                m.free,
-            )
-        )
-    return found
+        own[place.variable] = axis
+    ties = []
+    for place in found.operand:
+        if not isinstance(place, Index) or place.start or place.variable is None:
+            return None
+        ties.append(own.get(place.variable))
+    return ties
 
 
-def _overlapping(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Add each element of a window at its place in the result."""
-    params, shape, result = site.params, site.shape(0), site.eqn.output.shape
-    axis, steps, apart = params["axis"], params["steps"], params["dilations"]
-    number = len(steps)
-    sizes = shape[axis : axis + number]
-    if not isinstance(reach, Rows) and prod(sizes) <= MOST and all(s == 1 for s in steps):
-        maps: Maps = []
-        for place in np.ndindex(*sizes):
-            starts = (*[0] * axis, *place, *[0] * (len(shape) - axis - number))
-            part = (*shape[:axis], *[1] * number, *shape[axis + number :])
-            one = affine.sliced(reach, starts, part, (1,) * len(shape))
-            one = affine.summed(one, range(axis, axis + number))
-            goal = [p * d for p, d in zip(place, apart, strict=True)]
-            rest = len(result) - axis - number
-            maps += affine.shifted(one, (*[0] * axis, *goal, *[0] * rest))
-        maps = affine.joined(maps)
-        if len(maps) <= MOST:
-            return maps
-    numbers = numbered(result)
-    targets = windows.impl(numbers, axis=axis, sizes=sizes, steps=steps, dilations=apart)
-    return _sent(site, reach, shape, np.asarray(targets), result)
-
-
-def _sent(site: Site, reach: Reach, shape: Shape, targets: Indices, result: Shape) -> Reach:
-    walk = site.walk
-    rows = walk.rows(reach, shape)
-    if rows is None or not walk.pays(2 * len(rows.columns) + prod(shape)):
-        return walk.everything(result)
-    return sent(rows, targets.reshape(-1), prod(result), walk.width)
-
-
-def _scattered(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    if i == 0:
-        return reach
-    result, axis = site.eqn.output.shape, site.params["axis"]
-    indices = [site.array(n) for n in range(2, len(site.eqn.inputs))]
-    if any(a is None for a in indices):
-        return by_properties(site, k, i, reach)
-    try:
-        targets = gather.impl(numbered(result), *indices, axis=axis)
-    except IndexError:
-        return by_properties(site, k, i, reach)
-    return _sent(site, reach, site.shape(1), np.asarray(targets), result)
-
-
-def _multiplied(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Drop dependencies where the other factor is known to be zero."""
-    return _factored(site, 1 - i, reach)
+def _of_product(site: Site, i: int, reach: Reach) -> Any:
+    """Only where the other factor is not known to be zero; `NotImplemented` if it is not known."""
+    eqn, op = site.eqn, site.eqn.op
+    assert isinstance(op, Primitive)
+    if op.elementwise:
+        return _factored(site, 1 - i, reach)
+    array = site.array(1 - i)
+    nonzero = None if array is None else array != 0
+    if nonzero is None or bool(nonzero.all()):
+        return NotImplemented
+    types, results = tuple([v.type for v in eqn.inputs]), (eqn.output.type,)
+    own, other = (op.dependence(0, n, types, results, site.params) for n in (i, 1 - i))
+    assert isinstance(own, IndexMap)
+    assert isinstance(other, IndexMap)
+    found = np.nonzero(nonzero)
+    values = {
+        p.variable: at
+        for p, at in zip(other.operand, found, strict=True)
+        if isinstance(p, Index) and p.variable is not None
+    }
+    rest = prod(n for v, n in enumerate(own.extents) if v not in variables_of(other.operand))
+    total = len(found[0]) * rest
+    if total > site.walk.most or not site.walk.pays(total):
+        return NotImplemented
+    pairs = own.pairs(eqn.output.shape, site.shape(i), values=values)
+    return site.walk.composed(reach, site.shape(i), pairs, eqn.output.shape)
 
 
 def _factored(site: Site, other: int, reach: Reach) -> Reach | None:
@@ -229,76 +192,4 @@ def _selected(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
     return site.walk.masked(reach, array if i == 1 else ~array)
 
 
-def _running(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Let each element depend on all elements before it (after it, if reversed) along one axis."""
-    shape, axis = site.shape(0), site.params["axis"]
-    extent, walk = shape[axis], site.walk
-    lines = prod(shape) // max(extent, 1)
-    pairs = lines * extent * (extent + 1) // 2
-    if 2 * pairs > walk.most or not walk.pays(2 * pairs):
-        axes: list[int | None] = list(range(len(shape)))
-        axes[axis] = None
-        return walk.tied(reach, shape, shape, axes)
-    place, source = np.tril_indices(extent)
-    if site.params.get("reverse"):
-        place, source = source, place
-    numbers = np.moveaxis(numbered(shape), axis, -1).reshape(-1, extent)
-    return walk.composed(
-        reach, shape, (numbers[:, place].reshape(-1), numbers[:, source].reshape(-1)), shape
-    )
-
-
-def _product(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """Use the known nonzeros of the other factor; else whole rows and columns."""
-    array = site.array(1 - i)
-    if array is None:
-        return by_properties(site, k, i, reach)
-    nonzero = array != 0
-    if bool(nonzero.all()):
-        return by_properties(site, k, i, reach)
-    shape, result = site.shape(i), site.eqn.output.shape
-    matrices = prod(shape[:-2])
-    rows, columns = result[-2:]
-    inner = site.shape(0)[-1]
-    number, first, second = np.nonzero(nonzero.reshape(matrices, *array.shape[-2:]))
-    free = np.arange(rows if i == 0 else columns)
-    total = len(number) * len(free)
-    if total > site.walk.most or not site.walk.pays(total):
-        return by_properties(site, k, i, reach)
-    number, first, second = number[:, None], first[:, None], second[:, None]
-    if i == 0:
-        # `first` is the column of the left factor's rows.
-        source = (number * rows + free) * inner + first
-        target = (number * rows + free) * columns + second
-    else:
-        source = (number * inner + second) * columns + free
-        target = (number * rows + first) * columns + free
-    return site.walk.composed(reach, shape, (target.reshape(-1), source.reshape(-1)), result)
-
-
-RULES: dict[Op, Rule] = {
-    assumed: lambda s, k, i, reach: reach,
-    broadcast: _regular(
-        lambda s, k, i, m: affine.joined(
-            affine.repeated(m, s.params["shape"], s.params["new_axes"])
-        )
-    ),
-    permute: _regular(lambda s, k, i, m: affine.moved(m, s.params["axes"])),
-    reverse: _regular(lambda s, k, i, m: affine.turned(m, s.shape(0), s.params["axes"])),
-    slice_: _regular(
-        lambda s, k, i, m: affine.sliced(m, *(s.params[n] for n in ("starts", "sizes", "steps")))
-    ),
-    pad: _regular(lambda s, k, i, m: affine.shifted(m, s.params["low"])),
-    concat: _regular(_concatenated),
-    split: _regular(_split),
-    slice_assign: _regular(_assigned),
-    windows: _regular(_windowed),
-    reshape: _reshaped,
-    overlap_add: _overlapping,
-    scatter_add: _scattered,
-    mul: _multiplied,
-    div: _divided,
-    select: _selected,
-    matmul: _product,
-    **dict.fromkeys((cumsum, cumprod, cummax, cummin), _running),
-}
+RULES: dict[Op, Rule] = {div: _divided, select: _selected}
