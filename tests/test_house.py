@@ -9,10 +9,10 @@ from house import COUNTS
 BOUNDS = {
     "functions above 50 lines": 23,
     "classes above 250 lines": 16,
-    "files above 500 lines": 22,
+    "files above 500 lines": 21,
     "folders above 15 files": 0,
-    "docstrings that begin with a clause": 463,
-    "places that recognise a primitive": 349,
+    "docstrings that begin with a clause": 5,
+    "places that recognise a primitive": 340,
 }
 
 

@@ -60,7 +60,7 @@ class Passed(ABC):
 
     @abstractmethod
     def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
-        """What the rules make of the cotangents of some results: those of arguments, beside these.
+        """Apply the rules to cotangents of results; return arguments with their cotangents.
 
         With `tracked` derivatives go through what they record.
         """

@@ -220,7 +220,7 @@ def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[in
 
 
 def _behind(eqn: Equation, places: Places, counts: Counts) -> _Any:
-    """Where samples are in each result, by the index maps of the primitive."""
+    """Return the sample axis of each result, by the index maps of the primitive."""
     op = eqn.op
     if not isinstance(op, Primitive):
         return _UNKNOWN

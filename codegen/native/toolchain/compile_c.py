@@ -134,7 +134,7 @@ def found() -> Compiler | None:
 
 
 def _path_of(name: str) -> tuple[str, list[str]] | None:
-    """Where the command is that CC names, and the options behind it; None if there is none."""
+    """Return the path of the command in CC, and its options; None if there is none."""
     try:
         first, *options = importlib.import_module("shlex").split(name) or [""]
     except ValueError:

@@ -285,7 +285,7 @@ def _carried(
     matters: Value,
     like: Value,
 ) -> Value | None:
-    """Where elements at `target` count, of those of `like`, from where those at `source` do.
+    """Carry a condition on the elements at `source` to the elements of `like` at `target`.
 
     Both have places along axes for each point of a box of `extents`. None where an axis of either
     goes by several variables, or by places that are looked up.
@@ -345,7 +345,7 @@ def repeats(eqn: Equation) -> bool:
 
 
 def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
-    """What of an operand the elements of a result depend on."""
+    """Return the index map of a result and an operand."""
     assert isinstance(eqn.op, Primitive)
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
@@ -354,7 +354,7 @@ def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
 def _before(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    """Where an operand matters, by the index map."""
+    """Return the condition under which an operand matters, by the index map."""
     x = eqn.inputs[position]
     # A derivative of its own looks at the value wherever it looks at what that is a function of.
     found = dependence_of(eqn, place, max(position, 1 if eqn.op.own_slope else 0))
@@ -431,7 +431,7 @@ FORTH: frozenset[Op] = frozenset(
 def _behind(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
-    """Where a result depends on operands, by the index map.
+    """Return the condition under which a result depends on operands, by the index map.
 
     What moves elements moves conditions as well; nothing counts that is put in between.
     """

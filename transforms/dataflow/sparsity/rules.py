@@ -1,4 +1,4 @@
-"""What result `k` of a primitive depends on through operand `i`, by its index map.
+"""Sparsity patterns of single primitives, by their index maps.
 
 Beside the maps only values that are known matter: positions that are read, factors of zero, and
 what a condition chooses.
@@ -24,7 +24,7 @@ from primgraph.transforms.dataflow.sparsity.walk import Indices, Reach, Rule, Si
 
 
 def by_index_map(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    """What follows from the index map of a primitive."""
+    """Apply the index map of a primitive to the pattern of its operand."""
     eqn, op = site.eqn, site.eqn.op
     assert isinstance(op, Primitive)
     if op.is_flat(i):
