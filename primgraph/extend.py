@@ -13,7 +13,6 @@ from primgraph.codegen.native.c.user_c import spell_c
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import every_equation_is_used, primitives_only, transform
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
@@ -30,6 +29,11 @@ from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.program.compile import compile
 from primgraph.transforms.batch import batch
+from primgraph.transforms.dataflow.contract import (
+    every_equation_is_used,
+    primitives_only,
+    transform,
+)
 from primgraph.transforms.rewrite.rule import Family, Seen
 
 __all__ = [

@@ -21,9 +21,9 @@ from density import DENSE, VARIABLE, drawn, leave_out
 # are not to forget them.
 import primgraph.compat.autograd.misc.fixed_points
 import primgraph.custom.primitives  # noqa: F401
-from primgraph.ir.contract import observers
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import parse, to_text
+from primgraph.transforms.dataflow.contract import observers
 
 # To read a graph takes longer than most transforms of it: those are read that have an equation of
 # a kind that no graph before had, of the others one in so many, and no very large ones.

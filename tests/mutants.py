@@ -72,7 +72,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/partial_eval.py": ["loops", "primitives"],
     "transforms/loops/taylor_loops.py": ["taylor", "loops", "open_loops"],
     "transforms/loops/implicit_solution.py": [*LOOPS, "cost"],
-    "transforms/control/*.py": LOOPS,
+    "transforms/loops/*.py": LOOPS,
     "primgraph/control/bodies.py": [*LOOPS, "nesting"],
     "primgraph/control/*.py": LOOPS,
     "primgraph/eager/derivatives/other_modes.py": [*TENSORS, "partials"],
@@ -132,7 +132,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/optimize/join_solves.py": MATRICES,
     "transforms/optimize/matrix_structure.py": MATRICES,
     "transforms/dataflow/batch_independence.py": ["mixing", "jacobian", "functional"],
-    "transforms/rules/*.py": [*RULES, "scalars", "transforms"],
+    "transforms/rewrite/*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip
 # The slowest tests, which notice what the others miss in rules.
 LAST = ["random_programs"]
@@ -357,9 +357,14 @@ def tests_of(file: str) -> list[str]:
     return [path for path in paths if (ROOT / path).exists()]
 
 
+def _deep(pattern: str) -> str:
+    """Return the pattern for folders within folders, as `fnmatch` has it."""
+    return pattern.replace("/*.py", "/**/*.py")
+
+
 def files(only: Sequence[str] = ("*",)) -> list[str]:
     """The files that are changed: those that match a pattern of `only`."""
-    found = {p.relative_to(ROOT).as_posix() for pattern in TESTS for p in ROOT.glob(pattern)}
+    found = {p.relative_to(ROOT).as_posix() for pattern in TESTS for p in ROOT.glob(_deep(pattern))}
     wanted = (f for f in found if any(fnmatch(f, pattern) for pattern in only))
     return sorted(f for f in wanted if not f.endswith("__init__.py"))
 

@@ -348,11 +348,13 @@ OTHER_MEANINGS = {
     "primgraph/eager/derivatives/differentiable.py": {"stop_gradient"},
     "primgraph/api/derivatives/of_functions.py": {"reverse"},
     "primgraph/inspect/check.py": {"imag", "real", "reverse"},
-    "primgraph/ir/graph.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
+    "primgraph/ir/value.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
     "primgraph/ir/primitive.py": {"constant"},
     "primgraph/ir/frontend/result_names.py": {"add", "div", "matmul", "mul", "neg", "sub"},
     "primgraph/program/save.py": {"complex", "constant"},
     "primgraph/view/growth.py": {"reverse"},
+    "primgraph/view/shades.py": {"constant"},
+    "primgraph/view/layers.py": {"constant", "reverse"},
     "transforms/optimize/simplify_loops.py": {"reverse"},
     "transforms/dataflow/masks/conditions.py": {"reverse"},
     **{
@@ -363,7 +365,6 @@ OTHER_MEANINGS = {
             "formats/mermaid",
             "formats/svg",
             "grouping",
-            "layers",
         )
     },
 }

@@ -12,7 +12,7 @@ from program_transforms import CHECKS, check_transforms
 from random_programs import random_program
 
 from primgraph import transforms
-from primgraph.ir.contract import declared
+from primgraph.transforms.dataflow.contract import declared
 
 _PROGRAMS = 100
 _USUAL = 20

@@ -551,7 +551,7 @@ def test_a_traced_argument_that_is_to_be_a_number_tells_how_to_make_it_static():
     assert pg.jit(repeated, static_argnames="count")(1.0, 3) == 8.0
     with pytest.raises(pg.PrimgraphError) as error:
         pg.jit(lambda x, n: np.zeros(n) + x)(1.0, 3)
-    assert "static_argnames of pg.jit" in error.value.hint
+    assert "under pg.jit, static_argnames='n'" in error.value.hint
 
 
 # Variables that leak from a function that is traced.

@@ -8,12 +8,12 @@ import pytest
 
 import primgraph as pg
 from primgraph.base.debug_mode import debug
-from primgraph.ir import contract
 from primgraph.ir.graph import Graph
 from primgraph.transforms import (
     batch,
     bind,
     clean_up,
+    contract,
     dead_code,
     fold_constants,
     hoist,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, require_primitive, written
 from primgraph.ir.types import leading
 from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

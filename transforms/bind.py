@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.params import freeze_all
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import scalar_of
 from primgraph.primitives.constants import full
+from primgraph.transforms.dataflow.contract import transform
 
 
 @transform()

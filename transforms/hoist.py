@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.dims import of_one_trip
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import require_primitive
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.dead_code import dead_code
 

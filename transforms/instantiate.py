@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from primgraph.ir.contract import transform
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes, checked_sizes
+from primgraph.transforms.dataflow.contract import transform
 
 
 @transform()

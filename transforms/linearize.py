@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import (
@@ -29,6 +28,7 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import (
     tangents_of_tangent,
 )
 from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import masks_of
 from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import is_mark

@@ -7,13 +7,13 @@ from functools import partial
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph, with_bodies
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, keep, rebuild
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable
+from primgraph.transforms.dataflow.contract import transform
 
 
 @transform()

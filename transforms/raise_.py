@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, lookup
@@ -19,6 +18,7 @@ from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise, logic, shapes
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
+from primgraph.transforms.dataflow.contract import transform
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code

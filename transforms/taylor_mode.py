@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias, final
 
 from primgraph.errors import MissingRuleError, OptionError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Primitive
@@ -21,6 +20,7 @@ from primgraph.primitives.elementwise import add, as_another, div, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import concat
 from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.magnitudes import has_reciprocals
 from primgraph.transforms.dataflow.masks.masks import masks_of
 from primgraph.transforms.dataflow.ranges import Range

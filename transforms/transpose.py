@@ -8,7 +8,6 @@ from typing import Any
 
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
@@ -22,6 +21,7 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.loops.stacks import added
 from primgraph.transforms.optimize.simplify_loops import pruned
 from primgraph.transforms.partial_eval import separated

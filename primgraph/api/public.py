@@ -465,7 +465,7 @@ def jacobian(
     mode = matrices.checked_mode(mode)
     if x is None and _is_function(y):
         return jacobian_of(y, mode, argnums, has_aux, holomorphic)
-    if _is_function(y):
+    if _is_function(y) and not isinstance(x, Variable):
         return _at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
     if _has_tensors(y):
         return of_values.jacobian(y, x, mode, holomorphic)
@@ -573,7 +573,7 @@ def hessian(
     """
     if x is None and _is_function(y):
         return hessian_of(y, argnums, has_aux, holomorphic)
-    if _is_function(y):
+    if _is_function(y) and not isinstance(x, Variable):
         return _at(partial(hessian_of, holomorphic=holomorphic), y, x)
     if _has_tensors(y):
         return of_values.hessian(y, x)

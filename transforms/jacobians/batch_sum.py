@@ -7,7 +7,6 @@ from typing import final
 
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, require_primitive, written
 from primgraph.ir.slices import forward_slice
@@ -15,6 +14,7 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import mul
 from primgraph.primitives.reductions import reduce_sum
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

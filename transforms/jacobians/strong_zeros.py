@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -32,6 +31,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.primitives.windows import overlap_add, windows
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.value_bounds import ranges_of
 

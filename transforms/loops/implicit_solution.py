@@ -14,7 +14,6 @@ from typing import Any
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits
@@ -26,6 +25,7 @@ from primgraph.primitives.control import flops_of
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.batch import batch
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.loops.solver_loops import iteration, own_size
 from primgraph.transforms.lower import lower

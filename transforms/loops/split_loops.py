@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import final
 
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op, Primitive
@@ -17,6 +16,7 @@ from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import slice_
 from primgraph.transforms.batch import batched
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
 from primgraph.transforms.optimize.simplify_loops import Loop
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from primgraph.ir.contract import every_equation_is_used, primitives_only, transform
 from primgraph.ir.graph import Graph
+from primgraph.transforms.dataflow.contract import (
+    every_equation_is_used,
+    primitives_only,
+    transform,
+)
 from primgraph.transforms.optimize.fold_constants import fold
 from primgraph.transforms.optimize.join_checkpoints import joined_checkpoints
 from primgraph.transforms.optimize.join_loops import joined

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from primgraph.ir.contract import every_equation_is_used, transform
 from primgraph.ir.graph import Graph
 from primgraph.ir.slices import backward_slice
+from primgraph.transforms.dataflow.contract import every_equation_is_used, transform
 
 
 @transform(ensures=(every_equation_is_used,))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
 from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

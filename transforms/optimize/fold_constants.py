@@ -8,12 +8,12 @@ import numpy as np
 
 from primgraph.base.frames import is_interruption
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import constant, constant_op, extent, filled, full
 from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 # Larger dense results are left to the kernel, unless an operand is a dense constant of that size:
 # folding must not make a graph much larger. The number of elements read, or multiplied in matrix

@@ -8,12 +8,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.shapes import concat, permute, reshape, slice_
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import INT64
@@ -17,6 +16,7 @@ from primgraph.primitives.elementwise import cast
 from primgraph.primitives.linear_algebra.systems import inv, solve
 from primgraph.primitives.logic import equal
 from primgraph.primitives.shapes import broadcast, concat, slice_
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

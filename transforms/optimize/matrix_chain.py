@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 # Longer chains are split into pieces of this many factors, as the search takes cubic time.
 _LONGEST = 24

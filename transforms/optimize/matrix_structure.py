@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from primgraph.base.debug_mode import debugging
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
@@ -29,6 +28,7 @@ from primgraph.primitives.linear_algebra.systems import (
 )
 from primgraph.primitives.reductions import reduce_prod, reduce_sum
 from primgraph.primitives.shapes import permute, reshape, slice_, slice_assign
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.matrix_facts import (
     DEFINITE,
     DIAGONAL,

@@ -12,10 +12,10 @@ from functools import cache
 
 import numpy as np
 
-from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
+from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
 from primgraph.transforms.rewrite.assembly import PLACES
