@@ -208,7 +208,7 @@ int pg_share(int (*each)(void *const *, char *, long), void *const *arrays, char
 def test_products_are_right_on_processors_with_shorter_vectors(option, tmp_path):
     """Each has tiles of its own; what runs here else are those of this processor."""
     made = tmp_path / "products.so"
-    text = Path(compile_c.__file__).with_name("products.c").read_text()
+    text = (Path(compile_c.__file__).parents[1] / "products.c").read_text()
     (tmp_path / "products.c").write_text(text + STUB)
     given = *compiler(), "-O1", "-std=c11", "-fPIC", "-shared", "-march=native", option
     words = [*given, str(tmp_path / "products.c"), "-o", str(made)]

@@ -105,7 +105,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add(root / "primgraph" / "primitives" / "elementwise.py", BLOCK)
     add(root / "codegen" / "cards" / "elementwise.py", CARD)
     add(root / "tests" / "samples.py", ROW)
-    operators = root / "primgraph" / "operators" / "elementary.py"
+    operators = root / "primgraph" / "operators" / "elementwise" / "elementary.py"
     text = operators.read_text(encoding="utf-8")
     text = text.replace("__all__ = [", '__all__ = [\n    "digamma",', 1) + OPERATOR
     operators.write_text(text, encoding="utf-8")

@@ -231,6 +231,7 @@ MOVED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::primgraph.TracingWarning")
 @pytest.mark.parametrize("name", MOVED)
 def test_standard_numbers_are_moved_and_scaled_by_variables_as_by_arrays(name: str) -> None:
     a, b = np.array([0.3, -1.0, 2.0]), np.array([2.5, 1.5, 4.0])
