@@ -383,8 +383,10 @@ def test_kernels_of_an_executor_are_asked_for_by_sizes() -> None:
     program, _, y = _regression()
     kernel = pg.Executor().kernel(program, [y], update=False, sizes={"N": 5})
     assert str(kernel.graph.output_types[0]) == "f64[5,2]"
+    general = pg.Executor().kernel(program, [y], update=False)
+    assert str(general.graph.output_types[0]) == "f64[N,2]"
     with pytest.raises(pg.BuildError, match="number for size N"):
-        pg.Executor().kernel(program, [y], update=False)
+        pg.Executor().kernel(program, [y], update=False, sizes={})
 
 
 # Paddle's names.

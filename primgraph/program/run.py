@@ -384,7 +384,7 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         if not isinstance(plan, _SizedPlan):
             return plan
-        return plan.plans.given(sizes) if sizes else plan.plans.whole
+        return plan.plans.whole if sizes is None else plan.plans.given(sizes)
 
     def _plan(
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
