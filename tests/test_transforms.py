@@ -13,7 +13,6 @@ from primgraph.transforms import (
     batch,
     bind,
     clean_up,
-    contract,
     dead_code,
     fold_constants,
     hoist,
@@ -24,6 +23,7 @@ from primgraph.transforms import (
     transpose,
     unzip,
 )
+from primgraph.transforms.dataflow import contract
 
 TANH = """graph f(%x: f64[3]) {
   %0: f64[3] = tanh(%x)

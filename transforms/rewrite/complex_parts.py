@@ -9,7 +9,7 @@ from typing import Any
 
 from primgraph.ir.graph import Value
 from primgraph.primitives import parts as p
-from primgraph.primitives.elementwise import cast, mul
+from primgraph.primitives.elementwise import cast
 from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family, Seen
 from primgraph.transforms.rewrite.terms import words, x, y
@@ -39,14 +39,3 @@ def _real_part_of_real(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     if number is None or number.type.is_complex:
         return None
     return cast(number, dtype=seen.type.dtype)
-
-
-@_rule(mul, level="signs")
-def _times_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Replace `1 * z` by `z`; NumPy also adds zeros times its parts: NaN for infinite ones."""
-    if not seen.type.is_complex:
-        return None
-    for number, other in (inputs, inputs[::-1]):
-        if seen.uniform(number) == 1:
-            return other
-    return None

@@ -212,3 +212,14 @@ def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     if x is None or y is None:
         return None
     return (x.rest * y.rest) * (x.c * y.c)
+
+
+@SIGNS.rule(mul, level="signs")
+def _times_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Replace `1 * z` by `z`; NumPy also adds zeros times its parts: NaN for infinite ones."""
+    if not seen.type.is_complex:
+        return None
+    for number, other in (inputs, inputs[::-1]):
+        if seen.uniform(number) == 1:
+            return other
+    return None
