@@ -12,12 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import primgraph as pg
-
-PACKAGE = Path(pg.__file__).parent
-BESIDE = ("transforms", "codegen")
+from rooms import modules, sources
 
 # Files that are about single primitives: their declarations, their cards, rewriting rules.
 ABOUT_PRIMITIVES = ("primgraph/primitives/", "codegen/cards/", "transforms/rewrite/")
@@ -30,16 +26,8 @@ LONG_FUNCTION, LONG_CLASS, LONG_FILE, FULL_FOLDER = 50, 250, 500, 15
 @cache
 def files() -> dict[str, tuple[str, ast.Module]]:
     """Text and syntax tree of each file of the package, by its path in a checkout."""
-    roots = {name: PACKAGE / name for name in BESIDE if (PACKAGE / name).is_dir()}
-    roots = {"primgraph": PACKAGE, **{n: PACKAGE.parent / n for n in BESIDE}, **roots}
-    found = {}
-    for top, root in roots.items():
-        for file in sorted(root.rglob("*.py")):
-            path = "/".join((top, *file.relative_to(root).parts))
-            if not path.startswith(tuple(f"primgraph/{name}/" for name in BESIDE)):
-                text = file.read_text(encoding="utf-8")
-                found[path] = text, ast.parse(text)
-    return found
+    trees = modules()
+    return {path: (text, trees[name][1]) for name, (path, text) in sources().items()}
 
 
 def _definitions(kinds: tuple[type, ...]) -> Iterator[tuple[int, str]]:

@@ -62,19 +62,33 @@ FLOORS = (
 
 
 @cache
+def sources() -> dict[str, tuple[str, str]]:
+    """Path in a checkout, and text, of every module of the package, by name."""
+    found = {}
+    for top, home in {
+        "": PACKAGE,
+        **{n: PACKAGE.parent / n for n in ("transforms", "codegen")},
+    }.items():
+        # An installed package has these inside, and what lies beside it is none of it.
+        if top and (PACKAGE / top).is_dir():
+            continue
+        for file in sorted(home.rglob("*.py")):
+            parts = ("primgraph", top, *file.relative_to(home).with_suffix("").parts)
+            name = ".".join(part for part in parts if part not in ("", "__init__"))
+            path = name.replace(".", "/") + ("/__init__.py" if file.stem == "__init__" else ".py")
+            if name.startswith(("primgraph.transforms", "primgraph.codegen")):
+                path = path.removeprefix("primgraph/")
+            found[name] = path, file.read_text(encoding="utf-8")
+    return found
+
+
+@cache
 def modules() -> dict[str, tuple[str, ast.Module]]:
     """Package and syntax tree of every module of the package, by name."""
     found = {}
-    inside = {p.relative_to(PACKAGE.parent): p for p in PACKAGE.rglob("*.py")}
-    beside = {
-        Path("primgraph") / p.relative_to(PACKAGE.parent): p
-        for name in ("transforms", "codegen")
-        for p in ([] if (PACKAGE / name).is_dir() else (PACKAGE.parent / name).rglob("*.py"))
-    }
-    for path, file in (inside | beside).items():
-        package = ".".join(path.parent.parts)
-        name = package if path.name == "__init__.py" else f"{package}.{path.stem}"
-        found[name] = package, ast.parse(file.read_text(encoding="utf-8"), filename=name)
+    for name, (path, text) in sources().items():
+        package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
+        found[name] = package, ast.parse(text, filename=name)
     return found
 
 

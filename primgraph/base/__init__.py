@@ -1,1 +1,1 @@
-"""Ground of the house: files, locks, interrupts, lines of the user's code."""
+"""Modules that import nothing above them: files, locks, interrupts, the user's source lines."""

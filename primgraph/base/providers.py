@@ -1,7 +1,7 @@
-"""Modules that are asked for by the task they do, so that imports lead downwards only.
+"""Registry of modules by task, so that imports lead downwards only.
 
-A module that needs one above it, or one that few programs need, names a task such as "pictures".
-`primgraph/__init__.py` names the module that does it, which is loaded when it is first asked for.
+A module that needs a higher module, or a rarely used one, asks for a task such as "pictures".
+`primgraph/__init__.py` maps tasks to modules, which are imported when they are first asked for.
 """
 
 from __future__ import annotations

@@ -675,7 +675,7 @@ def primitive(
 
 # Modules that declare ops, loaded when one of these is first looked up by name.
 later: list[str] = []
-# The module of each operator that is declared by a module loaded on first use.
+# The module of each function and operator that is loaded on first use, by name.
 homes: dict[str, str] = {}
 
 

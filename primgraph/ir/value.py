@@ -11,16 +11,15 @@ from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 
 T = TypeVar("T")
 
-# The function that records an op, given by its name, on operands. The module of ops, which stands
-# above values, puts it here.
+# The function that records an op by its name; the module of ops, which imports this one, adds it.
 recorders: list[Callable[[str, Sequence[Value], dict[str, Any]], Value]] = []
 
 
 @dataclass_transform(eq_default=False)
 def record(cls: type[T]) -> type[T]:
-    """Give a class slots and a constructor for its fields, as a dataclass has them.
+    """Add slots and a constructor for the fields to a class, like a dataclass.
 
-    It is none, and so no container of the user's that would be taken apart.
+    It is not a dataclass, and so not a container that would be flattened.
     """
     made = dataclass(slots=True, eq=False, repr=False)(cls)
     delattr(made, "__dataclass_fields__")
@@ -30,11 +29,15 @@ def record(cls: type[T]) -> type[T]:
 @final
 @record
 class Value:
-    """One value of a graph: a type, and a hint for the eye. The object is its identity.
+    """Value of a graph: a type, and a name hint. Compared by identity.
 
     The arithmetic operators record strict primitives (equal types, no promotion) into the
     active builder; a Python scalar becomes a constant of the other operand's type. Derivative
     rules are written with them.
+
+    >>> value = pg.trace(pg.sin, pg.spec(3)).outputs[0]
+    >>> print(value.type)
+    f64[3]
     """
 
     type: TensorType

@@ -1,8 +1,7 @@
-"""Which families of operators are loaded when one of them is first used, and what they hold."""
+"""Families of operators that are imported on first use, and the functions of each."""
 
 from primgraph.base.providers import providers
 from primgraph.ir.primitive import homes
-from primgraph.operators.lazy_loading import family_of
 
 _FAMILIES = {
     "primgraph.operators.networks.activations": """
@@ -106,10 +105,9 @@ _NAMESPACES = (
     "primgraph.operators.signal.fourier",
 )
 
+# Functions and the operators of graphs in text and in files are found by the same names.
 for _family, _names in [*_FAMILIES.items(), *_SHARED.items()]:
-    family_of.update(dict.fromkeys(_names.split(), _family))
+    homes.update(dict.fromkeys(_names.split(), _family))
 # Files are asked for by their name in the room of operators.
 for _family in (*_FAMILIES, *_NAMESPACES):
     providers[_family.removeprefix("primgraph.")] = _family
-# Graphs name operators in text and in files, before anyone has called the function.
-homes.update(family_of)

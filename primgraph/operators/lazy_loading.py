@@ -1,4 +1,4 @@
-"""The public functions, and those of families that are loaded when one of them is first used."""
+"""Public functions by name; families of them are imported on first use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from importlib import import_module
 from typing import Any
 
 from primgraph.base.providers import provider
+from primgraph.ir.primitive import homes
 
 # The public functions by name, registered by their modules; methods of handles call them.
 functions: dict[str, Callable[..., Any]] = {}
-
-# The module of each function that is loaded late, filled by `primgraph.operators.families`.
-family_of: dict[str, str] = {}
 
 
 def function_named(name: str) -> Callable[..., Any] | None:
@@ -26,8 +24,8 @@ def function_named(name: str) -> Callable[..., Any] | None:
         inner = getattr(provider(f"operators.{family}"), short, None)
         return inner
     found = functions.get(name)
-    if found is None and name in family_of:
-        import_module(family_of[name])
+    if found is None and name in homes:
+        import_module(homes[name])
         found = functions[name]
     return found
 
@@ -41,6 +39,6 @@ def named_function(name: str) -> Callable[..., Any]:
 
 def all_functions() -> Mapping[str, Callable[..., Any]]:
     """Return all public functions by name, after importing every family."""
-    for name in family_of:
+    for name in homes:
         function_named(name)
     return functions
