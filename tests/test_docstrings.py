@@ -74,7 +74,7 @@ def documented() -> dict[str, Any]:
     found: dict[int, tuple[str, Any]] = {}
     for module_name in [*MODULES, *COUNTERPARTS]:
         module = importlib.import_module(module_name)
-        for name in _public(module):
+        for name in sorted(_public(module)):
             item = getattr(module, name)
             if callable(item) and get_origin(item) is None and _is_ours(item, name):
                 found.setdefault(id(item), (f"{module_name}.{name}", item))
