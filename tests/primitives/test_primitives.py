@@ -591,9 +591,9 @@ def _uneven() -> list[Any]:
 
 def test_every_primitive_of_several_operands_has_uneven_samples() -> None:
     several = {n for n in ours() if any(len(c.operands) > 1 for c in ROWS[n].calls)}
-    # A loop that differs between samples is another loop for all: tests/control/test_loops.py has those.
+    # A loop that differs between samples is another loop for all: test_loops.py has those.
     exempt = {n for n in several if ours()[n].elementwise or ours()[n].has_bodies}
-    # Derivatives at ties have batches of matrices with and without ties in tests/primitives/test_ties.py.
+    # Derivatives at ties have batches of matrices with and without ties in test_ties.py.
     exempt |= {"as_spectral_tangent", "as_spectral_gradient", "if_distinct", "unless_any"}
     assert several - exempt == set(UNEVEN)
 

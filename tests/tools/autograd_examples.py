@@ -1,6 +1,7 @@
 """The examples of HIPS autograd, run with `primgraph.compat.autograd` in the place of autograd.
 
-    python tests/tools/autograd_examples.py CHECKOUT [NAME ...] [--seconds 120] [--autograd] [--show]
+    python tests/tools/autograd_examples.py CHECKOUT [NAME ...] [--seconds 120] [--autograd]
+        [--show]
 
 runs those of a checkout of https://github.com/HIPS/autograd, each in a process of its own. Nothing
 in them is changed, but what they import: autograd is the compatible package, pictures are drawn by

@@ -1,7 +1,7 @@
 """The public names of primgraph with their parameters, a line each.
 
-`python tests/tools/public_api.py > tests/tools/public_api.txt` writes down what there is. That text changes
-only where a program of a user's may have to.
+`python tests/tools/public_api.py > tests/tools/public_api.txt` writes the list down. It changes only
+where a user's program may have to change.
 """
 
 from __future__ import annotations
