@@ -1,7 +1,6 @@
 """The public names of primgraph with their parameters, a line each.
 
-`python tests/tools/public_api.py > tests/tools/public_api.txt` writes the list down. It changes only
-where a user's program may have to change.
+`python tests/tools/public_api.py > tests/tools/public_api.txt` writes the list down.
 """
 
 from __future__ import annotations
