@@ -5,6 +5,7 @@ every transform; the observer below adds the round trip through text.
 """
 
 import importlib
+import gc
 import os
 import signal
 
@@ -27,7 +28,7 @@ from primgraph.transforms.dataflow.contract import observers
 
 # To read a graph takes longer than most transforms of it: those are read that have an equation of
 # a kind that no graph before had, of the others one in so many, and no very large ones.
-_ONE_IN, _LARGEST = 16, 2000
+_ONE_IN, _LARGEST = 64, 2000
 _kinds_read: set[object] = set()
 
 # What these files test comes by most of the code, in a minute: `-m quick`.
@@ -71,6 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         dense = [item for item in items if item.get_closest_marker("dense")]
         config.hook.pytest_deselected(items=dense)
         items[:] = [item for item in items if not item.get_closest_marker("dense")]
+
+
+def pytest_collection_finish() -> None:
+    """Take modules and tests out of garbage collections, which would visit all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

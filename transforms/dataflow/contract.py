@@ -53,7 +53,8 @@ def transform(
                     return _without_form(function(*args, **kwargs))
             before: Any = args[0]
             _check(before, requires, f"the argument of {function.__name__}")
-            result = _without_form(function(*args, **kwargs))
+            with uncollected:
+                result = _without_form(function(*args, **kwargs))
             for graph in result if isinstance(result, tuple) else (result,):
                 _check(graph, ensures, f"the result of {function.__name__}")
                 for observe in observers:
