@@ -9,12 +9,15 @@ import inspect
 import os
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 # The examples of the gallery have small matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from docutils.statemachine import StringList
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.docutils import SphinxDirective
 
 import primgraph
 
@@ -119,7 +122,30 @@ def forget_overloads(app):
             analyzer.overloads.clear()
 
 
+class AutoNames(SphinxDirective):
+    """Document names of primgraph: `.. autonames:: grad vjp primgraph.operators.index.sorting`.
+
+    A module stands for its public names, in alphabetical order.
+    """
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self):
+        for word in self.arguments[0].split():
+            for name in sorted(import_module(word).__all__) if "." in word else [word]:
+                found, kind, option = getattr(primgraph, name), "function", ""
+                if inspect.isclass(found):
+                    kind = "class"
+                    if issubclass(found, Exception):
+                        kind, option = "exception", "   :show-inheritance:"
+                lines = [f".. auto{kind}:: primgraph.{name}", option, ""]
+                self.content += StringList(lines, source="autonames")
+        return self.parse_content_to_nodes()
+
+
 def setup(app):
+    app.add_directive("autonames", AutoNames)
     app.connect("autodoc-process-docstring", mark_code)
     app.connect("autodoc-process-signature", name_aliases)
     app.connect("builder-inited", forget_overloads)

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -126,6 +127,9 @@ def test_every_page_is_in_the_navigation_once():
 def test_the_reference_has_every_public_name_once():
     text = "".join(p.read_text(encoding="utf-8") for p in sorted(DOCS.glob("reference/*.md")))
     named = re.findall(r"^\.\. auto\w+:: primgraph\.(\w+)$", text, re.MULTILINE)
+    for words in re.findall(r"^\.\. autonames:: (.+(?:\n {3}.+)*)$", text, re.MULTILINE):
+        for word in words.split():
+            named += import_module(word).__all__ if "." in word else [word]
     assert sorted(named) == sorted(pg.__all__)
 
 
