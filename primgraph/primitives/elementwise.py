@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import ADDS, CHOICE, JOINS, Choice
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
@@ -117,6 +118,7 @@ add = elementwise(
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
 )  # fmt: skip
+add.declare(ADDS, True)
 sub = elementwise(
     "sub", np.subtract, flops=1, operands=2, kinds=ALGEBRA, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
@@ -430,6 +432,10 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
 )  # fmt: skip
+maximum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[1 - i], x[i])))
+minimum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[i], x[1 - i])))
+for _op in (maximum, minimum):
+    _op.declare(JOINS, True)
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),

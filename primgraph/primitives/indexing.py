@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import CHOICE, MOVES_BACK, MOVES_FORTH, Choice
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
     IndexMap,
@@ -52,6 +53,9 @@ def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """
     _check_indices("gather", x, indices, axis)
     return _gathered(x, indices, axis)
+
+
+gather.declare(CHOICE, Choice())
 
 
 @gather.transpose
@@ -138,6 +142,11 @@ def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: i
         return IndexMap(y.shape, places, axes_at(range(y.ndim)))
     # An index may send an element to any place along the axes that it stands for.
     return tied(operands[i].shape, x.shape, [None] * rank, exact=False)
+
+
+gather.declare(MOVES_BACK, True)
+gather.declare(MOVES_FORTH, True)
+scatter_add.declare(MOVES_BACK, True)
 
 
 @gather.batch

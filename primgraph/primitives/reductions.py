@@ -11,6 +11,7 @@ from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
 from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
@@ -171,6 +172,12 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
 
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations)
 
+    def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
+        (x,), (z,) = inputs, outputs
+        return record(beaten, x, record(broadcast, z, shape=x.shape, new_axes=axes))
+
+    op.declare(CHOICE, Choice(lost=lost_rule))
+
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
         lost = beaten(x, broadcast(z, shape=x.shape, new_axes=axes))
@@ -184,6 +191,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
 
 reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
 reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), greater)
+reduce_max.declare(LOGIC, Logic.SOME)
 
 
 def safe_squares(dtype: DType) -> tuple[float, float]:
@@ -376,3 +384,15 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
     _batch_over_axes(_op)
+for _op in (
+    reduce_sum,
+    reduce_prod,
+    reduce_max,
+    reduce_min,
+    root_of_squares,
+    as_softmax_of,
+    cumsum,
+):
+    _op.declare(MOVES_BACK, True)
+for _op in (reduce_sum, root_of_squares, as_softmax_of):
+    _op.declare(MOVES_FORTH, True)

@@ -18,9 +18,14 @@ from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.logic import not_equal
 from primgraph.primitives.reductions import cumsum
-from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
-from primgraph.transforms.dataflow.masks.repeated_conditions import apart, of_row, spread
+from primgraph.transforms.dataflow.masks.repeated_conditions import (
+    apart,
+    of_row,
+    repeated,
+    spread,
+)
 
 
 @final
@@ -74,9 +79,10 @@ def _any_of(conditions: Conditions, found: Iterable[Sequence[Value]], shape: Sha
 def _later(conditions: Conditions, row: Value, *, reverse: bool) -> Value:
     """Record where `row` holds in a later row; with `reverse`, later rows come first."""
     eqn = conditions.definition(row)
-    if eqn is not None and eqn.op is broadcast and 0 not in eqn.kwargs["new_axes"]:
+    axes = repeated_axes(eqn)
+    if eqn is not None and axes and 0 not in axes:
         found = _later(conditions, eqn.inputs[0], reverse=reverse)
-        return conditions.record(broadcast, found, **eqn.kwargs)
+        return repeated(conditions, found, row.shape, axes)
     differing, alike = apart(conditions, row, (0,))
     if alike and differing:
         found = _later(conditions, reduce(conditions.both, differing), reverse=reverse)

@@ -14,16 +14,16 @@ from typing import final
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import CONTROL
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import greater, select
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.locality import is_elementwise
-from primgraph.transforms.dataflow.masks.conditions import FORTH, Conditions
+from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
 from primgraph.transforms.dataflow.masks.masks_through_loops import Passage
 from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.region_interface import Frame, Opening, marked
+from primgraph.transforms.dataflow.region_interface import Opening, marked
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 
@@ -56,7 +56,7 @@ class _Walk:
 
     def visit(self, eqn: Equation) -> None:
         """Record the supports of the results of `eqn`, and the operand tangents to mask."""
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             self._enter(eqn)
             return
         operands = [self._support(v) for v in eqn.inputs]
@@ -112,7 +112,7 @@ class _Walk:
             return reduce(self.conditions.either, dict.fromkeys(present))
         rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
         surrounded = bounds(rest)[1] > 0
-        if eqn.op in FORTH and (changes or surrounded):
+        if moves_forth(eqn.op) and (changes or surrounded):
             return self.conditions.behind(eqn, place, operands)
         return None
 
@@ -153,17 +153,17 @@ class _Within:
     """
 
     def __init__(self, around: _Walk, eqn: Equation) -> None:
-        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
-        frame = self.frame
-        operands = eqn.inputs[frame.lead :]
+        self.around, self.eqn, self.regions = around, eqn, Regions.of(eqn)
+        regions = self.regions
+        operands = eqn.inputs[regions.lead :]
         self.known: dict[int, Value] = {}
         for i, value in enumerate(operands):
             if value in around.known:
-                is_row = frame.is_loop and frame.is_row(i)
+                is_row = regions.is_loop and regions.is_row(i)
                 condition = around.known[value]
                 if is_row:
                     condition = of_row(around.conditions, condition)
-                if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
+                if regions.stacks or condition.shape == regions.bodies[0].inputs[i].shape:
                     self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
         self._follow()
@@ -174,11 +174,11 @@ class _Within:
 
     def result(self, place: int) -> Value | None:
         """Return the support of the result at `place`; None if it is unknown."""
-        k = self.frame.kept(place)
+        k = self.regions.kept(place)
         if k is None:
             return None
-        if self.frame.is_carried(k):
-            return self.known.get(self.frame.consts + k)
+        if self.regions.is_carried(k):
+            return self.known.get(self.regions.consts + k)
         return self._behind(k)
 
     def _follow(self) -> None:
@@ -190,7 +190,7 @@ class _Within:
             if not found:
                 return
             for i in found:
-                support = self._behind(i - self.frame.consts)
+                support = self._behind(i - self.regions.consts)
                 if support is not None:
                     self.known[i] = support
             self.present.update(found)
@@ -209,8 +209,8 @@ class _Within:
 
     def _carried(self) -> list[tuple[int, Value]]:
         """Return the carries that the body returns, with their input positions."""
-        outputs = self.marked.bodies[0].outputs[: self.frame.carries]
-        return list(enumerate(outputs, self.frame.consts))
+        outputs = self.marked.bodies[0].outputs[: self.regions.carries]
+        return list(enumerate(outputs, self.regions.consts))
 
     def _behind(self, k: int) -> Value | None:
         """Return the support of body result `k`, joined over all bodies."""
@@ -228,7 +228,7 @@ class _Within:
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, Opening(differs=self.known))
-        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
+        self.walks = list(map(self._walk, self.regions.bodies, self.marked.bodies))
 
     def _walk(self, own: Graph, body: Graph) -> _Walk:
         """Analyse `body`, which is `own` with marks."""

@@ -20,7 +20,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import logic, parts
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
-from primgraph.primitives.control import CONTROL
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linear_algebra import products
 from primgraph.transforms.dataflow.ranges import (
@@ -38,7 +38,7 @@ from primgraph.transforms.dataflow.ranges import (
     negated,
     times,
 )
-from primgraph.transforms.dataflow.region_interface import UNSURE, Frame
+from primgraph.transforms.dataflow.region_interface import UNSURE
 
 # Maximum number of equations visited backwards from a value whose range is unknown.
 _NEAR = 64
@@ -58,7 +58,7 @@ class _Around:
         """Compute the ranges of the results of `eqn`."""
         self.made.update(dict.fromkeys(eqn.outputs, eqn))
         given = [self.known[v] for v in eqn.inputs]
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             self.known.update(zip(eqn.outputs, _of_bodies(eqn, given), strict=True))
             return
         found = _range(eqn, given, self)
@@ -109,15 +109,15 @@ def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
     For loop carries only finiteness is tracked, not bounds.
     """
-    frame = Frame.of(eqn)
-    known = [replace(x, peak=None) for x in given[frame.lead :]]
-    if not frame.is_loop:
+    regions = Regions.of(eqn)
+    known = [replace(x, peak=None) for x in given[regions.lead :]]
+    if not regions.is_loop:
         return known
-    places = range(frame.consts, frame.consts + frame.carries)
+    places = range(regions.consts, regions.consts + regions.carries)
     for i in places:
         known[i] = REAL if known[i].finite else ANYTHING
     while True:
-        found = _of_outputs(frame.bodies[0], known)
+        found = _of_outputs(regions.bodies[0], known)
         lost = [i for i, x in zip(places, found, strict=False) if known[i].finite and not x.finite]
         if not lost:
             return known
@@ -127,15 +127,15 @@ def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
 
 def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
     """Return the ranges of results of branches and loops; rows of iterations not run are zero."""
-    frame = Frame.of(eqn)
+    regions = Regions.of(eqn)
     known = ranges_within(eqn, given)
-    results = [_of_outputs(body, known) for body in frame.bodies]
+    results = [_of_outputs(body, known) for body in regions.bodies]
     found = [hull(ranges) for ranges in zip(*results, strict=True)]
-    if not frame.is_loop:
+    if not regions.is_loop:
         return found
-    carried = known[frame.consts : frame.consts + frame.carries]
-    stacked = [hull([x, _ZERO]) for x in found[frame.carries :]]
-    return [*carried, *[REAL] * frame.counts, *stacked]
+    carried = known[regions.consts : regions.consts + regions.carries]
+    stacked = [hull([x, _ZERO]) for x in found[regions.carries :]]
+    return [*carried, *[REAL] * regions.counts, *stacked]
 
 
 def _of_outputs(body: Graph, known: Sequence[Range]) -> list[Range]:

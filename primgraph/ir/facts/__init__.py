@@ -1,0 +1,1 @@
+"""Facts that primitives declare about themselves: see `primgraph.ir.primitive.Fact`."""
