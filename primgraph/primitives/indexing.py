@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.facts.choices import CHOICE, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.choices import CHOICE, LOOKS_UP, MOVES_BACK, MOVES_FORTH, Choice
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
     IndexMap,
@@ -144,9 +144,10 @@ def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: i
     return tied(operands[i].shape, x.shape, [None] * rank, exact=False)
 
 
-gather.declare(MOVES_BACK, True)
 gather.declare(MOVES_FORTH, True)
-scatter_add.declare(MOVES_BACK, True)
+for _op in (gather, scatter_add):
+    for _kind in (LOOKS_UP, MOVES_BACK):
+        _op.declare(_kind, True)
 
 
 @gather.batch

@@ -11,6 +11,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import forward_slice
+from primgraph.ir.views import View
 
 
 def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
@@ -19,6 +20,13 @@ def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
         return Opaque("it is no primitive")
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
+
+
+def view_of(eqn: Equation) -> View | None:
+    """Return how the first result is a view of the operand; None if it is none, or the operand."""
+    if not isinstance(eqn.op, Primitive) or not eqn.op.is_view:
+        return None
+    return eqn.op.seen(0, eqn.inputs[0].type, eqn.kwargs)
 
 
 def repeated_axes(eqn: Equation | None) -> tuple[int, ...]:

@@ -121,19 +121,9 @@ def _separate_cond(
     places = [i for i, is_one in enumerate(linear[1:]) if is_one]
     others = [i for i in range(len(operands)) if i not in places]
     whole = [separated(b, [b.inputs[i] for i in places]) for b in branches]
-    reached = [forward_slice(b.body, [b.inputs[i] for i in places]) for b in whole]
+    turned, parts = _turned_parts(whole, places, others)
     count = len(whole[0].outputs)
-    turned = [
-        k
-        for k in range(count)
-        if any(b.outputs[k] in found for b, found in zip(whole, reached, strict=True))
-    ]
     plain = [k for k in range(count) if k not in turned]
-    parts = []
-    for branch in whole:
-        ends = [branch.inputs[i] for i in places]
-        given = [branch.inputs[i] for i in others]
-        parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
     # Values that depend on constants only are computed in the branch, like other residuals.
     slots, filling = _slots([[*p.kept, *p.outside] for p in parts])
     found: list[Value] = []
@@ -170,6 +160,22 @@ def _separate_cond(
         )
         results.update(zip(turned, made, strict=True))
     return [results[k] for k in range(count)]
+
+
+def _turned_parts(
+    branches: Sequence[Graph], places: Sequence[int], others: Sequence[int]
+) -> tuple[list[int], list[Residuals]]:
+    """Return the numbers of results that are linear in some branch, and residuals of branches."""
+    reached = [forward_slice(b.body, [b.inputs[i] for i in places]) for b in branches]
+    pairs = list(zip(branches, reached, strict=True))
+    count = len(branches[0].outputs)
+    turned = [k for k in range(count) if any(b.outputs[k] in found for b, found in pairs)]
+    parts = []
+    for branch in branches:
+        ends = [branch.inputs[i] for i in places]
+        given = [branch.inputs[i] for i in others]
+        parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
+    return turned, parts
 
 
 @contextmanager

@@ -52,5 +52,7 @@ NAN_OF: Fact[int | None] = Fact("NaN of", None)
 # a primitive that is no view.
 MOVES_BACK: Fact[bool] = Fact("moves conditions back", False)
 MOVES_FORTH: Fact[bool] = Fact("moves conditions forth", False)
+# Whether places are looked up in operands, which raises for one out of range.
+LOOKS_UP: Fact[bool] = Fact("looks up", False)
 # Whether it is a plain sum of its operands.
 ADDS: Fact[bool] = Fact("adds", False)

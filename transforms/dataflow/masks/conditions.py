@@ -40,7 +40,12 @@ from primgraph.primitives.shapes import (
     slice_,
     slice_assign,
 )
-from primgraph.transforms.dataflow.locality import assignment_of, dependence_of, repeated_axes
+from primgraph.transforms.dataflow.locality import (
+    assignment_of,
+    dependence_of,
+    repeated_axes,
+    view_of,
+)
 from primgraph.transforms.dataflow.masks.implications import absorbed
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
     apart,
@@ -93,8 +98,7 @@ class Conditions:
         if repeated_axes(made):
             if axes := repeated_axes(eqn):
                 return repeated(self, x, result.shape, axes)
-            assert isinstance(eqn.op, Primitive)
-            return seen(self, x, eqn.op.seen(0, x.type, eqn.kwargs), result.shape)
+            return seen(self, x, view_of(eqn), result.shape)
         assigned = assignment_of(made)
         read = None if assigned is None else dependence_of(eqn, 0, 0)
         if assigned is None or not isinstance(read, IndexMap):

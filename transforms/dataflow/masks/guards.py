@@ -326,12 +326,12 @@ class _Walk:
         guards = [u.guards for u in uses if u.guards]
         guards = [g for g in guards if _may_matter(g)] or guards[:1]
         if not guards:
-            return self._of_parts(value, parts)
+            return _guard_of_parts(self.conditions, value, parts)
         if not parts:
             shared = common(guards)
             if shared:
                 return (*shared, *self._beside(shared, guards))
-        elif not (read := self._of_parts(value, parts)):
+        elif not (read := _guard_of_parts(self.conditions, value, parts)):
             return ()
         else:
             # Elements outside all parts matter to no part: strictness is decided by the other
@@ -359,26 +359,25 @@ class _Walk:
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
-    def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
-        """Return the guard of the elements that some part reads; empty if all are read."""
-        if len(parts) == 1:
-            condition = self._of_part(parts[0])
-        elif value.type.is_larger(LARGEST):
-            # A constant of that size would be stored in the program.
-            condition = any_of(self.conditions, map(self._of_part, parts))
-        else:
-            read = np.zeros(value.shape, bool)
-            for eqn, place in parts:
-                _mark(read, eqn, place)
-            op, params = constant_op(read)
-            condition = self.conditions.record(op, **params)
-        return () if self.conditions.always(condition) else (Guard(condition, True),)
 
-    def _of_part(self, part: tuple[Equation, int]) -> Value:
-        """Return the condition that holds for the elements that `part` reads."""
-        eqn, place = part
-        everywhere = self.conditions.everywhere(eqn.outputs[place])
-        return self.conditions.before(eqn, 0, place, everywhere)
+def _guard_of_parts(
+    conditions: Conditions, value: Value, parts: Sequence[tuple[Equation, int]]
+) -> Guards:
+    """Return the guard of the elements that some part reads; empty if all are read."""
+    if len(parts) > 1 and not value.type.is_larger(LARGEST):
+        read = np.zeros(value.shape, bool)
+        for eqn, place in parts:
+            _mark(read, eqn, place)
+        op, params = constant_op(read)
+        condition = conditions.record(op, **params)
+    else:
+        # A constant of a larger size would be stored in the program.
+        found = [
+            conditions.before(eqn, 0, place, conditions.everywhere(eqn.outputs[place]))
+            for eqn, place in parts
+        ]
+        condition = found[0] if len(found) == 1 else any_of(conditions, found)
+    return () if conditions.always(condition) else (Guard(condition, True),)
 
 
 def _leaves_out(eqn: Equation, place: int, position: int) -> bool:

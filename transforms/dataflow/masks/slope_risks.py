@@ -78,8 +78,7 @@ class Risks:
         if eqn not in self._within:
             regions = Regions.of(eqn)
             inputs = eqn.inputs[regions.lead :]
-            active = [i for i, v in enumerate(inputs) if v in self.active]
-            present = active_inputs(regions, active)
+            present = active_inputs(regions, [i for i, v in enumerate(inputs) if v in self.active])
             known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
             found = NEVER
             for body in regions.bodies:
