@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.ranges import RANGE, hull
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
     IndexMap,
@@ -52,6 +53,9 @@ def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """
     _check_indices("gather", x, indices, axis)
     return _gathered(x, indices, axis)
+
+
+gather.declare(RANGE, lambda x, *indices, axis: hull([x]))
 
 
 @gather.transpose

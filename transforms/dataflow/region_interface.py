@@ -21,13 +21,14 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import CONTROL, cond, scan, while_loop
-from primgraph.primitives.elementwise import as_another, stop_gradient
+from primgraph.primitives.elementwise import UNSURE, as_another, stop_gradient
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.activity import depending
 
-# Numbers of marks, which user values never have; `UNSURE` marks values that may be infinite or NaN.
-_MARK, UNSURE = -1, -2
+# The number of marks, which user values never have. `UNSURE` marks values that may be infinite or
+# NaN.
+_MARK = -1
 
 
 @final

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
@@ -22,7 +23,6 @@ from primgraph.transforms.dataflow.masks.guards import (
     guards_of_results,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import NONE, Frame, Opening
 from primgraph.transforms.dataflow.tangent_support import supports_of
 from primgraph.transforms.dataflow.value_bounds import ranges_within
