@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import CHOICE, LOOKS_UP, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.ranges import RANGE, hull
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
     IndexMap,
@@ -56,6 +57,7 @@ def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
 
 
 gather.declare(CHOICE, Choice())
+gather.declare(RANGE, lambda x, *indices, axis: hull([x]))
 
 
 @gather.transpose

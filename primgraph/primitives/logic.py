@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, JOINS, LOGIC, NAN_OF, Choice, Logic
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.ranges import FINITE_SLOPE, LEAST, RANGE, Range
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.types import BOOL, TensorType, common_type
 from primgraph.primitives.constants import zeros_like
@@ -137,6 +139,19 @@ def _unless_nan_transpose(ct: Value, x: Linear, y: Value) -> tuple[Any, ...]:
 
 unless_nan.flat(1)
 unless_nan.declare(NAN_OF, 1)
+
+
+@unless_nan.declares(RANGE)
+def _unless_nan_range(x: Range, y: Range) -> Range:
+    return replace(x, nan=x.nan or y.nan)
+
+
+@unless_nan.declares(FINITE_SLOPE)
+def _unless_nan_slope(eqn: Equation, position: int, x: Range, y: Range) -> bool:
+    return not (y.nan or (position == 1 and x.nan))
+
+
+select.declare(LEAST, lambda least: min(least(1), least(2)))
 
 
 @unless_nan.batch

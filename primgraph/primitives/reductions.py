@@ -10,9 +10,24 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import Dim
+from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.ranges import (
+    DOMAIN,
+    FINITE_SLOPE,
+    NOT_NEGATIVE,
+    RANGE,
+    RANGE_AT,
+    Around,
+    Range,
+    added,
+    is_finite_unless_nan,
+    joined,
+    negated,
+    products,
+    times,
+)
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
 from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
@@ -28,7 +43,14 @@ from primgraph.ir.types import (
 )
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.control import scan
-from primgraph.primitives.elementwise import QUOTIENT, cast
+from primgraph.primitives.elementwise import (
+    QUOTIENT,
+    cast,
+    is_finite_test,
+    steady,
+    stop_gradient,
+    sub,
+)
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
 from primgraph.primitives.shapes import (
     broadcast,
@@ -77,6 +99,19 @@ def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
     return _reduced("reduce_sum", x, axes)
 
 
+@reduce_sum.declares(RANGE_AT)
+def _reduce_sum_range(eqn: Equation, around: Around, x: Range) -> Range:
+    """Return the range of a sum; a sum of nonnegative numbers is at least their maximum."""
+    nan = x.nan or (x.below and x.above)
+    axes = eqn.kwargs["axes"]
+    few, many = bounds(math.prod(eqn.inputs[0].shape[a] for a in axes))
+    low = min(times(few, x.low), times(many, x.low))
+    high = max(times(few, x.high), times(many, x.high))
+    if x.peak == axes and x.low >= 0:
+        low = max(low, x.high)
+    return Range(low, high, x.below, x.above, nan)
+
+
 @reduce_sum.transpose
 def _reduce_sum_transpose(ct: Value, x: Linear, *, axes: Axes) -> tuple[Value]:
     return (broadcast(ct, shape=x.shape, new_axes=axes),)
@@ -88,7 +123,12 @@ def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) ->
     return (reduce_sum(ct, axes=new_axes),)
 
 
-@primitive(impl=_accumulate(np.prod), singular=True, flops=_combinations)
+@primitive(
+    impl=_accumulate(np.prod),
+    singular=True,
+    flops=_combinations,
+    facts={RANGE: products, DOMAIN: lambda x, *, axes: True},
+)
 def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
     """Return the product over `axes`, which are removed from the shape."""
     _numeric("reduce_prod", x)
@@ -170,7 +210,8 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations)
+    facts = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
+    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
 
     def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
         (x,), (z,) = inputs, outputs
@@ -187,6 +228,55 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
         return reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
 
     return op
+
+
+# The shift of a softmax.
+
+
+@sub.declares(RANGE_AT)
+def _sub_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
+    """Return the range of `x - y`; at most 0 if `y` is the maximum of `x` over some axes."""
+    axes = _largest_of(eqn.inputs[0], eqn.inputs[1], around)
+    if axes is None or x.above or x.nan:
+        return added(x, negated(y))
+    # Where all elements are -inf the shift is 0, and no element attains the bound.
+    attained = not x.below or _some_chosen(eqn.inputs[0], axes, around)
+    return Range(-math.inf, 0.0, x.below, False, False, axes if attained else None)
+
+
+def _some_chosen(value: Value, axes: Axes, around: Around) -> bool:
+    """Return whether a constant condition selects a finite element along `axes` everywhere."""
+    eqn = around.definition(value)
+    if eqn is None or eqn.op is not select:
+        return False
+    condition = around.array(eqn.inputs[0])
+    if condition is None:
+        return False
+    sides = [around.known[v].finite for v in eqn.inputs[1:]]
+    return bool(np.all(np.any(np.where(condition, *sides), axis=axes)))
+
+
+def _largest_of(x: Value, y: Value, around: Around) -> Axes | None:
+    """Return the axes over which `y` is the maximum of `x`, broadcast back; None if it is not one.
+
+    A `select` that replaces non-finite maxima by a finite number is skipped.
+    """
+    axes: Axes | None = None
+    eqn = around.definition(y)
+    while eqn is not None and eqn.op is not reduce_max:
+        if eqn.op is select:
+            if not is_finite_test(eqn, around):
+                return None
+            eqn = around.definition(eqn.inputs[1])
+            continue
+        if eqn.op is broadcast and axes is None:
+            axes = eqn.kwargs["new_axes"]
+        elif eqn.op not in (reshape, steady, stop_gradient):
+            return None
+        eqn = around.definition(eqn.inputs[0])
+    if eqn is None or eqn.inputs[0] is not x or eqn.kwargs["axes"] != axes:
+        return None
+    return axes
 
 
 reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
@@ -236,6 +326,12 @@ def root_of_squares(
     return result
 
 
+@root_of_squares.declares(RANGE)
+def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: float) -> Range:
+    finite = x.finite and squares.finite and bounds(divisor)[0] > 0
+    return Range(0.0) if finite else NOT_NEGATIVE
+
+
 @root_of_squares.jvp(0)
 def _root_of_squares_jvp(
     z: Value, x: Value, squares: Value, d: Value, *, axes: Axes, divisor: float
@@ -283,6 +379,11 @@ def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
     if z != x:
         raise ShapeError(f"as_softmax_of {x} takes values of that type, not {z}")
     return z
+
+
+@as_softmax_of.declares(RANGE)
+def _as_softmax_of_range(z: Range, x: Range, *, axes: Axes) -> Range:
+    return Range(0.0, 1.0, nan=not z.finite)
 
 
 as_softmax_of.flat(0)
@@ -353,6 +454,12 @@ def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
     _numeric("cumsum", x)
     check_axis("cumsum", axis, x)
     return x
+
+
+@cumsum.declares(RANGE)
+def _cumsum_range(x: Range, *, axis: int, reverse: bool) -> Range:
+    nan = x.nan or (x.below and x.above)
+    return Range(-math.inf if x.low < 0 else x.low, math.inf, x.below, x.above, nan)
 
 
 @cumsum.transpose

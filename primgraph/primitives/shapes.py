@@ -13,6 +13,7 @@ from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.choices import CHOICE, JOINS, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
 from primgraph.ir.primitive import Linear, Types, primitive
@@ -325,6 +326,10 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
         common_type("concat", first, x.with_shape(first.shape))
     total = sum(x.shape[axis] for x in xs)
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+concat.declare(RANGE, joined)
+slice_assign.declare(RANGE, joined)
 
 
 @concat.index_map

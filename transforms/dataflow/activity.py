@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import Regions
 from primgraph.primitives.parts import conj
-from primgraph.transforms.dataflow.body_transfer import (
-    Analysis,
-    Known,
-    through_checkpoint,
-    through_cond,
-    through_scan,
-    through_while,
-)
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
 def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
@@ -34,58 +28,40 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
     return active
 
 
+@final
+class _Reach(Analysis[bool]):
+    """Whether values depend on given ones, per result of branches and loops."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "reached"
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool]:
+        return [True] * len(eqn.outputs)
+
+    def join(self, value: Value, facts: Sequence[bool | None]) -> bool | None:
+        return any(facts) or None
+
+
+_REACH = _Reach()
+
+
 def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
     """Return `sources` and all values that depend on them, per result of equations with bodies.
 
     `forward_slice` includes all results of a loop, a branch or a checkpoint. This includes only the
     results that are linear once `separated` has split the equation.
     """
-    found = set(sources)
-    for eqn in body:
-        if found.isdisjoint(eqn.inputs):
-            continue
-        through = _THROUGH.get(eqn.op)
-        if through is None:
-            found.update(eqn.outputs)
-            continue
-        results = through(eqn, [v in found or None for v in eqn.inputs], _REACH)
-        found.update(v for v, is_one in zip(eqn.outputs, results, strict=True) if is_one)
-    return found
-
-
-def _follow(graph: Graph, known: Known[bool]) -> Known[bool]:
-    key = ("reached", *known)
-    results: Known[bool] | None = graph.noted(key)
-    if results is None:
-        sources = [v for v, is_one in zip(graph.inputs, known, strict=True) if is_one]
-        found = reached(graph.body, sources)
-        results = [v in found or None for v in graph.outputs]
-        graph.note(key, results)
-    return results
+    return {*_REACH.run(Graph((), body, ()), dict.fromkeys(sources, True)).facts}
 
 
 def reached_inputs(body: Graph, present: Iterable[int], consts: int, carries: int) -> set[int]:
     """Return the positions of body inputs of a loop that depend on `present` in some iteration."""
     found = set(present)
-    while True:
-        results = _follow(body, [i in found or None for i in range(len(body.inputs))])
-        more = {consts + k for k in range(carries) if results[k]}
-        if more <= found:
-            return found
-        found |= more
-
-
-def _same(is_one: bool) -> bool:
-    return is_one
-
-
-_REACH: Analysis[bool] = Analysis(_follow, _same, _same, "some are reached, and others are not")
-_THROUGH: dict[Op, Callable[[Equation, Known[bool], Analysis[bool]], Known[bool]]] = {
-    cond: through_cond,
-    checkpoint: through_checkpoint,
-    scan: through_scan,
-    while_loop: through_while,
-}
+    given: Facts[bool] = [i in found or None for i in range(len(body.inputs))]
+    within, _ = _REACH.settle(Regions((body,), 0, consts, carries, is_loop=True), given)
+    return {i for i, is_one in enumerate(within) if is_one}
 
 
 def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:

@@ -95,6 +95,11 @@ def looking_into(eqn: Equation) -> Iterator[bool]:
         _looked_into.set(before)
 
 
+def is_looking() -> bool:
+    """Return whether a derivative is being inspected."""
+    return bool(_looked_into.get())
+
+
 def slopes_of(
     eqn: Equation, positions: Sequence[int] | None = None
 ) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]:

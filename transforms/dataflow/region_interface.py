@@ -20,13 +20,14 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import EXTENDED, Regions
-from primgraph.primitives.elementwise import as_another, stop_gradient
+from primgraph.primitives.elementwise import UNSURE, as_another, stop_gradient
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.activity import depending
 
-# Numbers of marks, which user values never have; `UNSURE` marks values that may be infinite or NaN.
-_MARK, UNSURE = -1, -2
+# The number of marks, which user values never have. `UNSURE` marks values that may be infinite or
+# NaN.
+_MARK = -1
 
 
 def active_inputs(regions: Regions, present: Collection[int]) -> list[int]:

@@ -1,1 +1,1 @@
-"""Facts that primitives declare about themselves: see `primgraph.ir.primitive.Fact`."""
+"""Facts that primitives declare for analyses; see `primgraph.ir.primitive.Fact`."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import MOVES_BACK
+from primgraph.ir.facts.ranges import RANGE, products
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
 from primgraph.ir.primitive import Linear, Op, Primitive, Types, primitive
@@ -38,6 +39,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 
 
 matmul.declare(MOVES_BACK, True)
+matmul.declare(RANGE, products)
 
 
 @matmul.index_map

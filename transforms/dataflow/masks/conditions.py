@@ -15,6 +15,7 @@ import numpy as np
 
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.choices import LOGIC, MOVES_BACK, MOVES_FORTH, Logic
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import (
     Index,
@@ -158,17 +159,17 @@ class Conditions:
 
     def always(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold everywhere."""
-        eqn = self.definition(condition)
-        if eqn is not None and eqn.op is full:
-            return bool(eqn.kwargs["value"])
+        number = number_of(self.definition(condition))
+        if number is not None:
+            return bool(number)
         array = self.array(condition)
         return array is not None and bool(array.all())
 
     def never(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold nowhere."""
-        eqn = self.definition(condition)
-        if eqn is not None and eqn.op is full:
-            return not eqn.kwargs["value"]
+        number = number_of(self.definition(condition))
+        if number is not None:
+            return not number
         array = self.array(condition)
         return array is not None and not array.any()
 

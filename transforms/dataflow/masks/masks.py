@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from primgraph.ir.facts.choices import CHOICE, JOINS
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.masks.conditions import Conditions
@@ -19,7 +20,6 @@ from primgraph.transforms.dataflow.masks.guards import (
     guards_of_results,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import NONE, Opening
 from primgraph.transforms.dataflow.tangent_support import supports_of
 from primgraph.transforms.dataflow.value_bounds import ranges_within

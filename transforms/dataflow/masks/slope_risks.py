@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import final
 
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.locality import multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import active_inputs
 from primgraph.transforms.dataflow.value_bounds import (
     factors_of_slope,
