@@ -61,6 +61,11 @@ class Regions:
         assert rule is not None
         return rule(len(eqn.inputs), **eqn.kwargs)
 
+    @classmethod
+    def of_loop(cls, body: Graph, consts: int, carries: int) -> Regions:
+        """Return the layout of a loop over `body`, whose operands are those of the body."""
+        return cls((body,), 0, consts, carries, is_loop=True)
+
     def result(self, k: int) -> int:
         """Map a body result index to the equation result index."""
         return k + 1 if self.counts and k >= self.carries else k

@@ -23,28 +23,10 @@ from primgraph.primitives.control import EXTENDED, Regions
 from primgraph.primitives.elementwise import UNSURE, as_another, stop_gradient
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.activity import depending
 
 # The number of marks, which user values never have. `UNSURE` marks values that may be infinite or
 # NaN.
 _MARK = -1
-
-
-def active_inputs(regions: Regions, present: Collection[int]) -> list[int]:
-    """Return the positions of body inputs that carry derivatives in some step.
-
-    `present` are those of the first step.
-    """
-    found = set(present)
-    while True:
-        more: set[int] = set()
-        for body in regions.bodies if regions.is_loop else ():
-            reached = depending(body, [body.inputs[i] for i in sorted(found)])
-            carried = body.outputs[: regions.carries]
-            more.update(i for i, v in enumerate(carried, regions.consts) if v in reached)
-        if more <= found:
-            return sorted(found)
-        found |= more
 
 
 @final

@@ -14,7 +14,7 @@ from primgraph.ir.primitive import active_recorder
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
-from primgraph.primitives.control import cond, scan, while_loop
+from primgraph.primitives.control import Regions, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import reached_inputs
 from primgraph.transforms.loops.guarded_residuals import guarded
 from primgraph.transforms.loops.residuals import Residuals, residuals_of
@@ -200,7 +200,7 @@ def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
     The linear carries are found first. Separating bodies until they are known would double the time
     at each nesting level.
     """
-    linear = reached_inputs(body, linear, consts, carries)
+    linear = reached_inputs(Regions.of_loop(body, consts, carries), linear)
     seeds = [body.inputs[i] for i in sorted(linear)]
     graph = separated(body, seeds)
     found = forward_slice(graph.body, seeds)

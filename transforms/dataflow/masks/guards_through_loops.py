@@ -1,31 +1,40 @@
-"""Guards of the results of branches and loops, moved through their bodies."""
+"""Guards of the results of branches and loops, moved through their bodies.
+
+A loop carry matters to the final result, and to rows of stacked outputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Protocol, final
 
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import Shape
+from primgraph.ir.types import BOOL, INT64, Shape
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import Regions
-from primgraph.primitives.logic import less
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.logic import less, not_equal
+from primgraph.primitives.reductions import cumsum
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import active_inputs, depending
 from primgraph.transforms.dataflow.locality import repeated_axes
-from primgraph.transforms.dataflow.loop_liveness import Ahead, ahead
-from primgraph.transforms.dataflow.masks.conditions import Conditions
+from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common
 from primgraph.transforms.dataflow.masks.implications import implies
 from primgraph.transforms.dataflow.masks.masks_through_loops import Passage, look_into_loops
-from primgraph.transforms.dataflow.masks.repeated_conditions import of_row, spread
+from primgraph.transforms.dataflow.masks.repeated_conditions import (
+    apart,
+    of_row,
+    repeated,
+    spread,
+)
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, NEVER, Risks
 from primgraph.transforms.dataflow.region_interface import (
     Opening,
     Repeated,
-    active_inputs,
     marked,
 )
 from primgraph.transforms.dataflow.value_bounds import ranges_within
@@ -49,6 +58,20 @@ class Walk(Protocol):
 
     def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> Walk:
         """Walk backward through `graph` from its results to its inputs, and return that walk."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Liveness of carries: conditions `behind` each iteration, and `first`, before all iterations.
+
+    `behind` may be a stack with one condition per iteration. Before an iteration a carry matters
+    where it matters after it, or where all conditions in one of `reasons` (stacks) hold.
+    """
+
+    behind: Value
+    first: Value
+    reasons: list[list[Value]]
 
 
 @final
@@ -217,7 +240,7 @@ class Within:
         if not all(ends) or not all(rows):
             return None
         stack, reverse = self._stack(shape), self.regions.reverse
-        return ahead(self.around.conditions, ends, rows, stack, reverse=reverse)
+        return _ahead_of(self.around.conditions, ends, rows, stack, reverse=reverse)
 
     def _stack(self, shape: Shape) -> Shape:
         """Return the shape of a stack of rows of that shape; only a scan has stacks."""
@@ -288,21 +311,78 @@ class Within:
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, self.opening(), self.asked)
-        self.walks = list(map(self._walk, self.regions.bodies, self.marked.bodies))
+        self.walks = [
+            _walk_body(self.around, self.eqn, self.regions, own, body)
+            for own, body in zip(self.regions.bodies, self.marked.bodies, strict=True)
+        ]
 
-    def _walk(self, own: Graph, body: Graph) -> Walk:
-        """Walk guards backward through `body`, which is `own` with marks."""
-        regions, risks = self.regions, self.around.risks
-        operands = self.eqn.inputs[regions.lead :]
-        present = active_inputs(regions, [i for i, v in enumerate(operands) if v in risks.active])
-        sources = [own.inputs[i] for i in present]
-        given = ranges_within(self.eqn, [risks.ranges[v] for v in self.eqn.inputs])
-        before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
-        for value in own.inputs[regions.consts : regions.consts + regions.carries]:
-            before[value] = ALWAYS
-        conditions = Conditions(body)
-        look_into_loops(conditions, body)
-        known = dict(zip(own.inputs, given, strict=True))
-        starts = {v: before[v] for v in sources}
-        inner = Risks(body, depending(body, sources), known, conditions, starts)
-        return self.around.through(body, conditions, inner)
+
+def _walk_body(around: Walk, eqn: Equation, regions: Regions, own: Graph, body: Graph) -> Walk:
+    """Walk guards backward through `body`, which is a body `own` of `eqn` with marks."""
+    risks, operands = around.risks, eqn.inputs[regions.lead :]
+    present = active_inputs(regions, [i for i, v in enumerate(operands) if v in risks.active])
+    sources = [own.inputs[i] for i in present]
+    given = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+    before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
+    for value in own.inputs[regions.consts : regions.consts + regions.carries]:
+        before[value] = ALWAYS
+    conditions = Conditions(body)
+    look_into_loops(conditions, body)
+    known = dict(zip(own.inputs, given, strict=True))
+    starts = {v: before[v] for v in sources}
+    inner = Risks(body, depending(body, sources), known, conditions, starts)
+    return around.through(body, conditions, inner)
+
+
+# Liveness of carries. Where rows have different conditions, so have iterations: a carry matters
+# after an iteration if the end or a later row needs it.
+
+
+def _ahead_of(
+    conditions: Conditions,
+    ends: Sequence[Sequence[Value]],
+    rows: Sequence[Sequence[Value]],
+    stack: Shape,
+    *,
+    reverse: bool,
+) -> Ahead | None:
+    """Return where carries matter, or None if they matter everywhere.
+
+    They matter at the end where all conditions in one of `ends` hold. In each iteration they matter
+    where all conditions in one of `rows` hold, which may be stacks of the shape `stack`. With
+    `reverse`, the last iteration runs first.
+    """
+    shape = stack[1:]
+    end = _any_of(conditions, ends, shape)
+    if all(c.shape == shape for row in rows for c in row):
+        behind = first = conditions.either(end, _any_of(conditions, rows, shape))
+    else:
+        row = _any_of(conditions, [[spread(conditions, c, stack) for c in r] for r in rows], stack)
+        later = _later(conditions, row, reverse=reverse)
+        behind = of_row(conditions, conditions.either(later, spread(conditions, end, stack)))
+        first = conditions.either(end, any_along(conditions, row, (0,)))
+    if conditions.always(behind):
+        return None
+    return Ahead(behind, first, [[spread(conditions, c, stack) for c in row] for row in rows])
+
+
+def _any_of(conditions: Conditions, found: Iterable[Sequence[Value]], shape: Shape) -> Value:
+    """Record where all conditions in at least one of `found` hold."""
+    nowhere = conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    return reduce(conditions.either, [reduce(conditions.both, row) for row in found], nowhere)
+
+
+def _later(conditions: Conditions, row: Value, *, reverse: bool) -> Value:
+    """Record where `row` holds in a later row; with `reverse`, later rows come first."""
+    eqn = conditions.definition(row)
+    axes = repeated_axes(eqn)
+    if eqn is not None and axes and 0 not in axes:
+        found = _later(conditions, eqn.inputs[0], reverse=reverse)
+        return repeated(conditions, found, row.shape, axes)
+    differing, alike = apart(conditions, row, (0,))
+    if alike and differing:
+        found = _later(conditions, reduce(conditions.both, differing), reverse=reverse)
+        return reduce(conditions.both, [spread(conditions, c, row.shape) for c in alike], found)
+    here = conditions.record(cast, row, dtype=INT64)
+    later = conditions.record(cumsum, here, axis=0, reverse=not reverse)
+    return conditions.record(not_equal, later, here)

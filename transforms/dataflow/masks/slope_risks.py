@@ -11,10 +11,9 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import REGIONS, Regions
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import active_inputs, depending
 from primgraph.transforms.dataflow.locality import multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions
-from primgraph.transforms.dataflow.region_interface import active_inputs
 from primgraph.transforms.dataflow.value_bounds import (
     factors_of_slope,
     ranges_of,
