@@ -99,7 +99,7 @@ def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]
     """Return whether recomputing `eqn` is almost free, and needs no more memory than its result."""
     assert isinstance(eqn.op, Primitive)
     compares = eqn.op.elementwise and not any(v.type.is_inexact for v in eqn.outputs)
-    converts = eqn.op.elementwise and eqn.op.linear is True and _cost(eqn) == 0
+    converts = eqn.op.elementwise and eqn.op.linear is True and eqn.op.costs_nothing
     if not (eqn.op.is_view or converts or compares):
         return False
     new = sum(v.type.nbytes for v in set(eqn.inputs) if v not in needed and v not in given)
