@@ -14,9 +14,18 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.matrices import (
+    ALWAYS,
+    NOT_NEGATIVE,
+    NOTHING,
+    POSITIVE,
+    STRUCTURE,
+    Structure,
+)
 from primgraph.ir.facts.ranges import (
     ANYTHING,
     DOMAIN,
+    EXTREMUM,
     FINITE_SLOPE,
     INF,
     LEAST,
@@ -25,6 +34,7 @@ from primgraph.ir.facts.ranges import (
     RANGE_AT,
     REAL,
     SAME,
+    SUPPORT,
     Around,
     Range,
     Sizes,
@@ -175,6 +185,10 @@ def _remainder_is_tame(eqn: Equation, position: int, x: Range, y: Range) -> bool
     return position == 0 or (x.finite and y.finite and y.excludes_zero)
 
 
+def _root_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    return x & (Structure.SYMMETRIC | POSITIVE) | NOT_NEGATIVE
+
+
 def _of_operand(least: Sizes) -> float:
     return least(0)
 
@@ -234,7 +248,7 @@ div = elementwise(
     "div", np.true_divide, flops=QUOTIENT, operands=2, kinds=INEXACT, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
-    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero},
+    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero, SUPPORT: {1: (0, True)}},
 )  # fmt: skip
 
 
@@ -315,7 +329,10 @@ def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 sqrt = elementwise(
     "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (0.5 / z),
-    facts={RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0))},
+    facts={
+        RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0)),
+        STRUCTURE: _root_structure,
+    },
 )  # fmt: skip
 
 
@@ -343,6 +360,12 @@ def _integer_pow_range(x: Range, *, n: int) -> Range:
     return Range(0.0) if n % 2 == 0 or x.low >= 0 else REAL
 
 
+def _integer_pow_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    n = eqn.kwargs["n"]
+    even = NOT_NEGATIVE if n % 2 == 0 else NOTHING
+    return x & (Structure.SYMMETRIC | (POSITIVE if n > 0 else NOTHING)) | even
+
+
 def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
     if x.dtype.kind not in ALGEBRA:
         raise DTypeError(f"integer_pow does not take {x}")
@@ -365,7 +388,7 @@ integer_pow: Primitive[Value] = Primitive(
     elementwise=True,
     singular=True,
     flops=_integer_pow_flops,
-    facts={RANGE: _integer_pow_range, DOMAIN: _has_power},
+    facts={RANGE: _integer_pow_range, DOMAIN: _has_power, STRUCTURE: _integer_pow_structure},
 )
 
 
@@ -404,7 +427,7 @@ def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
 
 exp = elementwise(
     "exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z,
-    facts={FINITE_SLOPE: exp_is_finite},
+    facts={ALWAYS: {0: POSITIVE}, FINITE_SLOPE: exp_is_finite},
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x),
@@ -420,7 +443,7 @@ log1p = elementwise(
 )  # fmt: skip
 sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
-    facts={RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={ALWAYS: {0: POSITIVE}, RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
@@ -464,7 +487,7 @@ sinh = elementwise(
 )  # fmt: skip
 cosh: Primitive[Value] = elementwise(
     "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x),
-    facts={DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
+    facts={ALWAYS: {0: POSITIVE}, DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
 )  # fmt: skip
 tanh = elementwise(
     "tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z),
@@ -571,7 +594,10 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
 
 abs_ = elementwise(
     "abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x),
-    facts={RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand},
+    facts={
+        RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand,
+        ALWAYS: {0: NOT_NEGATIVE},
+    },
 )  # fmt: skip
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,
@@ -579,7 +605,7 @@ maximum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, x, y),
         lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
-    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
+    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both, EXTREMUM: True},
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum, flops=1, operands=2, kinds=ORDERED,
@@ -587,7 +613,7 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, y, x),
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
-    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
+    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both, EXTREMUM: False},
 )  # fmt: skip
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.facts.ranges import FINITE_SLOPE, LEAST, RANGE, Range
+from primgraph.ir.facts.ranges import FINITE_SLOPE, LEAST, RANGE, SUPPORT, Range
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.types import BOOL, TensorType, common_type
@@ -142,6 +142,7 @@ def _unless_nan_slope(eqn: Equation, position: int, x: Range, y: Range) -> bool:
     return not (y.nan or (position == 1 and x.nan))
 
 
+select.declare(SUPPORT, {1: (0, True), 2: (0, False)})
 select.declare(LEAST, lambda least: min(least(1), least(2)))
 
 

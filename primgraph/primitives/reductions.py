@@ -11,6 +11,7 @@ from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.facts.matrices import STRUCTURE, Structure
 from primgraph.ir.facts.ranges import (
     DOMAIN,
     FINITE_SLOPE,
@@ -28,7 +29,7 @@ from primgraph.ir.facts.ranges import (
 )
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
-from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
     FLOAT16,
@@ -109,6 +110,9 @@ def _reduce_sum_range(eqn: Equation, around: Around, x: Range) -> Range:
     if x.peak == axes and x.low >= 0:
         low = max(low, x.high)
     return Range(low, high, x.below, x.above, nan)
+
+
+reduce_sum.declare(STRUCTURE, lambda eqn, definition, x: x & Structure.NOT_NEGATIVE)
 
 
 @reduce_sum.transpose
@@ -209,7 +213,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    facts = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
+    facts: dict[Fact[Any], Any] = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
 
     @op.jvp()
@@ -319,7 +323,7 @@ def root_of_squares(
 
 
 @root_of_squares.declares(RANGE)
-def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: float) -> Range:
+def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: Any) -> Range:
     finite = x.finite and squares.finite and bounds(divisor)[0] > 0
     return Range(0.0) if finite else NOT_NEGATIVE
 

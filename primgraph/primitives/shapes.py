@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
 from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
@@ -329,6 +330,7 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
 
 concat.declare(RANGE, joined)
 slice_assign.declare(RANGE, joined)
+slice_assign.declare(STRUCTURE, lambda eqn, definition, x, y: x & y & POSITIVE)
 
 
 @concat.index_map

@@ -12,11 +12,12 @@ from functools import reduce
 from typing import final
 
 from primgraph.ir.dims import bounds
+from primgraph.ir.facts.ranges import EXTREMUM, SUPPORT
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import CONTROL
-from primgraph.primitives.elementwise import maximum, minimum
-from primgraph.primitives.logic import greater, select
+from primgraph.ir.types import BOOL
+from primgraph.primitives.control import REGIONS
+from primgraph.primitives.logic import greater
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.conditions import FORTH, Conditions
@@ -56,7 +57,7 @@ class _Walk:
 
     def visit(self, eqn: Equation) -> None:
         """Record the supports of the results of `eqn`, and the operand tangents to mask."""
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             self._enter(eqn)
             return
         operands = [self._support(v) for v in eqn.inputs]
@@ -97,9 +98,10 @@ class _Walk:
 
     def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
         """Return the support of a result; None if it is everywhere or unknown."""
-        if eqn.op is select:
-            return self._of_select(eqn, operands)
-        if eqn.op in (maximum, minimum) and None in operands:
+        guards = {i for i, _ in eqn.op.fact(SUPPORT).values()}
+        if guards and all(eqn.inputs[i].type.dtype == BOOL for i in guards):
+            return self._of_selection(eqn, operands)
+        if eqn.op.fact(EXTREMUM) is not None and None in operands:
             return self._of_extremum(eqn, operands)
         changes = any(
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
@@ -116,25 +118,27 @@ class _Walk:
             return self.conditions.behind(eqn, place, operands)
         return None
 
-    def _of_select(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
-        condition = eqn.inputs[0]
-        _, left, right = operands
-        if left is None and right is None:
+    def _of_selection(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+        """Return where the operand that a condition chooses has a tangent."""
+        guards = eqn.op.fact(SUPPORT)
+        present = [i for i in guards if operands[i] is not None]
+        if len(present) == 1:
+            (i,) = present
+            guard, is_true = guards[i]
+            condition, support = eqn.inputs[guard], operands[i]
+            assert support is not None
+            where = condition if is_true else self.conditions.negated(condition)
+            return self._within(where, eqn.inputs[i], support)
+        if self.known.keys().isdisjoint([eqn.inputs[i] for i in present]):
             return None
-        if right is None:
-            assert left is not None
-            return self._within(condition, eqn.inputs[1], left)
-        if left is None:
-            return self._within(self.conditions.negated(condition), eqn.inputs[2], right)
-        if self.known.keys().isdisjoint(eqn.inputs[1:]):
-            return None
-        return self.conditions.record(select, condition, left, right)
+        values = [v if s is None else s for v, s in zip(eqn.inputs, operands, strict=True)]
+        return self.conditions.record(eqn.op, *values)
 
     def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
         """Return where the only active operand is selected, that is, not beaten by the other."""
         x, y = eqn.inputs
         place = 1 if operands[0] is None else 0
-        beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
+        beaten = (y, x) if eqn.op.fact(EXTREMUM) == (place == 0) else (x, y)
         lost = self.conditions.record(greater, *beaten)
         support = operands[place]
         assert support is not None
