@@ -601,6 +601,11 @@ class Primitive(Op, Generic[R]):
         return self._flops * sum(t.size for t in self.infer(types, params))
 
     @property
+    def costs_nothing(self) -> bool:
+        """Whether it is declared to cost no operation, whatever the operands."""
+        return self._flops == 0
+
+    @property
     def has_index_map(self) -> bool:
         """Whether it is declared what elements of results depend on."""
         declared = self._index_map is not None or self.elementwise or self.is_view

@@ -17,7 +17,7 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.dims import TRIPS, is_open, of_one_trip
-from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Fact, Primitive, Types, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, larger, leading, without_leading
@@ -34,7 +34,8 @@ class Regions:
     The first `lead` operands belong to the equation itself. The body inputs are `consts` constants,
     then `carries` loop carries, then rows of stacks; without a loop all are constants. A loop's
     results are its carries, then stacks; with `counts`, the number of steps stands between them.
-    `test` decides whether a loop goes on. `stacks` tells that the length of stacks is known.
+    `test` decides whether a loop goes on. `stacks` tells that the length of stacks is known; `rows`
+    is that length, where stacks are operands, too. With `reverse` the last row is the first step.
     """
 
     bodies: tuple[Graph, ...]
@@ -45,6 +46,13 @@ class Regions:
     counts: bool = False
     stacks: bool = True
     test: Graph | None = None
+    rows: Any = None
+    reverse: bool = False
+
+    @property
+    def steps(self) -> Any:
+        """Number of steps of a loop if that is known; None otherwise."""
+        return None if self.lead else self.rows
 
     @classmethod
     def of(cls, eqn: Equation) -> Regions:
@@ -52,6 +60,11 @@ class Regions:
         rule = eqn.op.fact(REGIONS)
         assert rule is not None
         return rule(len(eqn.inputs), **eqn.kwargs)
+
+    @classmethod
+    def of_loop(cls, body: Graph, consts: int, carries: int) -> Regions:
+        """Return the layout of a loop over `body`, whose operands are those of the body."""
+        return cls((body,), 0, consts, carries, is_loop=True)
 
     def result(self, k: int) -> int:
         """Map a body result index to the equation result index."""
@@ -75,6 +88,9 @@ class Regions:
 # The rule `rule(operands, **params)` for the layout, by the number of operands; None for ops whose
 # results do not follow from those of their bodies.
 REGIONS: Fact[Callable[..., Regions] | None] = Fact("regions", None)
+# The rule `rule(bodies, constants, **params)` for the parameters with other bodies, which take
+# constants of these types after their own.
+EXTENDED: Fact[Callable[..., dict[str, Any]] | None] = Fact("extended regions", None)
 
 
 def flops_of(graph: Graph) -> int:
@@ -122,6 +138,9 @@ def cond(
 @cond.declares(REGIONS)
 def _cond_regions(operands: int, *, branches: tuple[Graph, ...]) -> Regions:
     return Regions(branches, lead=1, consts=operands - 1)
+
+
+cond.declare(EXTENDED, lambda bodies, constants, **params: {"branches": bodies})
 
 
 def trips_of(length: int, reverse: bool, trips: Any = None) -> Iterator[int]:
@@ -202,10 +221,32 @@ def scan(
 
 @scan.declares(REGIONS)
 def _scan_regions(
-    operands: int, *, body: Graph, consts: int, carries: int, length: int, counted: bool, **_: Any
+    operands: int,
+    *,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
 ) -> Regions:
-    stacks = not is_open((length,))
-    return Regions((body,), int(counted), consts, carries, is_loop=True, stacks=stacks)
+    return Regions(
+        (body,),
+        int(counted),
+        consts,
+        carries,
+        is_loop=True,
+        stacks=not is_open((length,)),
+        rows=length,
+        reverse=reverse,
+    )
+
+
+@scan.declares(EXTENDED)
+def _scan_extended(
+    bodies: Sequence[Graph], constants: Types, *, consts: int, **params: Any
+) -> dict[str, Any]:
+    return {**params, "body": bodies[0], "consts": consts + len(constants)}
 
 
 def _while_loop(
@@ -267,6 +308,16 @@ def _while_regions(
     return Regions((body,), 0, consts, carries, is_loop=True, counts=True, stacks=False, test=test)
 
 
+@while_loop.declares(EXTENDED)
+def _while_extended(
+    bodies: Sequence[Graph], constants: Types, *, test: Graph, consts: int, **params: Any
+) -> dict[str, Any]:
+    """Let the test ignore the constants."""
+    inputs = [*test.inputs[:consts], *map(Value, constants), *test.inputs[consts:]]
+    asked = Graph(inputs, test.body, test.outputs, test.name)
+    return {**params, "body": bodies[0], "test": asked, "consts": consts + len(constants)}
+
+
 def _checkpoint(*operands: Any, body: Graph) -> list[Any]:
     return interpret(body, *operands)
 
@@ -291,6 +342,9 @@ def checkpoint(*operands: TensorType, body: Graph) -> tuple[TensorType, ...]:
 @checkpoint.declares(REGIONS)
 def _checkpoint_regions(operands: int, *, body: Graph) -> Regions:
     return Regions((body,), lead=0, consts=operands)
+
+
+checkpoint.declare(EXTENDED, lambda bodies, constants, **params: {"body": bodies[0]})
 
 
 CONTROL = frozenset({cond, scan, while_loop, checkpoint})

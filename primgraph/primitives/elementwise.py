@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import ADDS, CHOICE, JOINS, Choice
 from primgraph.ir.facts.matrices import (
     ALWAYS,
     NOT_NEGATIVE,
@@ -25,7 +26,6 @@ from primgraph.ir.facts.matrices import (
 from primgraph.ir.facts.ranges import (
     ANYTHING,
     DOMAIN,
-    EXTREMUM,
     FINITE_SLOPE,
     INF,
     LEAST,
@@ -34,7 +34,6 @@ from primgraph.ir.facts.ranges import (
     RANGE_AT,
     REAL,
     SAME,
-    SUPPORT,
     Around,
     Range,
     Sizes,
@@ -222,6 +221,7 @@ add = elementwise(
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
     facts={RANGE: added, LEAST: _rounded},
 )  # fmt: skip
+add.declare(ADDS, True)
 sub = elementwise(
     "sub", np.subtract, flops=1, operands=2, kinds=ALGEBRA, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
@@ -248,7 +248,7 @@ div = elementwise(
     "div", np.true_divide, flops=QUOTIENT, operands=2, kinds=INEXACT, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
-    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero, SUPPORT: {1: (0, True)}},
+    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero},
 )  # fmt: skip
 
 
@@ -605,7 +605,7 @@ maximum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, x, y),
         lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
-    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both, EXTREMUM: True},
+    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum, flops=1, operands=2, kinds=ORDERED,
@@ -613,8 +613,12 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, y, x),
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
-    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both, EXTREMUM: False},
+    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
 )  # fmt: skip
+maximum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[1 - i], x[i])))
+minimum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[i], x[1 - i])))
+for _op in (maximum, minimum):
+    _op.declare(JOINS, True)
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),

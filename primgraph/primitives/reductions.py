@@ -11,6 +11,7 @@ from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
 from primgraph.ir.facts.matrices import STRUCTURE, Structure
 from primgraph.ir.facts.ranges import (
     DOMAIN,
@@ -216,6 +217,12 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
     facts: dict[Fact[Any], Any] = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
 
+    def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
+        (x,), (z,) = inputs, outputs
+        return record(beaten, x, record(broadcast, z, shape=x.shape, new_axes=axes))
+
+    op.declare(CHOICE, Choice(lost=lost_rule))
+
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
         lost = beaten(x, broadcast(z, shape=x.shape, new_axes=axes))
@@ -244,10 +251,8 @@ def _sub_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
 def _some_chosen(value: Value, axes: Axes, around: Around) -> bool:
     """Return whether a constant condition selects a finite element along `axes` everywhere."""
     eqn = around.definition(value)
-    if eqn is None or eqn.op is not select:
-        return False
-    condition = around.array(eqn.inputs[0])
-    if condition is None:
+    condition = around.array(eqn.inputs[0]) if eqn is not None and eqn.op is select else None
+    if eqn is None or condition is None:
         return False
     sides = [around.known[v].finite for v in eqn.inputs[1:]]
     return bool(np.all(np.any(np.where(condition, *sides), axis=axes)))
@@ -278,6 +283,7 @@ def _largest_of(x: Value, y: Value, around: Around) -> Axes | None:
 
 reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
 reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), greater)
+reduce_max.declare(LOGIC, Logic.SOME)
 
 
 def safe_squares(dtype: DType) -> tuple[float, float]:
@@ -487,3 +493,8 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
     _batch_over_axes(_op)
+    _op.declare(MOVES_BACK, True)
+for _op in (root_of_squares, as_softmax_of, cumsum):
+    _op.declare(MOVES_BACK, True)
+for _op in (reduce_sum, root_of_squares, as_softmax_of):
+    _op.declare(MOVES_FORTH, True)

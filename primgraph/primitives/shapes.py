@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.choices import CHOICE, JOINS, MOVES_BACK, MOVES_FORTH, Choice
 from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
 from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
@@ -393,3 +394,10 @@ def _split_batch(
     batched: tuple[bool, ...], x: Value, *, sizes: Slices, axis: int
 ) -> tuple[Value, ...]:
     return split(x, sizes=sizes, axis=axis + 1)
+
+
+for _op in (slice_, slice_assign, split):
+    _op.declare(CHOICE, Choice())
+for _op in (pad, slice_assign, concat):
+    for _kind in (JOINS, MOVES_BACK, MOVES_FORTH):
+        _op.declare(_kind, True)

@@ -30,7 +30,6 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
     return active
 
 
-@final
 class _Reach(Analysis[bool]):
     """Whether values depend on given ones, per result of branches and loops."""
 
@@ -46,7 +45,33 @@ class _Reach(Analysis[bool]):
         return any(facts) or None
 
 
-_REACH = _Reach()
+@final
+class _Active(_Reach):
+    """Whether values depend on given ones differentiably; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "active"
+
+    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [(v.type.is_inexact and not eqn.op.stops) or None for v in eqn.outputs]
+
+
+@final
+class _Varying(_Reach):
+    """Whether values depend on given ones in any way; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "varying"
+
+    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [True] * len(eqn.outputs)
+
+
+_REACH, _ACTIVE, _VARYING = _Reach(), _Active(), _Varying()
 
 
 def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
@@ -58,11 +83,30 @@ def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
     return {*_REACH.run(Graph((), body, ()), dict.fromkeys(sources, True)).facts}
 
 
-def reached_inputs(body: Graph, present: Iterable[int], consts: int, carries: int) -> set[int]:
-    """Return the positions of body inputs of a loop that depend on `present` in some iteration."""
+def reached_inputs(regions: Regions, present: Iterable[int]) -> set[int]:
+    """Return the positions of body inputs that depend on `present` in some step."""
+    return _inputs(_REACH, regions, present)
+
+
+def active_inputs(regions: Regions, present: Iterable[int]) -> list[int]:
+    """Return the positions of body inputs that carry derivatives in some step, in order.
+
+    `present` are those of the first step.
+    """
+    return sorted(_inputs(_ACTIVE, regions, present))
+
+
+def varying_inputs(regions: Regions, present: Iterable[int]) -> set[int]:
+    """Return the positions of body inputs that depend on `present` in any way, in some step."""
+    return _inputs(_VARYING, regions, present)
+
+
+def _inputs(analysis: Analysis[bool], regions: Regions, present: Iterable[int]) -> set[int]:
     found = set(present)
-    given: Facts[bool] = [i in found or None for i in range(len(body.inputs))]
-    within, _ = _REACH.settle(Regions((body,), 0, consts, carries, is_loop=True), given)
+    given: Facts[bool] = [i in found or None for i in range(len(regions.bodies[0].inputs))]
+    if not regions.is_loop:
+        return found
+    within, _ = analysis.settle(regions, given)
     return {i for i, is_one in enumerate(within) if is_one}
 
 

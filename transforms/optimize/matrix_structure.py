@@ -11,7 +11,7 @@ from typing import TypeAlias, final
 
 from primgraph.base.debug_mode import debugging
 from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, NOTHING, Structure
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import filled
@@ -94,10 +94,9 @@ class _Structured:
         if found is not None:
             self.moved.update(zip(eqn.outputs, found, strict=True))
         elif eqn.op.has_bodies:
-            params = with_bodies(eqn.params, structure)
-            other = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
-            copy(self.builder, eqn if params is eqn.params else other, self.moved)
-            return params is not eqn.params
+            other = map_bodies(eqn, structure)
+            copy(self.builder, other, self.moved)
+            return other is not eqn
         else:
             copy(self.builder, eqn, self.moved)
         for value in eqn.outputs:

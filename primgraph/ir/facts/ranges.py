@@ -94,11 +94,6 @@ ARRAY: Fact[Callable[..., np.ndarray[Any, Any]] | None] = Fact("array", None)
 INDICES: Fact[Callable[..., int] | None] = Fact("indices", None)
 # Whether elements of the result are those of the only operand, maybe of another dtype.
 SAME: Fact[bool] = Fact("same elements", False)
-# By operand position: another operand, and whether it must be nonzero (or else zero) where the
-# derivative along this operand is nonzero. Products need not declare it.
-SUPPORT: Fact[Mapping[int, tuple[int, bool]]] = Fact("support", {})
-# Whether the result is the greater (or else the lesser) of two operands.
-EXTREMUM: Fact[bool | None] = Fact("extremum", None)
 # Whether the derivative is linear over the complex numbers where operand and result are complex.
 HOLOMORPHIC: Fact[bool] = Fact("holomorphic", True)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import MOVES_BACK
 from primgraph.ir.facts.ranges import RANGE, products
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
@@ -37,6 +38,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
 
 
+matmul.declare(MOVES_BACK, True)
 matmul.declare(RANGE, products)
 
 

@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.frames import is_interruption
-from primgraph.ir.facts.ranges import SUPPORT
+from primgraph.ir.facts.choices import CHOICE
 from primgraph.ir.graph import Equation
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque, RowMajor, variables_of
 from primgraph.ir.primitive import Primitive
@@ -71,11 +71,13 @@ def _by_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
         found: Reach | None = _of_product(site, i, reach)
         if found is not NotImplemented:
             return found
-    guard = op.fact(SUPPORT).get(i)
-    if guard is not None:
-        return _supported(site, *guard, reach)
     if is_elementwise(eqn):
-        return reach
+        choice, linear = op.fact(CHOICE), op.linear_operands(len(eqn.inputs), site.params)
+        if choice is not None and choice.by is not None:
+            return _supported(site, choice.by, choice.sides[i], reach)
+        # Derivatives along other operands are multiples of the only linear one.
+        only = len(linear) == 1 and linear[0] != i
+        return _supported(site, linear[0], True, reach) if only else reach
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     dependence = op.dependence(k, i, operands, results, site.params)
     if not isinstance(reach, Rows):
