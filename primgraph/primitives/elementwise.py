@@ -15,6 +15,14 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import ADDS, CHOICE, JOINS, Choice
+from primgraph.ir.facts.matrices import (
+    ALWAYS,
+    NOT_NEGATIVE,
+    NOTHING,
+    POSITIVE,
+    STRUCTURE,
+    Structure,
+)
 from primgraph.ir.facts.ranges import (
     ANYTHING,
     DOMAIN,
@@ -176,6 +184,10 @@ def _remainder_is_tame(eqn: Equation, position: int, x: Range, y: Range) -> bool
     return position == 0 or (x.finite and y.finite and y.excludes_zero)
 
 
+def _root_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    return x & (Structure.SYMMETRIC | POSITIVE) | NOT_NEGATIVE
+
+
 def _of_operand(least: Sizes) -> float:
     return least(0)
 
@@ -317,7 +329,10 @@ def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 sqrt = elementwise(
     "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (0.5 / z),
-    facts={RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0))},
+    facts={
+        RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0)),
+        STRUCTURE: _root_structure,
+    },
 )  # fmt: skip
 
 
@@ -345,6 +360,12 @@ def _integer_pow_range(x: Range, *, n: int) -> Range:
     return Range(0.0) if n % 2 == 0 or x.low >= 0 else REAL
 
 
+def _integer_pow_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    n = eqn.kwargs["n"]
+    even = NOT_NEGATIVE if n % 2 == 0 else NOTHING
+    return x & (Structure.SYMMETRIC | (POSITIVE if n > 0 else NOTHING)) | even
+
+
 def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
     if x.dtype.kind not in ALGEBRA:
         raise DTypeError(f"integer_pow does not take {x}")
@@ -367,7 +388,7 @@ integer_pow: Primitive[Value] = Primitive(
     elementwise=True,
     singular=True,
     flops=_integer_pow_flops,
-    facts={RANGE: _integer_pow_range, DOMAIN: _has_power},
+    facts={RANGE: _integer_pow_range, DOMAIN: _has_power, STRUCTURE: _integer_pow_structure},
 )
 
 
@@ -406,7 +427,7 @@ def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
 
 exp = elementwise(
     "exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z,
-    facts={FINITE_SLOPE: exp_is_finite},
+    facts={ALWAYS: {0: POSITIVE}, FINITE_SLOPE: exp_is_finite},
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x),
@@ -422,7 +443,7 @@ log1p = elementwise(
 )  # fmt: skip
 sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
-    facts={RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+    facts={ALWAYS: {0: POSITIVE}, RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
@@ -466,7 +487,7 @@ sinh = elementwise(
 )  # fmt: skip
 cosh: Primitive[Value] = elementwise(
     "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x),
-    facts={DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
+    facts={ALWAYS: {0: POSITIVE}, DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
 )  # fmt: skip
 tanh = elementwise(
     "tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z),
@@ -573,7 +594,10 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
 
 abs_ = elementwise(
     "abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x),
-    facts={RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand},
+    facts={
+        RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand,
+        ALWAYS: {0: NOT_NEGATIVE},
+    },
 )  # fmt: skip
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,

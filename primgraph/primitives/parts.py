@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError
-from primgraph.ir.facts.ranges import POLYNOMIAL, RANGE, absolute
+from primgraph.ir.facts.ranges import HOLOMORPHIC, POLYNOMIAL, RANGE, absolute
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import TensorType, common_type, complex_dtype, real_dtype
@@ -69,6 +69,9 @@ def complex_(x: TensorType, y: TensorType) -> TensorType:
 @imag.transpose
 def _imag_transpose(ct: Value, z: Linear) -> tuple[Value]:
     return (complex_(zeros_like(ct), -ct),)
+
+
+conj.declare(HOLOMORPHIC, False)
 
 
 @conj.transpose

@@ -12,6 +12,7 @@ from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, bounds
 from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
+from primgraph.ir.facts.matrices import STRUCTURE, Structure
 from primgraph.ir.facts.ranges import (
     DOMAIN,
     FINITE_SLOPE,
@@ -29,7 +30,7 @@ from primgraph.ir.facts.ranges import (
 )
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
-from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
     FLOAT16,
@@ -110,6 +111,9 @@ def _reduce_sum_range(eqn: Equation, around: Around, x: Range) -> Range:
     if x.peak == axes and x.low >= 0:
         low = max(low, x.high)
     return Range(low, high, x.below, x.above, nan)
+
+
+reduce_sum.declare(STRUCTURE, lambda eqn, definition, x: x & Structure.NOT_NEGATIVE)
 
 
 @reduce_sum.transpose
@@ -210,7 +214,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    facts = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
+    facts: dict[Fact[Any], Any] = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
     op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
 
     def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
@@ -247,10 +251,8 @@ def _sub_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
 def _some_chosen(value: Value, axes: Axes, around: Around) -> bool:
     """Return whether a constant condition selects a finite element along `axes` everywhere."""
     eqn = around.definition(value)
-    if eqn is None or eqn.op is not select:
-        return False
-    condition = around.array(eqn.inputs[0])
-    if condition is None:
+    condition = around.array(eqn.inputs[0]) if eqn is not None and eqn.op is select else None
+    if eqn is None or condition is None:
         return False
     sides = [around.known[v].finite for v in eqn.inputs[1:]]
     return bool(np.all(np.any(np.where(condition, *sides), axis=axes)))
@@ -327,7 +329,7 @@ def root_of_squares(
 
 
 @root_of_squares.declares(RANGE)
-def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: float) -> Range:
+def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: Any) -> Range:
     finite = x.finite and squares.finite and bounds(divisor)[0] > 0
     return Range(0.0) if finite else NOT_NEGATIVE
 
@@ -491,15 +493,8 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
     _batch_over_axes(_op)
-for _op in (
-    reduce_sum,
-    reduce_prod,
-    reduce_max,
-    reduce_min,
-    root_of_squares,
-    as_softmax_of,
-    cumsum,
-):
+    _op.declare(MOVES_BACK, True)
+for _op in (root_of_squares, as_softmax_of, cumsum):
     _op.declare(MOVES_BACK, True)
 for _op in (reduce_sum, root_of_squares, as_softmax_of):
     _op.declare(MOVES_FORTH, True)

@@ -13,6 +13,7 @@ from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.choices import CHOICE, JOINS, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
 from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
@@ -330,6 +331,7 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
 
 concat.declare(RANGE, joined)
 slice_assign.declare(RANGE, joined)
+slice_assign.declare(STRUCTURE, lambda eqn, definition, x, y: x & y & POSITIVE)
 
 
 @concat.index_map

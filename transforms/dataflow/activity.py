@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import final
 
+from primgraph.ir.facts.ranges import HOLOMORPHIC
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import Regions
-from primgraph.primitives.parts import conj
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
@@ -24,7 +24,9 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
             inputs = eqn.op.moving(inputs)
         if active.isdisjoint(inputs) or eqn.op.stops:
             continue
-        active.update(v for v in eqn.outputs if v.type.is_inexact)
+        for value in eqn.outputs:
+            if value.type.is_inexact:
+                active.add(value)
     return active
 
 
@@ -123,7 +125,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
         # Conjugation is not multiplication by a number.
-        if eqn.op is conj:
+        if not eqn.op.fact(HOLOMORPHIC):
             return False
         if not each and (eqn.op.own_slope or not eqn.op.formal):
             return False

@@ -119,9 +119,9 @@ class _Independence(Samples[Place]):
     __slots__ = ()
 
     def scope(
-        self, graph: Graph, eqn: Equation | None, outer: Flow[Place] | None
+        self, flow: Flow[Place], eqn: Equation | None, outer: Flow[Place] | None
     ) -> tuple[set[Value], Counts]:
-        return _relevant(graph), Counts(graph)
+        return _relevant(flow.graph), Counts(flow.graph)
 
     def key(self) -> str | None:
         # Inside a derivative rule results hold for what remains of the rule only.
@@ -245,12 +245,12 @@ def _axis_behind(eqn: Equation, axis: int) -> int | None:
     if eqn.op.fact(SAME):
         return axis
     found = eqn.op.dependence(0, 0, (x.type,), tuple([v.type for v in eqn.outputs]), eqn.kwargs)
-    at = found.operand[axis] if isinstance(found, IndexMap) else None
-    if (
-        not isinstance(at, Index)
-        or at.variable is None
-        or found.extents[at.variable] != x.shape[axis]
-    ):
+    if not isinstance(found, IndexMap):
+        return None
+    at = found.operand[axis]
+    if not isinstance(at, Index) or at.variable is None:
+        return None
+    if found.extents[at.variable] != x.shape[axis]:
         return None
     return next((a for a, p in enumerate(found.result) if p == at), None)
 

@@ -35,10 +35,10 @@ class Flow(Generic[T]):
 
     __slots__ = ("_made", "facts", "graph", "scope")
 
-    def __init__(self, graph: Graph, facts: dict[Value, T], scope: Any = None) -> None:
+    def __init__(self, graph: Graph, facts: dict[Value, T]) -> None:
         self.graph = graph
         self.facts = facts
-        self.scope = scope
+        self.scope: Any = None
         self._made: dict[Value, Equation] | None = None
 
     def definition(self, value: Value) -> Equation | None:
@@ -107,8 +107,8 @@ class Analysis(ABC, Generic[T]):
         """
         return None
 
-    def scope(self, graph: Graph, eqn: Equation | None, outer: Flow[T] | None) -> Any:
-        """Return what the analysis keeps for `graph`, a body of `eqn` if that is given."""
+    def scope(self, flow: Flow[T], eqn: Equation | None, outer: Flow[T] | None) -> Any:
+        """Return what the analysis keeps for a graph, a body of `eqn` if that is given."""
         return None
 
     def regions(self, eqn: Equation, flow: Flow[T] | None) -> Regions:
@@ -132,7 +132,8 @@ class Analysis(ABC, Generic[T]):
     ) -> Flow[T]:
         """Return the facts about all values of `graph`, given those about inputs or outputs."""
         facts = dict(starts)
-        flow = Flow(graph, facts, self.scope(graph, eqn, outer))
+        flow = Flow(graph, facts)
+        flow.scope = self.scope(flow, eqn, outer)
         backward, dense, visit = self.backward, self.dense, self.visit
         for eqn in reversed(graph.body) if backward else graph.body:
             near, far = (eqn.outputs, eqn.inputs) if backward else (eqn.inputs, eqn.outputs)

@@ -164,8 +164,8 @@ class _Kinds(Samples[_Kind]):
         self.rows = rows
         self.any_use = any_use
 
-    def scope(self, graph: Graph, eqn: Equation | None, outer: Flow[_Kind] | None) -> _Scope:
-        return _Scope(graph)
+    def scope(self, flow: Flow[_Kind], eqn: Equation | None, outer: Flow[_Kind] | None) -> _Scope:
+        return _Scope(flow.graph)
 
     def run(
         self,

@@ -12,11 +12,10 @@ from functools import reduce
 from typing import final
 
 from primgraph.ir.dims import bounds
+from primgraph.ir.facts.choices import CHOICE, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import REGIONS, Regions
-from primgraph.primitives.elementwise import maximum, minimum
-from primgraph.primitives.logic import greater, select
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
@@ -97,10 +96,12 @@ class _Walk:
 
     def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
         """Return the support of a result; None if it is everywhere or unknown."""
-        if eqn.op is select:
-            return self._of_select(eqn, operands)
-        if eqn.op in (maximum, minimum) and None in operands:
-            return self._of_extremum(eqn, operands)
+        choice = eqn.op.fact(CHOICE)
+        if choice is not None and is_elementwise(eqn):
+            if choice.by is not None:
+                return self._of_selection(eqn, choice, operands)
+            if None in operands:
+                return self._of_extremum(eqn, choice, operands)
         changes = any(
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
         )
@@ -116,26 +117,29 @@ class _Walk:
             return self.conditions.behind(eqn, place, operands)
         return None
 
-    def _of_select(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
-        condition = eqn.inputs[0]
-        _, left, right = operands
-        if left is None and right is None:
+    def _of_selection(
+        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+    ) -> Value | None:
+        """Return where the operand that a condition chooses has a tangent."""
+        present = [i for i in choice.sides if operands[i] is not None]
+        if len(present) == 1:
+            (i,) = present
+            condition, support = eqn.inputs[choice.by or 0], operands[i]
+            assert support is not None
+            where = condition if choice.sides[i] else self.conditions.negated(condition)
+            return self._within(where, eqn.inputs[i], support)
+        if self.known.keys().isdisjoint([eqn.inputs[i] for i in present]):
             return None
-        if right is None:
-            assert left is not None
-            return self._within(condition, eqn.inputs[1], left)
-        if left is None:
-            return self._within(self.conditions.negated(condition), eqn.inputs[2], right)
-        if self.known.keys().isdisjoint(eqn.inputs[1:]):
-            return None
-        return self.conditions.record(select, condition, left, right)
+        values = [v if s is None else s for v, s in zip(eqn.inputs, operands, strict=True)]
+        return self.conditions.record(eqn.op, *values)
 
-    def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+    def _of_extremum(
+        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+    ) -> Value | None:
         """Return where the only active operand is selected, that is, not beaten by the other."""
-        x, y = eqn.inputs
         place = 1 if operands[0] is None else 0
-        beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
-        lost = self.conditions.record(greater, *beaten)
+        assert choice.lost is not None
+        lost = choice.lost(self.conditions.record, place, eqn.inputs, eqn.outputs, **eqn.kwargs)
         support = operands[place]
         assert support is not None
         return self._within(self.conditions.negated(lost), eqn.inputs[place], support)

@@ -70,9 +70,7 @@ class _Ranges(Analysis[Range]):
         return "ranges"
 
     def transfer(self, eqn: Equation, given: Facts[Range], flow: Flow[Range]) -> list[Range]:
-        ranges = [x for x in given if x is not None]
-        found = _range(eqn, ranges, _Around(flow.facts, flow.definition, flow.scope))
-        return [found] * len(eqn.outputs)
+        return [_range(eqn, given, flow.scope)] * len(eqn.outputs)
 
     def join(self, value: Value, facts: Sequence[Range | None]) -> Range:
         return hull([x for x in facts if x is not None])
@@ -94,8 +92,9 @@ class _Ranges(Analysis[Range]):
         facts = super().entering(eqn, regions, given)
         return [None if x is None else replace(x, peak=None) for x in facts]
 
-    def scope(self, graph: Graph, eqn: Equation | None, outer: Flow[Range] | None) -> Arrays:
-        return self.array if eqn is None else _no_array
+    def scope(self, flow: Flow[Range], eqn: Equation | None, outer: Flow[Range] | None) -> _Around:
+        array = self.array if eqn is None else _no_array
+        return _Around(flow.facts, flow.definition, array)
 
 
 _RANGES = _Ranges()
@@ -154,8 +153,8 @@ def _some(facts: Facts[Range]) -> list[Range]:
     return [x for x in facts if x is not None]
 
 
-def _range(eqn: Equation, given: Sequence[Range], around: _Around) -> Range:
-    """Return the range of all results of an equation without bodies."""
+def _range(eqn: Equation, given: Sequence[Any], around: _Around) -> Range:
+    """Return the range of all results of an equation without bodies, by those of operands."""
     op = eqn.op
     if not eqn.outputs[0].type.is_inexact:
         return REAL
@@ -166,7 +165,7 @@ def _range(eqn: Equation, given: Sequence[Range], around: _Around) -> Range:
         return rule(eqn, around, *given)
     rule = op.fact(RANGE)
     if rule is not None:
-        return rule(*given, **eqn.kwargs)
+        return rule(*given, **eqn.kwargs) if eqn.params else rule(*given)
     if isinstance(op, Primitive) and op.moves:
         moved = [x for v, x in zip(eqn.inputs, given, strict=True) if v.type.is_inexact]
         return hull(moved) if op.is_view else beside_zeros(*moved)
@@ -175,7 +174,7 @@ def _range(eqn: Equation, given: Sequence[Range], around: _Around) -> Range:
 
 
 def _has_complex(eqn: Equation) -> bool:
-    return eqn.outputs[0].type.is_complex or any(v.type.is_complex for v in eqn.inputs)
+    return True in [v.type.is_complex for v in (*eqn.outputs[:1], *eqn.inputs)]
 
 
 def _range_of_complex(eqn: Equation, given: Sequence[Range]) -> Range:
@@ -201,6 +200,8 @@ def factors_of_slope(op: Primitive[Any], position: int, count: int) -> list[int]
     """Return the operands, of `count`, whose values occur in the derivative at `position`."""
     if op.own_slope:
         return [0]
+    if op.linear is None:
+        return [*range(count)]
     if op.linear == "each":
         return [i for i in range(count) if i != position]
     together = op.linear_operands(count)

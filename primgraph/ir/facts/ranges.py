@@ -94,6 +94,8 @@ ARRAY: Fact[Callable[..., np.ndarray[Any, Any]] | None] = Fact("array", None)
 INDICES: Fact[Callable[..., int] | None] = Fact("indices", None)
 # Whether elements of the result are those of the only operand, maybe of another dtype.
 SAME: Fact[bool] = Fact("same elements", False)
+# Whether the derivative is linear over the complex numbers where operand and result are complex.
+HOLOMORPHIC: Fact[bool] = Fact("holomorphic", True)
 
 
 def number_of(eqn: Equation | None) -> Any:
