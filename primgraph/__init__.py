@@ -279,11 +279,15 @@ else:
     # Ops that only these declare.
     later += [
         "primgraph.custom.primitives",
+        "primgraph.primitives.fourier",
         "primgraph.primitives.linear_algebra.assumptions",
         "primgraph.primitives.linear_algebra.matrix_functions",
         "primgraph.primitives.linear_algebra.spectra",
         "primgraph.primitives.linear_algebra.systems",
         "primgraph.primitives.linear_algebra.ties",
+        "primgraph.primitives.running",
+        "primgraph.primitives.sorting",
+        "primgraph.primitives.windows",
         "primgraph.transforms",
     ]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import (
@@ -30,7 +31,6 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import (
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import masks_of
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.jacobians.spectral_probes import Probes
 from primgraph.transforms.masking import Masking

@@ -7,7 +7,7 @@ from functools import partial
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, with_bodies
+from primgraph.ir.graph import Equation, Graph, map_bodies
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, keep, rebuild
@@ -46,10 +46,7 @@ def lower(
     decomposed: dict[Hashable, Graph] = {}
     for eqn in graph.body:
         if not expands(eqn.op):
-            params = with_bodies(eqn.params, lowered) if eqn.op.has_bodies else eqn.params
-            if params is not eqn.params:
-                eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
-            keep(builder, eqn, moved)
+            keep(builder, map_bodies(eqn, lowered), moved)
             continue
         key = (eqn.op, tuple([v.type for v in eqn.inputs]), bits(eqn.params))
         if key not in decomposed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
@@ -67,8 +67,8 @@ def _raised(
     definitions = {v: e for e in plain.body for v in e.outputs}
     for eqn in plain.body:
         if eqn.op.has_bodies:
-            inner = with_bodies(eqn.params, lambda b: _raised(b, patterns, math, denied))
-            copy(builder, Equation(eqn.op, eqn.inputs, inner, eqn.outputs, eqn.source), moved)
+            raised = map_bodies(eqn, lambda b: _raised(b, patterns, math, denied))
+            copy(builder, raised, moved)
             continue
         found = _recognise(eqn, definitions, patterns, math, denied)
         if found is None:

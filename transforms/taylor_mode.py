@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, final
 
 from primgraph.errors import MissingRuleError, OptionError
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Primitive
@@ -23,7 +24,6 @@ from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.magnitudes import has_reciprocals
 from primgraph.transforms.dataflow.masks.masks import masks_of
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.linearize import differentiated
 from primgraph.transforms.loops import taylor_loops  # noqa: F401

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
 from primgraph.transforms.dataflow.activity import depending
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
 from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower

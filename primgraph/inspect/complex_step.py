@@ -19,7 +19,7 @@ from primgraph.codegen.cards.table import CARDS
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import COMPLEX128, FLOAT64, TensorType
@@ -55,7 +55,7 @@ def wide_type(type: TensorType) -> TensorType:
 
 def wide_params(eqn: Equation) -> dict[str, Any]:
     """Return the parameters of `eqn` with all float dtypes as float64, in bodies too."""
-    params = dict(with_bodies(eqn.params, widened)) if eqn.op.has_bodies else eqn.kwargs
+    params = map_bodies(eqn, widened).kwargs
     if "dtype" in params and params["dtype"].kind == "f":
         params["dtype"] = FLOAT64
     elif "dtype" in params and params["dtype"].kind == "c":

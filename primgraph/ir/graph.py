@@ -66,10 +66,14 @@ def _graphs_in(value: Any) -> Iterator[Graph]:
             yield from _graphs_in(inner)
 
 
-def with_bodies(params: Params, change: Callable[[Graph], Graph]) -> Params:
-    """Apply `change` to each graph in these parameters; return them unchanged if none changes."""
-    found: Params = _changed(params, change)
-    return found
+def map_bodies(eqn: Equation, change: Callable[[Graph], Graph]) -> Equation:
+    """Apply `change` to each body of an equation; return the equation itself if none changes."""
+    if not eqn.op.has_bodies:
+        return eqn
+    params: Params = _changed(eqn.params, change)
+    if params is eqn.params:
+        return eqn
+    return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
 
 
 def _changed(value: Any, change: Callable[[Graph], Graph]) -> Any:

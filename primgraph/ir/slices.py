@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 
 # Maximum number of steps by which conditions and indices are traced back.
 _BACK = 8
@@ -42,18 +42,19 @@ def without_formal(graph: Graph) -> Graph:
     held: dict[Value, Value] = {}
     body: list[Equation] = []
     for eqn in graph.body:
-        inputs, params = tuple([moved.get(v, v) for v in eqn.inputs]), eqn.params
-        if eqn.op.has_bodies:
-            params = with_bodies(params, without_formal)
+        inputs, plain = (
+            tuple([moved.get(v, v) for v in eqn.inputs]),
+            map_bodies(eqn, without_formal),
+        )
         if eqn.op.stops:
             held[eqn.output] = inputs[0]
         if eqn.op.formal:
             own = eqn.op.own_slope
             moved[eqn.output] = held.get(inputs[0], inputs[0]) if own else inputs[0]
-        elif inputs == eqn.inputs and params is eqn.params:
-            body.append(eqn)
+        elif inputs == eqn.inputs:
+            body.append(plain)
         else:
-            body.append(Equation(eqn.op, inputs, params, eqn.outputs, eqn.source))
+            body.append(Equation(eqn.op, inputs, plain.params, eqn.outputs, eqn.source))
     outputs = [moved.get(v, v) for v in graph.outputs]
     return Graph(graph.inputs, body, outputs, graph.name, graph.form, graph.titles)
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.dims import Dim
+from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.facts.ranges import ARRAY, INDICES, NUMBER, RANGE, Range, of_array
 from primgraph.ir.graph import Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
@@ -20,6 +21,10 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     if bits(value) != bits(scalar_of(value, dtype)):
         raise DTypeError(f"{value!r} is not a value of dtype {dtype}")
     return TensorType(as_shape(shape), dtype)
+
+
+full.declare(NUMBER, lambda *, value, shape, dtype: value)
+full.declare(RANGE, lambda *, value, shape, dtype: of_array(np.asarray(value)))
 
 
 @primitive(impl=lambda *, size, shape, dtype: np.full(shape, size, dtype), literal=True, flops=0)
@@ -35,10 +40,17 @@ def extent(*, size: int, shape: Shape, dtype: DType) -> TensorType:
     return TensorType(as_shape(shape), dtype)
 
 
+extent.declare(RANGE, lambda *, size, shape, dtype: Range(*bounds(size)))
+
+
 @primitive(impl=lambda *, value: value.data, literal=True, flops=0)
 def constant(*, value: Array) -> TensorType:
     """Return the array `value`, embedded in the graph."""
     return value.type
+
+
+constant.declare(ARRAY, lambda *, value: value.data)
+constant.declare(RANGE, lambda *, value: of_array(value.data))
 
 
 @primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), literal=True, flops=0)
@@ -49,6 +61,9 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     if dtype == BOOL:
         raise DTypeError("iota counts in a numeric dtype, not in bool")
     return result
+
+
+iota.declare(INDICES, lambda *, shape, axis, dtype: axis)
 
 
 @primitive(
@@ -81,6 +96,8 @@ def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
         raise ShapeError(f"a probability lies between 0 and 1, not {p}")
     return TensorType(key.shape + as_shape(shape), BOOL)
 
+
+random_uniform.declare(RANGE, lambda key, *, shape, dtype, low, high: Range(low, high))
 
 for _op in (random_uniform, random_bernoulli):
     _op.opaque("any bit of the key may change any number that is drawn")

@@ -7,18 +7,75 @@ differentiates. Formulas are the usual derivatives, expressed by the result wher
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import ADDS, CHOICE, JOINS, Choice
+from primgraph.ir.facts.matrices import (
+    ALWAYS,
+    NOT_NEGATIVE,
+    NOTHING,
+    POSITIVE,
+    STRUCTURE,
+    Structure,
+)
+from primgraph.ir.facts.ranges import (
+    ANYTHING,
+    DOMAIN,
+    FINITE_SLOPE,
+    INF,
+    LEAST,
+    POLYNOMIAL,
+    RANGE,
+    RANGE_AT,
+    REAL,
+    SAME,
+    Around,
+    Range,
+    Sizes,
+    absolute,
+    added,
+    angle,
+    between,
+    exp_is_finite,
+    hull,
+    increasing,
+    integer_quotient,
+    is_finite_unless_nan,
+    is_polynomial,
+    joined,
+    larger,
+    log_of_sum,
+    multiplied,
+    negated,
+    number_of,
+    power_of,
+    quotient,
+    reciprocal_root,
+    root,
+    smaller,
+    square,
+    wave,
+)
 from primgraph.ir.frontend.signature import checked
-from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, primitive
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
+from primgraph.primitives.logic import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    require_order,
+    select,
+    unless_nan,
+)
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import broadcast, with_batch_axis
 
@@ -29,6 +86,10 @@ ANY = "biufc"
 # Dtype kinds of functions that also take complex numbers, with NumPy's branch cuts.
 INEXACT = "fc"
 ALGEBRA = "iufc"
+
+# No float64 or float32 is closer to a zero of the cosine: 4.7e-19 and 1.6e-9 are the least
+# (J.-M. Muller, Elementary Functions, 3rd edition, 2016, chapter 11).
+_LEAST_COSINE = 1e-20
 
 # Costs per element of the result, in operations as counted by `Primitive.flops`.
 QUOTIENT = 4
@@ -50,11 +111,12 @@ def elementwise(
     constant: bool = False,
     stops: bool = False,
     flops: int = FUNCTION,
+    facts: Mapping[Fact[Any], Any] | None = None,
 ) -> Primitive[Value]:
     """Declare a primitive on `operands` equal types of a dtype kind in `kinds`.
 
     `jvp` gives a rule for each operand in which the primitive is not linear; `flops`
-    is what an element costs.
+    is what an element costs, and `facts` are further facts about it.
 
     >>> from primgraph.extend import elementwise, emit, lift, lookup
     >>> cos = lookup("cos")
@@ -77,6 +139,7 @@ def elementwise(
         constant=constant,
         stops=stops,
         flops=flops,
+        facts=facts,
     )
     for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
         if rule is not None:
@@ -102,6 +165,46 @@ def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ..
     return first
 
 
+# Domains, derivatives and magnitudes, for analyses.
+
+
+def _is_positive(x: Range) -> bool:
+    return x.low > 0
+
+
+def _exceeds(bound: float) -> Callable[[Range], bool]:
+    return lambda x: x.low > bound
+
+
+def _is_within(bound: float) -> Callable[[Range], bool]:
+    return lambda x: x.within(-bound, bound)
+
+
+def _remainder_is_tame(eqn: Equation, position: int, x: Range, y: Range) -> bool:
+    return position == 0 or (x.finite and y.finite and y.excludes_zero)
+
+
+def _root_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    return x & (Structure.SYMMETRIC | POSITIVE) | NOT_NEGATIVE
+
+
+def _of_operand(least: Sizes) -> float:
+    return least(0)
+
+
+def _of_both(least: Sizes) -> float:
+    return min(least(0), least(1))
+
+
+def _rounded(least: Sizes) -> float:
+    """Return the least nonzero magnitude of a sum with a number: about the rounding error.
+
+    With a fused multiply-add the product is not rounded, so that the square of the precision
+    counts.
+    """
+    return max(least.number(0), least.number(1)) * least.eps**2 / 4.0
+
+
 # Linear and bilinear operations.
 
 
@@ -116,23 +219,36 @@ add = elementwise(
     "add", np.add, flops=1, operands=2, kinds=ALGEBRA, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
+    facts={RANGE: added, LEAST: _rounded},
 )  # fmt: skip
+add.declare(ADDS, True)
 sub = elementwise(
     "sub", np.subtract, flops=1, operands=2, kinds=ALGEBRA, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -d),
+    facts={LEAST: _rounded},
 )  # fmt: skip
 neg = elementwise(
-    "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,)
+    "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,),
+    facts={RANGE: negated, LEAST: _of_operand},
 )  # fmt: skip
 mul = elementwise(
     "mul", np.multiply, flops=1, operands=2, kinds=ALGEBRA, linear="each", commutative=True,
     transpose=_mul_transpose,
+    facts={LEAST: lambda least: least(0) * least(1)},
 )  # fmt: skip
+
+
+@mul.declares(RANGE_AT)
+def _mul_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
+    return square(x) if eqn.inputs[0] is eqn.inputs[1] else multiplied(x, y)
+
+
 div = elementwise(
     "div", np.true_divide, flops=QUOTIENT, operands=2, kinds=INEXACT, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
+    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero},
 )  # fmt: skip
 
 
@@ -189,6 +305,7 @@ def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
 power = elementwise(
     "power", _power, operands=2, singular=True, kinds=ALGEBRA,
     jvp=(_power_jvp_base, _power_jvp_exponent),
+    facts={RANGE: power_of, DOMAIN: lambda x, y: x.low > 0 and is_polynomial(x, y)},
 )  # fmt: skip
 
 
@@ -212,6 +329,10 @@ def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 sqrt = elementwise(
     "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (0.5 / z),
+    facts={
+        RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0)),
+        STRUCTURE: _root_structure,
+    },
 )  # fmt: skip
 
 
@@ -225,7 +346,24 @@ def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
 rsqrt = elementwise(
     "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (-0.5 * (z / x)),
+    facts={RANGE: reciprocal_root, DOMAIN: _is_positive},
 )  # fmt: skip
+
+
+def _has_power(x: Range, *, n: int) -> bool:
+    return n >= 0 or x.excludes_zero
+
+
+def _integer_pow_range(x: Range, *, n: int) -> Range:
+    if not (x.finite and _has_power(x, n=n)):
+        return ANYTHING
+    return Range(0.0) if n % 2 == 0 or x.low >= 0 else REAL
+
+
+def _integer_pow_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    n = eqn.kwargs["n"]
+    even = NOT_NEGATIVE if n % 2 == 0 else NOTHING
+    return x & (Structure.SYMMETRIC | (POSITIVE if n > 0 else NOTHING)) | even
 
 
 def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
@@ -250,6 +388,7 @@ integer_pow: Primitive[Value] = Primitive(
     elementwise=True,
     singular=True,
     flops=_integer_pow_flops,
+    facts={RANGE: _integer_pow_range, DOMAIN: _has_power, STRUCTURE: _integer_pow_structure},
 )
 
 
@@ -286,21 +425,39 @@ def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
 
 # Exponentials and logarithms.
 
-exp = elementwise("exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z)
-expm1 = elementwise(
-    "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x)
+exp = elementwise(
+    "exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z,
+    facts={ALWAYS: {0: POSITIVE}, FINITE_SLOPE: exp_is_finite},
 )  # fmt: skip
-log = elementwise("log", np.log, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / x)
+expm1 = elementwise(
+    "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x),
+    facts={FINITE_SLOPE: exp_is_finite},
+)  # fmt: skip
+log = elementwise(
+    "log", np.log, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / x,
+    facts={RANGE: increasing(math.log, _is_positive), DOMAIN: _is_positive},
+)  # fmt: skip
 log1p = elementwise(
-    "log1p", np.log1p, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / (1.0 + x)
+    "log1p", np.log1p, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / (1.0 + x),
+    facts={RANGE: increasing(math.log1p, _exceeds(-1)), DOMAIN: _exceeds(-1)},
 )  # fmt: skip
 sigmoid: Primitive[Value] = elementwise(
-    "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x))
+    "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
+    facts={ALWAYS: {0: POSITIVE}, RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
     jvp=(lambda z, x, y, d: d * sigmoid(x - y), lambda z, x, y, d: d * sigmoid(y - x)),
+    facts={RANGE: log_of_sum, DOMAIN: lambda x, y: True},
 )  # fmt: skip
+
+
+@exp.declares(RANGE_AT)
+def _exp_range(eqn: Equation, around: Around, x: Range) -> Range:
+    if not exp_is_finite(eqn, 0, x):
+        return Range(0.0, INF, False, True, x.nan)
+    return Range(0.0 if x.below else math.exp(x.low), math.exp(x.high), peak=x.peak)
+
 
 # Circular and hyperbolic functions and their inverses; angles are in radians.
 
@@ -312,29 +469,44 @@ def _slope_of_arcsin(x: Value) -> Value:
     return rsqrt((1.0 - x) * (1.0 + x))
 
 
-sin = elementwise("sin", np.sin, kinds=INEXACT, jvp=lambda z, x, d: d * cos(x))
+sin = elementwise(
+    "sin", np.sin, kinds=INEXACT, jvp=lambda z, x, d: d * cos(x),
+    facts={RANGE: wave},
+)  # fmt: skip
 cos: Primitive[Value] = elementwise(
-    "cos", np.cos, kinds=INEXACT, jvp=lambda z, x, d: -(d * sin(x))
+    "cos", np.cos, kinds=INEXACT, jvp=lambda z, x, d: -(d * sin(x)),
+    facts={RANGE: wave, LEAST: lambda least: _LEAST_COSINE},
 )  # fmt: skip
 tan = elementwise(
-    "tan", np.tan, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z)
+    "tan", np.tan, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z),
+    facts={DOMAIN: lambda x: True},
 )  # fmt: skip
 sinh = elementwise(
-    "sinh", np.sinh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * cosh(x)
+    "sinh", np.sinh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * cosh(x),
+    facts={DOMAIN: _is_within(80)},
 )  # fmt: skip
 cosh: Primitive[Value] = elementwise(
-    "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x)
+    "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x),
+    facts={ALWAYS: {0: POSITIVE}, DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
 )  # fmt: skip
-tanh = elementwise("tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z))
+tanh = elementwise(
+    "tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z),
+    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
+)  # fmt: skip
 arcsin = elementwise(
     "arcsin", np.arcsin, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * _slope_of_arcsin(x),
+    facts={DOMAIN: _is_within(1)},
 )  # fmt: skip
 arccos = elementwise(
     "arccos", np.arccos, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: -(d * _slope_of_arcsin(x)),
+    facts={DOMAIN: _is_within(1)},
 )  # fmt: skip
-arctan = elementwise("arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d / (1.0 + x * x))
+arctan = elementwise(
+    "arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d / (1.0 + x * x),
+    facts={RANGE: between(-2.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
+)  # fmt: skip
 
 
 def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
@@ -355,10 +527,12 @@ arcsinh = elementwise("arcsinh", np.arcsinh, kinds=INEXACT, jvp=_arcsinh_jvp)
 arccosh = elementwise(
     "arccosh", np.arccosh, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0)),
+    facts={DOMAIN: _exceeds(1)},
 )  # fmt: skip
 arctanh = elementwise(
     "arctanh", np.arctanh, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x)),
+    facts={DOMAIN: _is_within(1)},
 )  # fmt: skip
 
 
@@ -379,6 +553,7 @@ arctan2 = elementwise(
         lambda z, x, y, d: d * _over_square(y, x, y),
         lambda z, x, y, d: -(d * _over_square(x, x, y)),
     ),
+    facts={RANGE: angle, DOMAIN: lambda y, x: y.excludes_zero or x.excludes_zero},
 )  # fmt: skip
 
 # The error function, by the C library element by element: slow, and the reference for the
@@ -398,10 +573,12 @@ def _bell(x: Value) -> Value:
 
 
 erf = elementwise(
-    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * _bell(x))
+    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * _bell(x)),
+    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 erfc = elementwise(
-    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x))
+    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x)),
+    facts={RANGE: between(0.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
 )  # fmt: skip
 
 # Functions with kinks. At a tie maximum and minimum split the derivative evenly, beside a NaN it is
@@ -415,13 +592,20 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
     return select(greater(y, x), zeros_like(d), d * weight)
 
 
-abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
+abs_ = elementwise(
+    "abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x),
+    facts={
+        RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand,
+        ALWAYS: {0: NOT_NEGATIVE},
+    },
+)  # fmt: skip
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,
     jvp=(
         lambda z, x, y, d: _greater_share(d, z, x, y),
         lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
+    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum, flops=1, operands=2, kinds=ORDERED,
@@ -429,26 +613,37 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, y, x),
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
+    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
 )  # fmt: skip
+maximum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[1 - i], x[i])))
+minimum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[i], x[1 - i])))
+for _op in (maximum, minimum):
+    _op.declare(JOINS, True)
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),
+    facts={RANGE: integer_quotient, FINITE_SLOPE: _remainder_is_tame},
 )  # fmt: skip
 
 # Functions with derivative zero.
 
-sign: Primitive[Value] = elementwise("sign", np.sign, flops=1, kinds=NUMBERS, constant=True)
+sign: Primitive[Value] = elementwise(
+    "sign", np.sign, flops=1, kinds=NUMBERS, constant=True,
+    facts={RANGE: between(-1.0, 1.0)},
+)  # fmt: skip
 floor = elementwise("floor", np.floor, flops=1, constant=True)
 ceil = elementwise("ceil", np.ceil, flops=1, constant=True)
 round_ = elementwise("round", np.rint, flops=1, constant=True)
 floor_divide: Primitive[Value] = elementwise(
     "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True,
     singular=True,
+    facts={RANGE: integer_quotient},
 )  # fmt: skip
 stop_gradient = elementwise(
     "stop_gradient", np.array, kinds=ANY, constant=True, stops=True, flops=0
 )  # fmt: skip
 stop_gradient.view(lambda k, x: None)
+stop_gradient.declare(SAME, True)
 
 
 @primitive(impl=lambda x, y: np.array(x), formal=True, flops=0)
@@ -494,6 +689,15 @@ def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
     return z
 
 
+# Number of a value that may be infinite or NaN, whatever its operand says.
+UNSURE = -2
+
+
+@as_another.declares(RANGE)
+def _as_another_range(z: Range, x: Range, *, number: int) -> Range:
+    return ANYTHING if number == UNSURE else z
+
+
 as_another.flat(0)
 
 
@@ -521,6 +725,9 @@ def steady(z: TensorType) -> TensorType:
 
 
 steady.flat(0)
+steady.declare(RANGE, joined)
+steady.declare(SAME, True)
+steady.declare(POLYNOMIAL, True)
 
 
 @steady.batch
@@ -545,6 +752,10 @@ def cast(x: TensorType, *, dtype: DType) -> TensorType:
             hint="pg.real(z), pg.imag(z), pg.abs(z) say which part is meant",
         )
     return x.with_dtype(dtype)
+
+
+cast.declare(RANGE, joined)
+cast.declare(SAME, True)
 
 
 @cast.transpose
@@ -574,3 +785,49 @@ def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _per_element(function: Rule, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     flat = [function(float(v)) for v in np.asarray(x).reshape(-1)]
     return np.array(flat, x.dtype).reshape(np.shape(x))
+
+
+# Ranges of selections.
+
+
+@select.declares(RANGE_AT)
+def _select_range(eqn: Equation, around: Around, condition: Range, x: Range, y: Range) -> Range:
+    """Return the hull of both branches, tightened by a comparison with a number."""
+    if is_finite_test(eqn, around):
+        return hull([replace(x, below=False, above=False, nan=False), y])
+    test = around.definition(eqn.inputs[0])
+    if test is not None and test.op is equal:
+        z, other = test.inputs
+        if z is other and not around.known[z].nan:
+            return x
+    first, second = eqn.inputs[1:]
+    return hull([_where(test, first, True, x, around), _where(test, second, False, y, around)])
+
+
+def is_finite_test(eqn: Equation, around: Around) -> bool:
+    """Return whether a `select` replaces elements that are not finite by a finite number."""
+    test = around.definition(eqn.inputs[0])
+    if test is None or test.op is not less:
+        return False
+    size = around.definition(test.inputs[0])
+    bound, other = (number_of(around.definition(v)) for v in (test.inputs[1], eqn.inputs[2]))
+    if size is None or bound != INF or other is None or not math.isfinite(other):
+        return False
+    return size.op is abs_ and size.inputs[0] is eqn.inputs[1]
+
+
+# Comparisons after which the first operand is bounded below (True) or above (False) by the second.
+_AT_LEAST = {greater: True, greater_equal: True, less: False, less_equal: False}
+
+
+def _where(test: Equation | None, value: Value, side: bool, known: Range, around: Around) -> Range:
+    """Return the range of `value` where the comparison `test` equals `side`."""
+    if test is None or test.op not in _AT_LEAST or value not in test.inputs:
+        return known
+    place = test.inputs.index(value)
+    bound = number_of(around.definition(test.inputs[1 - place]))
+    if bound is None:
+        return known
+    if (_AT_LEAST[test.op] == side) == (place == 0):
+        return replace(known, low=max(known.low, float(bound)))
+    return replace(known, high=min(known.high, float(bound)))

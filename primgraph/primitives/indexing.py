@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import CHOICE, LOOKS_UP, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.ranges import RANGE, hull
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
     IndexMap,
@@ -52,6 +54,10 @@ def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """
     _check_indices("gather", x, indices, axis)
     return _gathered(x, indices, axis)
+
+
+gather.declare(CHOICE, Choice())
+gather.declare(RANGE, lambda x, *indices, axis: hull([x]))
 
 
 @gather.transpose
@@ -138,6 +144,12 @@ def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: i
         return IndexMap(y.shape, places, axes_at(range(y.ndim)))
     # An index may send an element to any place along the axes that it stands for.
     return tied(operands[i].shape, x.shape, [None] * rank, exact=False)
+
+
+gather.declare(MOVES_FORTH, True)
+for _op in (gather, scatter_add):
+    for _kind in (LOOKS_UP, MOVES_BACK):
+        _op.declare(_kind, True)
 
 
 @gather.batch

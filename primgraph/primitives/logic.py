@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, JOINS, LOGIC, NAN_OF, Choice, Logic
+from primgraph.ir.facts.ranges import FINITE_SLOPE, LEAST, RANGE, Range
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.types import BOOL, TensorType, common_type
 from primgraph.primitives.constants import zeros_like
@@ -79,13 +82,16 @@ greater_equal = _comparison("greater_equal", np.greater_equal)
 less = _comparison("less", np.less)
 less_equal = _comparison("less_equal", np.less_equal)
 
-# Comparisons that are False for every NaN.
-COMPARISONS = frozenset({equal, greater, greater_equal, less, less_equal})
+for _op in (equal, greater, greater_equal, less, less_equal):
+    _op.declare(FALSE_AT_NAN, True)
 
 logical_and = _logical(2)("logical_and", np.logical_and)
 logical_or = _logical(2)("logical_or", np.logical_or)
 logical_xor = _logical(2)("logical_xor", np.logical_xor)
 logical_not = _logical(1)("logical_not", np.logical_not)
+logical_and.declare(LOGIC, Logic.AND)
+logical_or.declare(LOGIC, Logic.OR)
+logical_not.declare(LOGIC, Logic.NOT)
 
 
 @primitive(impl=np.where, linear=(1, 2), elementwise=True, flops=1)
@@ -95,6 +101,10 @@ def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
         raise DTypeError(f"select chooses by a boolean, not {condition}")
     common_type("select", condition, x.with_dtype(BOOL))
     return common_type("select", x, y)
+
+
+select.declare(CHOICE, Choice(by=0, sides={1: True, 2: False}))
+select.declare(JOINS, True)
 
 
 @select.transpose
@@ -128,6 +138,20 @@ def _unless_nan_transpose(ct: Value, x: Linear, y: Value) -> tuple[Any, ...]:
 
 
 unless_nan.flat(1)
+unless_nan.declare(NAN_OF, 1)
+
+
+@unless_nan.declares(RANGE)
+def _unless_nan_range(x: Range, y: Range) -> Range:
+    return replace(x, nan=x.nan or y.nan)
+
+
+@unless_nan.declares(FINITE_SLOPE)
+def _unless_nan_slope(eqn: Equation, position: int, x: Range, y: Range) -> bool:
+    return not (y.nan or (position == 1 and x.nan))
+
+
+select.declare(LEAST, lambda least: min(least(1), least(2)))
 
 
 @unless_nan.batch

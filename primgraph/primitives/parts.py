@@ -9,11 +9,13 @@ Re(dz)`; `ct = -i t` for the imaginary part; the conjugate of the cotangent for 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import DTypeError
+from primgraph.ir.facts.ranges import HOLOMORPHIC, POLYNOMIAL, RANGE, absolute
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import TensorType, common_type, complex_dtype, real_dtype
@@ -69,6 +71,9 @@ def _imag_transpose(ct: Value, z: Linear) -> tuple[Value]:
     return (complex_(zeros_like(ct), -ct),)
 
 
+conj.declare(HOLOMORPHIC, False)
+
+
 @conj.transpose
 def _conj_transpose(ct: Value, z: Linear) -> tuple[Value]:
     return (conj(ct),)
@@ -86,6 +91,10 @@ def _complex_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple
 def modulus(z: TensorType) -> TensorType:
     """Return the absolute values as real numbers; the derivative at 0 is 0."""
     return _parts("modulus", z)
+
+
+modulus.declare(POLYNOMIAL, True)
+modulus.declare(RANGE, lambda z: replace(absolute(z), low=0.0))
 
 
 @modulus.jvp()

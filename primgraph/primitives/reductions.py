@@ -10,10 +10,27 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import Dim
-from primgraph.ir.graph import Value
+from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.facts.choices import CHOICE, LOGIC, MOVES_BACK, MOVES_FORTH, Choice, Logic
+from primgraph.ir.facts.matrices import STRUCTURE, Structure
+from primgraph.ir.facts.ranges import (
+    DOMAIN,
+    FINITE_SLOPE,
+    NOT_NEGATIVE,
+    RANGE,
+    RANGE_AT,
+    Around,
+    Range,
+    added,
+    is_finite_unless_nan,
+    joined,
+    negated,
+    products,
+    times,
+)
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
-from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
     FLOAT16,
@@ -27,7 +44,14 @@ from primgraph.ir.types import (
 )
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.control import scan
-from primgraph.primitives.elementwise import QUOTIENT, cast
+from primgraph.primitives.elementwise import (
+    QUOTIENT,
+    cast,
+    is_finite_test,
+    steady,
+    stop_gradient,
+    sub,
+)
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
 from primgraph.primitives.shapes import (
     broadcast,
@@ -76,6 +100,22 @@ def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
     return _reduced("reduce_sum", x, axes)
 
 
+@reduce_sum.declares(RANGE_AT)
+def _reduce_sum_range(eqn: Equation, around: Around, x: Range) -> Range:
+    """Return the range of a sum; a sum of nonnegative numbers is at least their maximum."""
+    nan = x.nan or (x.below and x.above)
+    axes = eqn.kwargs["axes"]
+    few, many = bounds(math.prod(eqn.inputs[0].shape[a] for a in axes))
+    low = min(times(few, x.low), times(many, x.low))
+    high = max(times(few, x.high), times(many, x.high))
+    if x.peak == axes and x.low >= 0:
+        low = max(low, x.high)
+    return Range(low, high, x.below, x.above, nan)
+
+
+reduce_sum.declare(STRUCTURE, lambda eqn, definition, x: x & Structure.NOT_NEGATIVE)
+
+
 @reduce_sum.transpose
 def _reduce_sum_transpose(ct: Value, x: Linear, *, axes: Axes) -> tuple[Value]:
     return (broadcast(ct, shape=x.shape, new_axes=axes),)
@@ -87,7 +127,12 @@ def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) ->
     return (reduce_sum(ct, axes=new_axes),)
 
 
-@primitive(impl=_accumulate(np.prod), singular=True, flops=_combinations)
+@primitive(
+    impl=_accumulate(np.prod),
+    singular=True,
+    flops=_combinations,
+    facts={RANGE: products, DOMAIN: lambda x, *, axes: True},
+)
 def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
     """Return the product over `axes`, which are removed from the shape."""
     _numeric("reduce_prod", x)
@@ -169,7 +214,14 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations)
+    facts: dict[Fact[Any], Any] = {RANGE: joined, FINITE_SLOPE: is_finite_unless_nan}
+    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations, facts=facts)
+
+    def lost_rule(record: Rule, i: int, inputs: Any, outputs: Any, *, axes: Axes) -> Any:
+        (x,), (z,) = inputs, outputs
+        return record(beaten, x, record(broadcast, z, shape=x.shape, new_axes=axes))
+
+    op.declare(CHOICE, Choice(lost=lost_rule))
 
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
@@ -182,8 +234,56 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
     return op
 
 
+# The shift of a softmax.
+
+
+@sub.declares(RANGE_AT)
+def _sub_range(eqn: Equation, around: Around, x: Range, y: Range) -> Range:
+    """Return the range of `x - y`; at most 0 if `y` is the maximum of `x` over some axes."""
+    axes = _largest_of(eqn.inputs[0], eqn.inputs[1], around)
+    if axes is None or x.above or x.nan:
+        return added(x, negated(y))
+    # Where all elements are -inf the shift is 0, and no element attains the bound.
+    attained = not x.below or _some_chosen(eqn.inputs[0], axes, around)
+    return Range(-math.inf, 0.0, x.below, False, False, axes if attained else None)
+
+
+def _some_chosen(value: Value, axes: Axes, around: Around) -> bool:
+    """Return whether a constant condition selects a finite element along `axes` everywhere."""
+    eqn = around.definition(value)
+    condition = around.array(eqn.inputs[0]) if eqn is not None and eqn.op is select else None
+    if eqn is None or condition is None:
+        return False
+    sides = [around.known[v].finite for v in eqn.inputs[1:]]
+    return bool(np.all(np.any(np.where(condition, *sides), axis=axes)))
+
+
+def _largest_of(x: Value, y: Value, around: Around) -> Axes | None:
+    """Return the axes over which `y` is the maximum of `x`, broadcast back; None if it is not one.
+
+    A `select` that replaces non-finite maxima by a finite number is skipped.
+    """
+    axes: Axes | None = None
+    eqn = around.definition(y)
+    while eqn is not None and eqn.op is not reduce_max:
+        if eqn.op is select:
+            if not is_finite_test(eqn, around):
+                return None
+            eqn = around.definition(eqn.inputs[1])
+            continue
+        if eqn.op is broadcast and axes is None:
+            axes = eqn.kwargs["new_axes"]
+        elif eqn.op not in (reshape, steady, stop_gradient):
+            return None
+        eqn = around.definition(eqn.inputs[0])
+    if eqn is None or eqn.inputs[0] is not x or eqn.kwargs["axes"] != axes:
+        return None
+    return axes
+
+
 reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
 reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), greater)
+reduce_max.declare(LOGIC, Logic.SOME)
 
 
 def safe_squares(dtype: DType) -> tuple[float, float]:
@@ -226,6 +326,12 @@ def root_of_squares(
     if squares != result:
         raise ShapeError(f"root_of_squares over axes {axes} of {x} takes squares {result}")
     return result
+
+
+@root_of_squares.declares(RANGE)
+def _root_of_squares_range(x: Range, squares: Range, *, axes: Axes, divisor: Any) -> Range:
+    finite = x.finite and squares.finite and bounds(divisor)[0] > 0
+    return Range(0.0) if finite else NOT_NEGATIVE
 
 
 @root_of_squares.jvp(0)
@@ -275,6 +381,11 @@ def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
     if z != x:
         raise ShapeError(f"as_softmax_of {x} takes values of that type, not {z}")
     return z
+
+
+@as_softmax_of.declares(RANGE)
+def _as_softmax_of_range(z: Range, x: Range, *, axes: Axes) -> Range:
+    return Range(0.0, 1.0, nan=not z.finite)
 
 
 as_softmax_of.flat(0)
@@ -347,6 +458,12 @@ def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
     return x
 
 
+@cumsum.declares(RANGE)
+def _cumsum_range(x: Range, *, axis: int, reverse: bool) -> Range:
+    nan = x.nan or (x.below and x.above)
+    return Range(-math.inf if x.low < 0 else x.low, math.inf, x.below, x.above, nan)
+
+
 @cumsum.transpose
 def _cumsum_transpose(ct: Value, x: Linear, *, axis: int, reverse: bool) -> tuple[Value]:
     return (cumsum(ct, axis=axis, reverse=not reverse),)
@@ -376,3 +493,8 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
     _batch_over_axes(_op)
+    _op.declare(MOVES_BACK, True)
+for _op in (root_of_squares, as_softmax_of, cumsum):
+    _op.declare(MOVES_BACK, True)
+for _op in (reduce_sum, root_of_squares, as_softmax_of):
+    _op.declare(MOVES_FORTH, True)

@@ -12,6 +12,9 @@ import numpy as np
 from primgraph.errors import ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.choices import CHOICE, JOINS, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
+from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
 from primgraph.ir.primitive import Linear, Types, primitive
@@ -326,6 +329,11 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
 
 
+concat.declare(RANGE, joined)
+slice_assign.declare(RANGE, joined)
+slice_assign.declare(STRUCTURE, lambda eqn, definition, x, y: x & y & POSITIVE)
+
+
 @concat.index_map
 def _concat_map(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
     start = sum(x.shape[axis] for x in operands[:i])
@@ -386,3 +394,10 @@ def _split_batch(
     batched: tuple[bool, ...], x: Value, *, sizes: Slices, axis: int
 ) -> tuple[Value, ...]:
     return split(x, sizes=sizes, axis=axis + 1)
+
+
+for _op in (slice_, slice_assign, split):
+    _op.declare(CHOICE, Choice())
+for _op in (pad, slice_assign, concat):
+    for _kind in (JOINS, MOVES_BACK, MOVES_FORTH):
+        _op.declare(_kind, True)

@@ -107,7 +107,6 @@ TESTS: dict[str, list[str]] = {
     "transforms/dataflow/value_bounds.py": GUARDS,
     "transforms/dataflow/masks/box_conditions.py": ["boxes", *GUARDS],
     "transforms/dataflow/activity.py": ["transforms", "derivatives", "jacobian", "functional"],
-    "transforms/dataflow/loop_liveness.py": BODIES,
     "transforms/dataflow/masks/conditions.py": GUARDS,
     "transforms/dataflow/region_interface.py": BODIES,
     "transforms/dataflow/masks/guard.py": GUARDS,

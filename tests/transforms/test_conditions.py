@@ -15,6 +15,7 @@ from derive import build
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
+from primgraph.ir.primitive import registered
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import add, exp
@@ -41,7 +42,12 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.dataflow.masks.conditions import BACK, FORTH, LARGEST, Conditions
+from primgraph.transforms.dataflow.masks.conditions import (
+    LARGEST,
+    Conditions,
+    moves_back,
+    moves_forth,
+)
 
 rng = np.random.default_rng(5)
 SOME = constant, np.array([2, 0, 2, -1])
@@ -137,7 +143,8 @@ def called(name: str) -> Graph:
 
 def test_every_move_is_called() -> None:
     ops = {called(name).body[-1].op for name in CALLS}
-    assert {*BACK, *FORTH} <= ops
+    plain = {op for op in registered().values() if not getattr(op, "elementwise", False)}
+    assert {op for op in plain if moves_back(op) or moves_forth(op)} == ops
 
 
 @pytest.mark.parametrize(("name", "position", "place"), CASES)
@@ -170,7 +177,7 @@ def test_what_is_not_there_matters_nowhere() -> None:
 @pytest.mark.parametrize(
     ("name", "place"),
     sorted(
-        {(n, k) for n, _, k in CASES if n != "as_softmax_of" and called(n).body[-1].op in FORTH}
+        {(n, k) for n, _, k in CASES if n != "as_softmax_of" and moves_forth(called(n).body[-1].op)}
     ),
 )
 def test_a_result_depends_on_an_operand_from_where_that_counts(name: str, place: int) -> None:

@@ -205,3 +205,16 @@ def test_matrices_of_unknown_size_have_one_factor() -> None:
         np.testing.assert_allclose(value, expected, rtol=1e-10)
         expected = 0.5 * inverse - 0.5 * np.outer(inverse @ y, inverse @ y)
         np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-12)
+
+
+def test_a_selection_between_matrices_is_not_symmetric_unless_its_condition_is() -> None:
+    """Symmetric and definite operands say nothing about the elements that a condition mixes."""
+    condition = np.random.default_rng(6).random((SIZE, SIZE)) < 0.5
+    other = SPREAD[::-1, ::-1] + 2 * SIZE * np.eye(SIZE)
+
+    def solved(a: Any, b: Any, y: Any) -> Any:
+        return pg.linalg.solve(pg.where(condition, as_declared(a), as_declared(b)), y)
+
+    found = pg.jit(solved)(SPREAD, other, Y)
+    expected = np.linalg.solve(np.where(condition, SPREAD, other), Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

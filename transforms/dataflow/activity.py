@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import final
 
+from primgraph.ir.facts.ranges import HOLOMORPHIC
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.parts import conj
-from primgraph.transforms.dataflow.body_transfer import (
-    Analysis,
-    Known,
-    through_checkpoint,
-    through_cond,
-    through_scan,
-    through_while,
-)
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import Regions
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
 def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = False) -> set[Value]:
@@ -30,8 +24,54 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
             inputs = eqn.op.moving(inputs)
         if active.isdisjoint(inputs) or eqn.op.stops:
             continue
-        active.update(v for v in eqn.outputs if v.type.is_inexact)
+        for value in eqn.outputs:
+            if value.type.is_inexact:
+                active.add(value)
     return active
+
+
+class _Reach(Analysis[bool]):
+    """Whether values depend on given ones, per result of branches and loops."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "reached"
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool]:
+        return [True] * len(eqn.outputs)
+
+    def join(self, value: Value, facts: Sequence[bool | None]) -> bool | None:
+        return any(facts) or None
+
+
+@final
+class _Active(_Reach):
+    """Whether values depend on given ones differentiably; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "active"
+
+    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [(v.type.is_inexact and not eqn.op.stops) or None for v in eqn.outputs]
+
+
+@final
+class _Varying(_Reach):
+    """Whether values depend on given ones in any way; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    def key(self) -> str:
+        return "varying"
+
+    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [True] * len(eqn.outputs)
+
+
+_REACH, _ACTIVE, _VARYING = _Reach(), _Active(), _Varying()
 
 
 def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
@@ -40,52 +80,34 @@ def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
     `forward_slice` includes all results of a loop, a branch or a checkpoint. This includes only the
     results that are linear once `separated` has split the equation.
     """
-    found = set(sources)
-    for eqn in body:
-        if found.isdisjoint(eqn.inputs):
-            continue
-        through = _THROUGH.get(eqn.op)
-        if through is None:
-            found.update(eqn.outputs)
-            continue
-        results = through(eqn, [v in found or None for v in eqn.inputs], _REACH)
-        found.update(v for v, is_one in zip(eqn.outputs, results, strict=True) if is_one)
-    return found
+    return {*_REACH.run(Graph((), body, ()), dict.fromkeys(sources, True)).facts}
 
 
-def _follow(graph: Graph, known: Known[bool]) -> Known[bool]:
-    key = ("reached", *known)
-    results: Known[bool] | None = graph.noted(key)
-    if results is None:
-        sources = [v for v, is_one in zip(graph.inputs, known, strict=True) if is_one]
-        found = reached(graph.body, sources)
-        results = [v in found or None for v in graph.outputs]
-        graph.note(key, results)
-    return results
+def reached_inputs(regions: Regions, present: Iterable[int]) -> set[int]:
+    """Return the positions of body inputs that depend on `present` in some step."""
+    return _inputs(_REACH, regions, present)
 
 
-def reached_inputs(body: Graph, present: Iterable[int], consts: int, carries: int) -> set[int]:
-    """Return the positions of body inputs of a loop that depend on `present` in some iteration."""
+def active_inputs(regions: Regions, present: Iterable[int]) -> list[int]:
+    """Return the positions of body inputs that carry derivatives in some step, in order.
+
+    `present` are those of the first step.
+    """
+    return sorted(_inputs(_ACTIVE, regions, present))
+
+
+def varying_inputs(regions: Regions, present: Iterable[int]) -> set[int]:
+    """Return the positions of body inputs that depend on `present` in any way, in some step."""
+    return _inputs(_VARYING, regions, present)
+
+
+def _inputs(analysis: Analysis[bool], regions: Regions, present: Iterable[int]) -> set[int]:
     found = set(present)
-    while True:
-        results = _follow(body, [i in found or None for i in range(len(body.inputs))])
-        more = {consts + k for k in range(carries) if results[k]}
-        if more <= found:
-            return found
-        found |= more
-
-
-def _same(is_one: bool) -> bool:
-    return is_one
-
-
-_REACH: Analysis[bool] = Analysis(_follow, _same, _same, "some are reached, and others are not")
-_THROUGH: dict[Op, Callable[[Equation, Known[bool], Analysis[bool]], Known[bool]]] = {
-    cond: through_cond,
-    checkpoint: through_checkpoint,
-    scan: through_scan,
-    while_loop: through_while,
-}
+    given: Facts[bool] = [i in found or None for i in range(len(regions.bodies[0].inputs))]
+    if not regions.is_loop:
+        return found
+    within, _ = analysis.settle(regions, given)
+    return {i for i, is_one in enumerate(within) if is_one}
 
 
 def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
@@ -103,7 +125,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
         # Conjugation is not multiplication by a number.
-        if eqn.op is conj:
+        if not eqn.op.fact(HOLOMORPHIC):
             return False
         if not each and (eqn.op.own_slope or not eqn.op.formal):
             return False

@@ -8,36 +8,29 @@ derivative, such as comparisons, `floor` and `stop_gradient`, may combine sample
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, final
 
 import numpy as np
 
+from primgraph.ir.facts.ranges import ARRAY, INDICES, SAME
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import (
     Dependence,
+    Index,
     IndexMap,
     Lookup,
     Opaque,
     RowMajor,
     variables_of,
 )
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
-from primgraph.primitives.constants import constant, iota
-from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.elementwise import cast, steady, stop_gradient
-from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.body_transfer import (
-    Analysis,
-    Fault,
-    through_checkpoint,
-    through_cond,
-    through_scan,
-    through_while,
-)
-from primgraph.transforms.dataflow.locality import looking_into, slopes_of
+from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
+from primgraph.transforms.dataflow.locality import is_looking, looking_into, slopes_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +63,6 @@ class Mixing:
 
 # One place per operand; None for an operand without a derivative by any sample.
 Places: TypeAlias = Sequence[Place | None]
-# One place per result, or the reason why samples are mixed.
-Found: TypeAlias = list[Place] | str
-# For branches and loops: results may have no place, and an equation of a body may be the cause.
-_Any: TypeAlias = Places | str | Mixing
-_Rule: TypeAlias = Callable[[Equation, Places, "Counts"], _Any]
 
 _UNKNOWN = "is not known to keep samples apart"
 _DIFFERENT = "joins different samples of its operands"
@@ -89,9 +77,10 @@ def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
     """
     if not wrt or wrt[0].shape[0] in (0, 1):
         return None
-    found = _followed(graph, dict.fromkeys(wrt, Place(0)))
-    if isinstance(found, Mixing):
-        return found
+    try:
+        found = _INDEPENDENCE.run(graph, dict.fromkeys(wrt, Place(0))).facts
+    except Fault as fault:
+        return mixing_of(fault)
     for value in graph.outputs:
         if found.get(value, Place(0)) != Place(0):
             made = next(e for e in graph.body if value in e.outputs)
@@ -99,24 +88,66 @@ def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
     return None
 
 
-def _followed(graph: Graph, starts: dict[Value, Place]) -> dict[Value, Place] | Mixing:
-    """Return the places of samples in all values that outputs depend on, or the mixing equation."""
-    relevant = _relevant(graph)
-    places = {v: p for v, p in starts.items() if v in relevant}
-    counts = Counts(graph)
-    for eqn in graph.body:
-        outputs = [v for v in eqn.outputs if v in relevant]
-        if not outputs or _is_constant(eqn) or places.keys().isdisjoint(_operands(eqn)):
-            continue
-        found = places_after(eqn, [places.get(v) for v in _operands(eqn)], counts)
-        if isinstance(found, Mixing):
-            return found
-        if isinstance(found, str):
-            return Mixing(eqn, found)
-        for value, place in zip(eqn.outputs, found, strict=True):
-            if value in relevant and place is not None and places.setdefault(value, place) != place:
-                return Mixing(eqn, "moves samples")
-    return places
+def mixing_of(fault: Fault) -> Mixing:
+    """Return the equation that raised a fault, and how it mixes samples."""
+    assert fault.equation is not None
+    return Mixing(fault.equation, fault.cause)
+
+
+class Samples(Analysis[T]):
+    """Analysis of the places of samples; samples stay independent if they do in each body."""
+
+    __slots__ = ()
+
+    differs = "moves samples from trip to trip, or in some branches only"
+
+    def row(self, fact: T, stack: Value, row: Value) -> T:
+        assert isinstance(fact, Place)
+        if fact.axis == 0:
+            raise Fault("goes along the axis of the samples")
+        return replace(fact, axis=fact.axis - 1)
+
+    def stack(self, fact: T, row: Value, stack: Value) -> T:
+        assert isinstance(fact, Place)
+        return replace(fact, axis=fact.axis + 1)
+
+
+@final
+class _Independence(Samples[Place]):
+    """Places of samples in all values that outputs depend on differentiably."""
+
+    __slots__ = ()
+
+    def scope(
+        self, flow: Flow[Place], eqn: Equation | None, outer: Flow[Place] | None
+    ) -> tuple[set[Value], Counts]:
+        return _relevant(flow.graph), Counts(flow.graph)
+
+    def key(self) -> str | None:
+        # Inside a derivative rule results hold for what remains of the rule only.
+        return None if is_looking() else "samples"
+
+    def visit(self, eqn: Equation, given: Places, flow: Flow[Place]) -> Places:
+        relevant, _ = flow.scope
+        operands = _operands(eqn)
+        ahead = len(eqn.inputs) - len(operands) if eqn.op.own_slope else 0
+        places = zip(operands, given[ahead:], strict=False)
+        known = [x if v in relevant else None for v, x in places]
+        if relevant.isdisjoint(eqn.outputs) or _is_constant(eqn) or not any(known):
+            return [None] * len(eqn.outputs)
+        found = super().visit(eqn, known, flow)
+        return [x if v in relevant else None for v, x in zip(eqn.outputs, found, strict=True)]
+
+    def transfer(self, eqn: Equation, given: Places, flow: Flow[Place]) -> Places:
+        return places_after(eqn, given, flow.scope[1])
+
+    def update(self, value: Value, old: Place, new: Place) -> Place:
+        if old != new:
+            raise Fault("moves samples")
+        return old
+
+
+_INDEPENDENCE = _Independence()
 
 
 def _relevant(graph: Graph) -> set[Value]:
@@ -139,31 +170,32 @@ def _operands(eqn: Equation) -> tuple[Value, ...]:
     return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
-def places_after(eqn: Equation, places: Places, counts: Counts) -> _Any:
-    """Return the places of samples in the results of an equation, or the reason of mixing."""
-    rule = _THROUGH.get(eqn.op)
-    if rule is not None:
-        return rule(eqn, places, counts)
+def places_after(eqn: Equation, places: Places, counts: Counts) -> Places:
+    """Return the places of samples in the results of an equation without bodies.
+
+    `places` are those of operands along which it has a derivative. Raises `Fault` if the equation
+    may mix samples.
+    """
     if isinstance(eqn.op, Primitive) and eqn.op.slopes_rule is not None:
         return _by_slopes(eqn, places)
     return _behind(eqn, places, counts)
 
 
-def _by_slopes(eqn: Equation, places: Places) -> Found:
+def _by_slopes(eqn: Equation, places: Places) -> Places:
     """Analyse the derivative graphs in the equation's parameters, if there are any."""
     ahead = len(eqn.inputs) - len(places)
     with_samples = [ahead + i for i, p in enumerate(places) if p is not None]
     extent = eqn.inputs[with_samples[0]].shape[:1]
     if any(p not in (None, Place(0)) for p in places) or eqn.output.shape[:1] != extent:
-        return _UNKNOWN
+        raise Fault(_UNKNOWN)
     with looking_into(eqn) as is_new:
         for graph, operands, others in slopes_of(eqn, with_samples) if is_new else ():
             sources = [*operands, *others]
             if any(v.shape[:1] != extent for v in sources):
-                return _UNKNOWN
+                raise Fault(_UNKNOWN)
             found = mixing(graph, sources)
             if found is not None:
-                return found.why
+                raise Fault(found.why)
     return [Place(0)]
 
 
@@ -188,25 +220,39 @@ class Counts:
     def _found(self, value: Value, after: int) -> tuple[int, int] | None:
         moves: list[Equation] = []
         eqn = self._made.get(value)
-        while eqn is not None and eqn.op in (cast, steady, stop_gradient, broadcast):
+        while eqn is not None and (eqn.op.is_view or eqn.op.fact(SAME)):
             moves.append(eqn)
             eqn = self._made.get(eqn.inputs[0])
         if eqn is None:
             return None
+        indices, array = eqn.op.fact(INDICES), eqn.op.fact(ARRAY)
         found = None
-        if eqn.op is iota and after == 1:
-            found = eqn.kwargs["axis"], 0
-        elif eqn.op is constant:
-            found = _counted(eqn.kwargs["value"].data // after)
+        if indices is not None and after == 1:
+            found = indices(**eqn.kwargs), 0
+        elif array is not None:
+            found = _counted(array(**eqn.kwargs) // after)
         for move in reversed(moves):
-            if found is not None and move.op is broadcast:
-                found = _kept_axes(move)[found[0]], found[1]
+            if found is not None:
+                axis = _axis_behind(move, found[0])
+                found = None if axis is None else (axis, found[1])
         return found
 
 
-def _kept_axes(eqn: Equation) -> list[int]:
-    new = eqn.kwargs["new_axes"]
-    return [i for i in range(eqn.output.type.ndim) if i not in new]
+def _axis_behind(eqn: Equation, axis: int) -> int | None:
+    """Return the result axis with the same elements, in order, as `axis` of the only operand."""
+    assert isinstance(eqn.op, Primitive)
+    (x,) = eqn.inputs
+    if eqn.op.fact(SAME):
+        return axis
+    found = eqn.op.dependence(0, 0, (x.type,), tuple([v.type for v in eqn.outputs]), eqn.kwargs)
+    if not isinstance(found, IndexMap):
+        return None
+    at = found.operand[axis]
+    if not isinstance(at, Index) or at.variable is None:
+        return None
+    if found.extents[at.variable] != x.shape[axis]:
+        return None
+    return next((a for a, p in enumerate(found.result) if p == at), None)
 
 
 def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[int, int] | None:
@@ -219,11 +265,11 @@ def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[in
     return None
 
 
-def _behind(eqn: Equation, places: Places, counts: Counts) -> _Any:
+def _behind(eqn: Equation, places: Places, counts: Counts) -> Places:
     """Return the sample axis of each result, by the index maps of the primitive."""
     op = eqn.op
     if not isinstance(op, Primitive):
-        return _UNKNOWN
+        raise Fault(_UNKNOWN)
     ahead = len(eqn.inputs) - len(places) if op.own_slope else 0
     types, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     found: list[Place | None] = []
@@ -232,63 +278,59 @@ def _behind(eqn: Equation, places: Places, counts: Counts) -> _Any:
         for i, place in enumerate(places, ahead):
             if place is None:
                 continue
-            one = _moved(eqn, op.dependence(k, i, types, results, eqn.kwargs), k, i, place, counts)
-            if isinstance(one, str):
-                return one
-            moved.add(one)
+            dependence = op.dependence(k, i, types, results, eqn.kwargs)
+            moved.add(_moved(eqn, dependence, k, i, place, counts))
         if len(moved) > 1:
-            return _DIFFERENT
+            raise Fault(_DIFFERENT)
         found.append(next(iter(moved), None))
     return found
 
 
 def _moved(
     eqn: Equation, dependence: Dependence, k: int, i: int, place: Place, counts: Counts
-) -> Place | str:
+) -> Place:
     """The place of samples in result `k`, from that in operand `i`."""
     shape, result = eqn.inputs[i].shape, eqn.outputs[k].shape
     if isinstance(dependence, Opaque):
-        return _UNKNOWN
+        raise Fault(_UNKNOWN)
     if isinstance(dependence, RowMajor):
         return _reshaped(shape, result, place)
     at = dependence.operand[place.axis]
     if isinstance(at, Lookup):
         return _read(eqn, dependence, at, place, counts)
     if len(at.terms) != 1:
-        return "slides over the axis of the samples"
+        raise Fault("slides over the axis of the samples")
     ((variable, step),) = at.terms
     if dependence.order is not None and variable in dependence.order:
-        return "runs along the axis of the samples"
+        raise Fault("runs along the axis of the samples")
     goals = [a for a, p in enumerate(dependence.result) if variable in variables_of((p,))]
     if not goals:
         lost = "reduces the axis" if len(result) < len(shape) else "mixes samples along the axis"
-        return f"{lost} of the samples"
+        raise Fault(f"{lost} of the samples")
     goal = dependence.result[goals[0]]
     if isinstance(goal, Lookup):
         return _added(eqn, dependence, variable, place, counts)
     if len(goal.terms) != 1:
-        return "slides over the axis of the samples"
+        raise Fault("slides over the axis of the samples")
     extent, whole = dependence.extents[variable], shape[place.axis]
     if not place.is_plain and not (extent == whole == result[goals[0]]):
-        return _PARTS
+        raise Fault(_PARTS)
     if (step, goal.terms[0][1]) != (1, 1):
-        return "takes samples by another step than 1"
+        raise Fault("takes samples by another step than 1")
     return replace(place, axis=goals[0], shift=place.shift + at.start - goal.start)
 
 
-def _read(eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts) -> Place | str:
+def _read(eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts) -> Place:
     """Indices that count the samples take each sample from itself."""
     counted = counts.along(eqn.inputs[at.operand], place.after)
     if counted is None or place.before != 1:
-        return "takes samples by computed positions"
+        raise Fault("takes samples by computed positions")
     axis, start = counted
     goals = [a for a, p in enumerate(found.result) if variables_of((p,)) == {at.variables[axis]}]
     return Place(goals[0], shift=place.shift + start)
 
 
-def _added(
-    eqn: Equation, found: IndexMap, variable: int, place: Place, counts: Counts
-) -> Place | str:
+def _added(eqn: Equation, found: IndexMap, variable: int, place: Place, counts: Counts) -> Place:
     """Of several indices by which elements are sent one may count the samples."""
     extent = found.extents[variable]
     for axis, goal in enumerate(found.result):
@@ -299,10 +341,10 @@ def _added(
             counted = counts.along(eqn.inputs[goal.operand], after)
             if counted is not None and goal.variables[counted[0]] == variable:
                 return Place(axis, after=after, shift=place.shift - counted[1])
-    return "adds samples up at computed positions"
+    raise Fault("adds samples up at computed positions")
 
 
-def _reshaped(old: Shape, new: Shape, place: Place) -> Place | str:
+def _reshaped(old: Shape, new: Shape, place: Place) -> Place:
     """The axis that holds them between as many elements before and behind."""
     lead, trail = _around(old, place)
     for axis, extent in enumerate(new):
@@ -311,7 +353,7 @@ def _reshaped(old: Shape, new: Shape, place: Place) -> Place | str:
             before, after = lead // first, trail // last
             if before * after * spread_over(old, place) == extent:
                 return Place(axis, before, after, place.shift)
-    return "spreads samples over several axes"
+    raise Fault("spreads samples over several axes")
 
 
 def _around(shape: Shape, place: Place) -> tuple[int, int]:
@@ -323,46 +365,3 @@ def _around(shape: Shape, place: Place) -> tuple[int, int]:
 def spread_over(shape: Shape, place: Place) -> int:
     """Return the number of sample positions in an array of that shape."""
     return shape[place.axis] // (place.before * place.after)
-
-
-def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
-    """Return the rule of a branch or a loop: samples stay independent if they do in each body."""
-
-    def rule(eqn: Equation, places: Places, counts: Counts) -> _Any:
-        try:
-            return through(eqn, list(places), _BODIES)
-        except Fault as fault:
-            cause: str | Mixing = fault.cause
-            return cause
-
-    return rule
-
-
-def _through_body(body: Graph, places: list[Place | None]) -> list[Place | None]:
-    starts = {v: p for v, p in zip(body.inputs, places, strict=True) if p is not None}
-    found = _followed(body, starts)
-    if isinstance(found, Mixing):
-        raise Fault(found)
-    return [found.get(v) for v in body.outputs]
-
-
-def _row(place: Place) -> Place:
-    if place.axis == 0:
-        raise Fault("goes along the axis of the samples")
-    return replace(place, axis=place.axis - 1)
-
-
-_BODIES = Analysis(
-    _through_body,
-    _row,
-    lambda place: replace(place, axis=place.axis + 1),
-    "moves samples from trip to trip, or in some branches only",
-)
-
-
-_THROUGH: dict[Op, _Rule] = {
-    cond: _into_bodies(through_cond),
-    checkpoint: _into_bodies(through_checkpoint),
-    scan: _into_bodies(through_scan),
-    while_loop: _into_bodies(through_while),
-}

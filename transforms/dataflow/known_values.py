@@ -8,9 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.frames import is_interruption
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.constants import full
 
 Array = np.ndarray[Any, Any]
 # Input values with functions that return their arrays, called when needed.
@@ -39,7 +39,7 @@ class Known:
         eqn = self._made.get(value)
         while eqn is not None and isinstance(eqn.op, Primitive) and eqn.op.is_view:
             eqn = self._made.get(eqn.inputs[0])
-        return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
+        return number_of(eqn)
 
     def array(self, value: Value) -> Array | None:
         """Return the array of `value`; None if it depends on unknown inputs or is very large."""

@@ -1,4 +1,4 @@
-"""Locality of derivatives: which equations map elements to elements."""
+"""Index maps of equations, and locality: which equations map elements to elements."""
 
 from __future__ import annotations
 
@@ -8,8 +8,55 @@ from contextvars import ContextVar
 from typing import Any
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import forward_slice
+from primgraph.ir.views import View
+
+
+def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
+    """Return the index map of a result and an operand."""
+    if not isinstance(eqn.op, Primitive):
+        return Opaque("it is no primitive")
+    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
+    return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
+
+
+def view_of(eqn: Equation) -> View | None:
+    """Return how the first result is a view of the operand; None if it is none, or the operand."""
+    if not isinstance(eqn.op, Primitive) or not eqn.op.is_view:
+        return None
+    return eqn.op.seen(0, eqn.inputs[0].type, eqn.kwargs)
+
+
+def repeated_axes(eqn: Equation | None) -> tuple[int, ...]:
+    """Return the axes of the result along which an equation repeats its operand, and only that."""
+    if eqn is None or not eqn.op.is_view or eqn.op.multiple:
+        return ()
+    rank, (x,) = len(eqn.outputs[0].shape), eqn.inputs
+    if len(x.shape) >= rank:
+        return ()
+    found = dependence_of(eqn, 0, 0)
+    if not isinstance(found, IndexMap):
+        return ()
+    kept = [place.variable for place in found.operand if isinstance(place, Index)]
+    return tuple([axis for axis in range(rank) if axis not in kept])
+
+
+def assignment_of(eqn: Equation | None) -> IndexMap | None:
+    """Return the index map of the second operand, if an equation writes it into the first one."""
+    if eqn is None or not isinstance(eqn.op, Primitive) or len(eqn.inputs) != 2:
+        return None
+    if not eqn.op.moves or eqn.op.is_view:
+        return None
+    whole, part = dependence_of(eqn, 0, 0), dependence_of(eqn, 0, 1)
+    written = isinstance(whole, IndexMap) and whole.hole is not None
+    return part if written and isinstance(part, IndexMap) else None
+
+
+def multiplies_sums(op: Op) -> bool:
+    """Return whether results are sums of products of elements of the operands."""
+    return isinstance(op, Primitive) and op.linear == "each" and not op.elementwise
 
 
 def is_elementwise(eqn: Equation) -> bool:
@@ -46,6 +93,11 @@ def looking_into(eqn: Equation) -> Iterator[bool]:
         yield rule not in known
     finally:
         _looked_into.set(before)
+
+
+def is_looking() -> bool:
+    """Return whether a derivative is being inspected."""
+    return bool(_looked_into.get())
 
 
 def slopes_of(

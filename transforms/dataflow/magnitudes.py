@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias, final
 
 import numpy as np
 
+from primgraph.ir.facts.ranges import LEAST, number_of
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives import elementwise as e
-from primgraph.primitives.constants import full
-from primgraph.primitives.logic import select
 
 Definition: TypeAlias = Callable[[Value], Equation | None]
-_Kind: TypeAlias = Any
 
 # Maximum depth of the equations that are visited.
 _DEPTH = 8
-# No float64 or float32 is closer to a zero of the cosine: 4.7e-19 and 1.6e-9 are the least
-# (J.-M. Muller, Elementary Functions, 3rd edition, 2016, chapter 11).
-_COSINE = 1e-20
 
 
 def has_reciprocals(value: Value, definition: Definition) -> bool:
@@ -32,46 +24,33 @@ def has_reciprocals(value: Value, definition: Definition) -> bool:
 
 def least(value: Value, definition: Definition, depth: int = _DEPTH) -> float:
     """Return a lower bound, up to rounding, of the magnitude of elements that are not 0 or NaN."""
-    kind = np.finfo(value.dtype)
+    smallest = float(np.finfo(value.dtype).smallest_subnormal)
     eqn = definition(value)
-    if eqn is None or depth == 0 or not isinstance(eqn.op, Primitive):
-        return float(kind.smallest_subnormal)
-    if eqn.op is full:
-        number = abs(eqn.kwargs["value"])
-        return number if number > 0 else math.inf
-    if eqn.op in (e.add, e.sub):
-        return max(_beside_constants(eqn, definition, kind), float(kind.smallest_subnormal))
-
-    def of(place: int) -> float:
-        return least(eqn.inputs[place], definition, depth - 1)
-
-    known = _RULES.get(eqn.op)
-    if known is not None:
-        return max(known(of), float(kind.smallest_subnormal))
-    return of(0) if eqn.op.is_view else float(kind.smallest_subnormal)
+    if eqn is None or depth == 0:
+        return smallest
+    number = number_of(eqn)
+    if number is not None:
+        return abs(number) or np.inf
+    sizes = _Sizes(eqn, definition, depth - 1)
+    rule = eqn.op.fact(LEAST)
+    if rule is not None:
+        return max(rule(sizes), smallest)
+    return sizes(0) if eqn.op.is_view else smallest
 
 
-def _beside_constants(eqn: Equation, definition: Definition, kind: _Kind) -> float:
-    """Return the least nonzero magnitude of a sum with a constant: about the rounding error.
+@final
+class _Sizes:
+    """Magnitudes of the operands of an equation, for the rule of its primitive."""
 
-    With a fused multiply-add the product is not rounded, so that the square of the precision
-    counts.
-    """
-    made = [definition(v) for v in eqn.inputs]
-    sizes = [abs(d.kwargs["value"]) for d in made if d is not None and d.op is full]
-    return max(sizes, default=0.0) * float(kind.eps) ** 2 / 4.0
+    def __init__(self, eqn: Equation, definition: Definition, depth: int) -> None:
+        self.eps = float(np.finfo(eqn.outputs[0].dtype).eps)
+        self._eqn = eqn
+        self._definition = definition
+        self._depth = depth
 
+    def __call__(self, place: int) -> float:
+        return least(self._eqn.inputs[place], self._definition, self._depth)
 
-_Of: TypeAlias = Callable[[int], float]
-
-_RULES: dict[Op, Callable[[_Of], float]] = {
-    e.neg: lambda of: of(0),
-    e.abs_: lambda of: of(0),
-    e.mul: lambda of: of(0) * of(1),
-    e.sqrt: lambda of: math.sqrt(of(0)),
-    e.cos: lambda of: _COSINE,
-    e.cosh: lambda of: 1.0,
-    e.maximum: lambda of: min(of(0), of(1)),
-    e.minimum: lambda of: min(of(0), of(1)),
-    select: lambda of: min(of(1), of(2)),
-}
+    def number(self, place: int) -> float:
+        found = number_of(self._definition(self._eqn.inputs[place]))
+        return 0.0 if found is None else abs(found)

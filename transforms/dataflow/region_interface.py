@@ -14,87 +14,19 @@ from itertools import chain
 from typing import Any, final
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import CONTROL, cond, scan, while_loop
-from primgraph.primitives.elementwise import as_another, stop_gradient
+from primgraph.primitives.control import EXTENDED, Regions
+from primgraph.primitives.elementwise import UNSURE, as_another, stop_gradient
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.activity import depending
 
-# Numbers of marks, which user values never have; `UNSURE` marks values that may be infinite or NaN.
-_MARK, UNSURE = -1, -2
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Layout of operands and results of an equation with bodies.
-
-    The first `lead` operands belong to the equation itself. The body inputs are `consts` constants,
-    then `carries` loop carries, then rows of stacks; without a loop all are constants. A loop's
-    results are its carries, then stacks; `while_loop` puts the iteration count between them.
-    """
-
-    bodies: tuple[Graph, ...]
-    lead: int
-    consts: int
-    carries: int
-    is_loop: bool
-    counts: bool
-    stacks: bool
-
-    @classmethod
-    def of(cls, eqn: Equation) -> Frame:
-        assert eqn.op in CONTROL
-        params = eqn.kwargs
-        if eqn.op is scan:
-            consts, carries = params["consts"], params["carries"]
-            stacks = not is_open((params["length"],))
-            return cls((params["body"],), params["counted"], consts, carries, True, False, stacks)
-        if eqn.op is while_loop:
-            consts = params["consts"]
-            carries = len(eqn.inputs) - consts
-            return cls((params["body"],), 0, consts, carries, True, True, False)
-        lead = int(eqn.op is cond)
-        return cls(eqn.bodies, lead, len(eqn.inputs) - lead, 0, False, False, True)
-
-    def result(self, k: int) -> int:
-        """Map a body result index to the equation result index."""
-        return k + 1 if self.counts and k >= self.carries else k
-
-    def kept(self, place: int) -> int | None:
-        """Map an equation result index to the body result index; None for the iteration count."""
-        if self.counts and place == self.carries:
-            return None
-        return place - 1 if self.counts and place > self.carries else place
-
-    def is_carried(self, k: int) -> bool:
-        """Return whether body result `k` is a loop carry."""
-        return k < self.carries
-
-    def is_row(self, i: int) -> bool:
-        """Return whether body input `i` is a row of a stack."""
-        return i >= self.consts + self.carries
-
-    def active(self, present: Collection[int]) -> list[int]:
-        """Return the positions of body inputs that carry derivatives in some iteration.
-
-        `present` are those of the first iteration.
-        """
-        found = set(present)
-        while True:
-            more: set[int] = set()
-            for body in self.bodies if self.is_loop else ():
-                reached = depending(body, [body.inputs[i] for i in sorted(found)])
-                more |= {self.consts + k for k in range(self.carries) if body.outputs[k] in reached}
-            if more <= found:
-                return sorted(found)
-            found |= more
+# The number of marks, which user values never have. `UNSURE` marks values that may be infinite or
+# NaN.
+_MARK = -1
 
 
 @final
@@ -180,7 +112,7 @@ NONE = Opening()
 class Marked:
     """Bodies with marks, and the inputs that were added for them."""
 
-    frame: Frame
+    regions: Regions
     entry: Entry
     bodies: tuple[Graph, ...]
 
@@ -188,7 +120,7 @@ class Marked:
         self, values: Sequence[Any], fixed: Sequence[Any], rows: Sequence[Any]
     ) -> list[Any]:
         """Insert conditions after the constants (`fixed`) and after the rows (`rows`)."""
-        consts, begin = self.frame.consts, self.frame.consts + self.frame.carries
+        consts, begin = self.regions.consts, self.regions.consts + self.regions.carries
         return [*values[:consts], *fixed, *values[consts:begin], *values[begin:], *rows]
 
 
@@ -197,15 +129,15 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
 
     The bodies keep their own input values.
     """
-    frame, entry = Frame.of(eqn), Entry()
-    if frame.is_loop:
-        operands = eqn.inputs[frame.lead :]
+    regions, entry = Regions.of(eqn), Entry()
+    if regions.is_loop:
+        operands = eqn.inputs[regions.lead :]
         entry.present.update(
-            ((operands[i], frame.is_row(i)), v)
-            for i, v in enumerate(frame.bodies[0].inputs)
-            if not frame.consts <= i < frame.consts + frame.carries
+            ((operands[i], regions.is_row(i)), v)
+            for i, v in enumerate(regions.bodies[0].inputs)
+            if not regions.consts <= i < regions.consts + regions.carries
         )
-    own = frame.bodies[0]
+    own = regions.bodies[0]
     behind = {
         k: [
             Repeated(entry.of(c.condition, c.is_stack(own.outputs[k])), c.new_axes)
@@ -214,8 +146,10 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
         for k, conditions in opening.matters.items()
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
-    found = Marked(frame, entry, ())
-    bodies = [_marked(found, body, behind, before, outputs, eqn, opening) for body in frame.bodies]
+    found = Marked(regions, entry, ())
+    bodies = [
+        _marked(found, body, behind, before, outputs, eqn, opening) for body in regions.bodies
+    ]
     return replace(found, bodies=tuple(bodies))
 
 
@@ -273,31 +207,19 @@ def _noted(value: Value, other: Value, number: int = _MARK) -> Value:
 
 def is_mark(eqn: Equation) -> bool:
     """Return whether `eqn` is a mark of the derivative that is being computed."""
-    return eqn.op is as_another and eqn.kwargs["number"] in (_MARK, UNSURE)
+    return bool(eqn.op.own_slope) and eqn.kwargs.get("number") in (_MARK, UNSURE)
 
 
 def opened(eqn: Equation, opening: Opening) -> tuple[Equation, list[int]]:
     """Return `eqn` with marked bodies and conditions as operands, and the new operand positions."""
     found = marked(eqn, opening)
-    frame, entry = found.frame, found.entry
+    lead, entry = found.regions.lead, found.entry
     fixed, rows = [*entry.fixed], [*entry.rows]
-    values = eqn.inputs[frame.lead :]
-    inputs = [*eqn.inputs[: frame.lead], *found.inserted(values, fixed, rows)]
+    values = eqn.inputs[lead:]
+    inputs = [*eqn.inputs[:lead], *found.inserted(values, fixed, rows)]
     order = found.inserted(range(len(values)), [None] * len(fixed), [None] * len(rows))
-    places = [*range(frame.lead)] + [frame.lead + order.index(i) for i in range(len(values))]
-    params = eqn.kwargs
-    if eqn.op is cond:
-        params["branches"] = found.bodies
-    else:
-        (params["body"],) = found.bodies
-    if frame.is_loop:
-        params["consts"] += len(fixed)
-    if eqn.op is while_loop:
-        test = params["test"]
-        ignored = [Value(c.type) for c in fixed]
-        asked = found.inserted(test.inputs, ignored, [])
-        params["test"] = Graph(asked, test.body, test.outputs, test.name)
-    return (
-        Equation(eqn.op, tuple(inputs), freeze_all(params.items()), eqn.outputs, eqn.source),
-        places,
-    )
+    places = [*range(lead)] + [lead + order.index(i) for i in range(len(values))]
+    extended = eqn.op.fact(EXTENDED)
+    assert extended is not None
+    params = freeze_all(extended(found.bodies, [c.type for c in fixed], **eqn.kwargs).items())
+    return Equation(eqn.op, tuple(inputs), params, eqn.outputs, eqn.source), places

@@ -8,37 +8,29 @@ results on chunks of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import names_in
+from primgraph.ir.facts.ranges import INDICES, SAME, number_of
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive, recording
+from primgraph.ir.index_maps import Index, IndexMap, Lookup, variables_of
+from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.slices import backward_slice
-from primgraph.primitives.constants import filled, full, iota
-from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.elementwise import add, neg, stop_gradient, sub
-from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.reductions import reduce_sum
-from primgraph.primitives.shapes import broadcast, reshape
+from primgraph.primitives.constants import filled
+from primgraph.primitives.control import Regions
 from primgraph.transforms.dataflow.batch_independence import (
     Counts,
     Mixing,
     Place,
+    Samples,
+    mixing_of,
     places_after,
     spread_over,
 )
-from primgraph.transforms.dataflow.body_transfer import (
-    Analysis,
-    Fault,
-    through_checkpoint,
-    through_cond,
-    through_scan,
-    through_while,
-)
+from primgraph.transforms.dataflow.engine import Facts, Fault, Flow
 
 
 @final
@@ -76,8 +68,7 @@ class Cut:
     rest: Graph
 
 
-_Kind: TypeAlias = "Place | Total"
-_Kinds: TypeAlias = "dict[Value, _Kind]"
+_Kind: TypeAlias = Place | Total
 
 _TWICE = "uses each sample beside a sum over all of them"
 _COUNTS = "counts samples from the first on, or draws numbers for them"
@@ -94,9 +85,9 @@ def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
     needed = backward_slice(graph.body, graph.outputs)
     plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
     try:
-        kinds = _followed(plain, dict.fromkeys(wrt, Place(0)), _rows_of(wrt), any_use=True)
-    except _Mixed as found:
-        return found.mixing
+        kinds = _Kinds(_rows_of(wrt), any_use=True).run(plain, dict.fromkeys(wrt, Place(0))).facts
+    except Fault as fault:
+        return mixing_of(fault)
     for value in plain.outputs:
         if isinstance(kinds.get(value), Place):
             return Mixing(_maker(plain, value), "gives rows, where a sum over them is needed")
@@ -125,9 +116,9 @@ def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
     needed = backward_slice(graph.body, graph.outputs)
     plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
     try:
-        kinds = _followed(plain, dict.fromkeys(wrt, Place(0)), _rows_of(wrt))
-    except _Mixed as found:
-        return found.mixing
+        kinds = _Kinds(_rows_of(wrt)).run(plain, dict.fromkeys(wrt, Place(0))).facts
+    except Fault as fault:
+        return mixing_of(fault)
     rows = set()
     for i, value in enumerate(plain.outputs):
         kind = kinds.get(value)
@@ -146,57 +137,119 @@ def _rows_of(wrt: Sequence[Value]) -> int:
     return wrt[0].shape[0]
 
 
-class _Mixed(Exception):
-    """Raised at an equation that combines samples in a way that is not a sum."""
+@final
+class _Scope:
+    """Values of a graph that count samples, and values that are zero, so far."""
 
-    def __init__(self, eqn: Equation, why: str) -> None:
-        super().__init__(why)
-        self.mixing = Mixing(eqn, why)
+    __slots__ = ("counted", "counts", "zeros")
+
+    def __init__(self, graph: Graph) -> None:
+        self.counts = Counts(graph)
+        self.counted: set[Value] = set()
+        self.zeros: set[Value] = set()
 
 
-def _followed(
-    graph: Graph, starts: Mapping[Value, _Kind], rows: int, any_use: bool = False
-) -> _Kinds:
-    """Classify each value that depends on samples; raise `_Mixed` if samples are mixed.
+@final
+class _Kinds(Samples[_Kind]):
+    """Kinds of the values that depend on samples, of which there are `rows`.
 
     With `any_use`, sums may be used in any way that does not combine them with samples again.
     """
-    kinds: _Kinds = dict(starts)
-    counted: set[Value] = set()
-    counts = Counts(graph)
-    zeros: set[Value] = set()
-    for eqn in graph.body:
-        if _is_zero(eqn, zeros):
-            zeros.update(eqn.outputs)
-        given = [kinds.get(v) for v in eqn.inputs]
+
+    __slots__ = ("any_use", "rows")
+
+    dense = True
+
+    def __init__(self, rows: int, *, any_use: bool = False) -> None:
+        self.rows = rows
+        self.any_use = any_use
+
+    def scope(self, flow: Flow[_Kind], eqn: Equation | None, outer: Flow[_Kind] | None) -> _Scope:
+        return _Scope(flow.graph)
+
+    def run(
+        self,
+        graph: Graph,
+        starts: Mapping[Value, _Kind],
+        eqn: Equation | None = None,
+        outer: Flow[_Kind] | None = None,
+    ) -> Flow[_Kind]:
+        flow = super().run(graph, starts, eqn, outer)
+        for value in graph.outputs:
+            if value in flow.scope.counted:
+                raise Fault(_COUNTS, _maker(graph, value))
+            if eqn is not None and isinstance(flow.facts.get(value), Total):
+                raise Fault("adds up over all samples in a body", _maker(graph, value))
+        return flow
+
+    def visit(
+        self, eqn: Equation, given: Facts[_Kind], flow: Flow[_Kind]
+    ) -> Sequence[_Kind | None]:
+        scope, rows = flow.scope, self.rows
+        if _is_zero(eqn, scope.zeros):
+            scope.zeros.update(eqn.outputs)
         if not any(given):
-            if not counted.isdisjoint(eqn.inputs) or _tells_rows_apart(eqn, rows):
-                counted.update(eqn.outputs)
-            if _loses_rows(eqn, rows):
-                if eqn.op not in (reduce_sum, matmul) or not counted.isdisjoint(eqn.inputs):
-                    raise _Mixed(eqn, _COUNTS)
-                # The number of samples times a constant is a sum over samples.
-                kinds.update(dict.fromkeys(eqn.outputs, Total()))
-            continue
-        found: Sequence[_Kind | None]
+            return self._without_samples(eqn, scope)
         if any(isinstance(k, Total) for k in given):
-            found = [_after_total(eqn, given, any_use)] * len(eqn.outputs)
-        else:
-            if not counted.isdisjoint(_not_indices(eqn)):
-                raise _Mixed(eqn, _COUNTS)
-            places = [k for k in given if not isinstance(k, Total)]
-            found = _after_rows(eqn, places, counts, rows, zeros)
-        kinds.update((v, k) for v, k in zip(eqn.outputs, found, strict=True) if k is not None)
-    for value in graph.outputs:
-        if value in counted:
-            raise _Mixed(_maker(graph, value), _COUNTS)
-    return kinds
+            return [_after_total(eqn, given, self.any_use)] * len(eqn.outputs)
+        if not scope.counted.isdisjoint(_not_indices(eqn)):
+            raise Fault(_COUNTS)
+        places = [k for k in given if not isinstance(k, Total)]
+        if _is_sum(eqn, places) or _is_scattered_sum(eqn, places, scope.zeros):
+            return [Total()]
+        found = super().visit(eqn, given, flow)
+        for value, place in zip(eqn.outputs, found, strict=True):
+            if isinstance(place, Place) and (
+                place.shift or spread_over(value.shape, place) != rows
+            ):
+                raise Fault(_PART)
+        return found
+
+    def transfer(
+        self, eqn: Equation, given: Facts[_Kind], flow: Flow[_Kind]
+    ) -> Sequence[_Kind | None]:
+        places = [k for k in given if not isinstance(k, Total)]
+        counts = flow.scope.counts
+        if eqn.op.own_slope:
+            # The value is that of the first operand; the other operands define its derivative.
+            found = places_after(eqn, places[1:], counts) if any(places[1:]) else []
+            return [self.join(eqn.output, [places[0], *found])]
+        return [given[0]] if eqn.op.formal else places_after(eqn, places, counts)
+
+    def _without_samples(self, eqn: Equation, scope: _Scope) -> Facts[_Kind]:
+        counted = not scope.counted.isdisjoint(eqn.inputs)
+        if counted or _tells_rows_apart(eqn, self.rows):
+            scope.counted.update(eqn.outputs)
+        if not _loses_rows(eqn, self.rows):
+            return [None] * len(eqn.outputs)
+        if counted or not any(
+            _has(v.shape[axis], self.rows)
+            for i, v in enumerate(eqn.inputs)
+            for axis in _summed_axes(eqn, i)
+        ):
+            raise Fault(_COUNTS)
+        # The number of samples times a constant is a sum over samples.
+        return [Total()] * len(eqn.outputs)
+
+    def settle(
+        self,
+        regions: Regions,
+        state: Facts[_Kind],
+        eqn: Equation | None = None,
+        flow: Flow[_Kind] | None = None,
+    ) -> tuple[Facts[_Kind], Facts[_Kind]]:
+        state, found = super().settle(regions, state, eqn, flow)
+        # The state may have samples after some steps, and the test must not depend on them.
+        if regions.test is not None and any(self.follow(regions.test, state, eqn, flow)):
+            raise Fault("goes on for all samples by what they are")
+        return state, found
 
 
 def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
     """Return whether the result varies with the sample index without depending on a sample."""
-    if eqn.op is iota:
-        return bool(_has(eqn.kwargs["shape"][eqn.kwargs["axis"]], rows))
+    indices = eqn.op.fact(INDICES)
+    if indices is not None:
+        return _has(eqn.output.shape[indices(**eqn.kwargs)], rows)
     random = isinstance(eqn.op, Primitive) and eqn.op.random
     return random and any(_has(n, rows) for v in eqn.outputs for n in v.shape)
 
@@ -220,138 +273,79 @@ def _has(extent: int, rows: int) -> bool:
     return not names.isdisjoint(names_in(extent)) if names else extent == rows
 
 
-def _not_indices(eqn: Equation) -> tuple[Value, ...]:
-    """Return the operands that are not indices."""
-    if eqn.op is gather:
-        return eqn.inputs[:1]
-    return eqn.inputs[:2] if eqn.op is scatter_add else eqn.inputs
+def _not_indices(eqn: Equation) -> list[Value]:
+    """Return the operands that are not indices at which other operands are read or written."""
+    indices: set[int] = set()
+    for i in range(len(eqn.inputs)):
+        found = _index_map(eqn, i)
+        if found is not None:
+            indices |= found.lookups()
+    return [v for i, v in enumerate(eqn.inputs) if i not in indices]
+
+
+def _index_map(eqn: Equation, i: int) -> IndexMap | None:
+    """Return the index map of the result and operand `i`, if there is one."""
+    if not isinstance(eqn.op, Primitive):
+        return None
+    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
+    found = eqn.op.dependence(0, i, operands, results, eqn.kwargs)
+    return found if isinstance(found, IndexMap) else None
 
 
 def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
     """Return whether the equation shows that all elements of the result are zero."""
-    if eqn.op is full:
-        return bool(eqn.kwargs["value"] == 0)
-    return eqn.op in (broadcast, reshape) and eqn.inputs[0] in zeros
+    return number_of(eqn) == 0 or (eqn.op.is_view and eqn.inputs[0] in zeros)
 
 
-def _after_rows(
-    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int, zeros: set[Value]
-) -> Sequence[_Kind | None]:
-    """Classify the results of an equation whose operands have independent samples."""
-    if _is_sum(eqn, given) or _is_scattered_sum(eqn, given, zeros):
-        return [Total()]
-    found = _places(eqn, given, counts, rows)
-    if isinstance(found, Mixing):
-        raise _Mixed(found.equation, found.why)
-    if isinstance(found, str):
-        raise _Mixed(eqn, found)
-    for value, place in zip(eqn.outputs, found, strict=True):
-        if place is not None and (place.shift or spread_over(value.shape, place) != rows):
-            raise _Mixed(eqn, _PART)
-    return found
-
-
-def _places(
-    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int
-) -> Sequence[Place | None] | str | Mixing:
-    found: Sequence[Place | None] | str | Mixing
-    if eqn.op in _BODIES:
-        found = _through(eqn, given, rows)
-        return found
-    if eqn.op.own_slope:
-        # The value is that of the first operand; the other operands define its derivative.
-        found = places_after(eqn, given[1:], counts) if any(given[1:]) else [given[0]]
-        return _one([given[0], *found]) if isinstance(found, list) else found
-    if eqn.op.formal:
-        return [given[0]]
-    return places_after(eqn, given, counts)
-
-
-def _one(places: Sequence[Place | None]) -> list[Place] | str:
-    different = {p for p in places if p is not None}
-    return [different.pop()] if len(different) == 1 else "joins different samples of its operands"
+def _summed_axes(eqn: Equation, i: int) -> dict[int, int]:
+    """Return the axes of operand `i` that the result is summed over, with their variables."""
+    op = eqn.op
+    if not isinstance(op, Primitive) or op.elementwise:
+        return {}
+    found = _index_map(eqn, i) if i in op.linear_operands(len(eqn.inputs), eqn.kwargs) else None
+    if found is None or found.order is not None or not found.exact:
+        return {}
+    used, shape = variables_of(found.result), eqn.inputs[i].shape
+    return {
+        axis: p.variable
+        for axis, p in enumerate(found.operand)
+        if isinstance(p, Index) and p.variable is not None
+        if p.variable not in used and found.extents[p.variable] == shape[axis]
+    }
 
 
 def _is_sum(eqn: Equation, given: Sequence[Place | None]) -> bool:
     """Return whether an equation sums over all samples."""
-    if eqn.op is reduce_sum:
-        (place,) = given
-        return place is not None and place.axis in eqn.kwargs["axes"] and not place.shift
-    if eqn.op is matmul:
-        left, right = given
-        last = eqn.inputs[0].type.ndim - 1
-        along = [p for p, axis in ((left, last), (right, last - 1)) if p and p.axis == axis]
-        placed = [p for p in given if p is not None]
-        if len(along) != len(placed) or any(p.shift for p in along):
-            return False
-        return len({(p.before, p.after) for p in along}) == 1
-    return False
+    along = {
+        (_summed_axes(eqn, i).get(p.axis), p.before, p.after, p.shift)
+        for i, p in enumerate(given)
+        if p is not None
+    }
+    variable, _, _, shift = next(iter(along))
+    return len(along) == 1 and variable is not None and not shift
 
 
 def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[Value]) -> bool:
     """Return whether each sample is scattered into zeros, at its own indices."""
-    if eqn.op is not scatter_add or eqn.inputs[0] not in zeros:
+    op = eqn.op
+    if not isinstance(op, Primitive) or op.elementwise or op.is_view:
         return False
-    _, part, *indices = given
-    first, rank = eqn.kwargs["axis"], eqn.inputs[2].type.ndim
-    if part is None or part.shift or not first <= part.axis < first + rank:
+    linear = op.linear_operands(len(eqn.inputs), eqn.kwargs)
+    parts = [i for i in linear if given[i] is not None]
+    if len(parts) != 1 or any(
+        v not in zeros for i, v in enumerate(eqn.inputs) if i in linear and i not in parts
+    ):
         return False
-    own = Place(part.axis - first, part.before, part.after)
-    return all(p is None or p == own for p in indices)
-
-
-# Branches and loops.
-
-_BODIES: dict[Op, Callable[..., list[Place | None]]] = {
-    cond: through_cond,
-    checkpoint: through_checkpoint,
-    scan: through_scan,
-    while_loop: through_while,
-}
-
-
-def _through(eqn: Equation, given: Sequence[Place | None], rows: int) -> Any:
-    """Classify the results of a branch or a loop whose bodies keep samples independent."""
-
-    def follow(body: Graph, places: list[Place | None]) -> list[Place | None]:
-        starts = {v: p for v, p in zip(body.inputs, places, strict=True) if p is not None}
-        try:
-            found = _followed(body, starts, rows)
-        except _Mixed as fault:
-            raise Fault(fault.mixing) from None
-        ends = [found.get(v) for v in body.outputs]
-        for value, end in zip(body.outputs, ends, strict=True):
-            if isinstance(end, Total):
-                raise Fault(Mixing(_maker(body, value), "adds up over all samples in a body"))
-        return [e for e in ends if not isinstance(e, Total)]
-
-    if eqn.op is cond and given[0] is not None:
-        return "chooses one branch for all samples by what they are"
-    different = "moves samples from trip to trip, or in some branches only"
-    analysis = Analysis(follow, _row, _stack, different)
-    try:
-        found = _BODIES[eqn.op](eqn, list(given), analysis)
-        if eqn.op is while_loop:
-            # The state may have samples after some iterations, and the loop test must not depend on
-            # them.
-            count = eqn.kwargs["consts"]
-            test = eqn.kwargs["test"]
-            states = found[: len(test.inputs) - count]
-            if any(follow(test, [*given[:count], *states])):
-                return "goes on for all samples by what they are"
-    except Fault as fault:
-        return fault.cause
-    return found
-
-
-def _row(place: Place) -> Place:
-    if place.axis == 0:
-        raise Fault("goes along the axis of the samples")
-    return Place(place.axis - 1, place.before, place.after, place.shift)
-
-
-def _stack(place: Place) -> Place:
-    return Place(place.axis + 1, place.before, place.after, place.shift)
+    part, found = given[parts[0]], _index_map(eqn, parts[0])
+    if part is None or part.shift or found is None:
+        return False
+    at = found.operand[part.axis]
+    variable = at.variable if isinstance(at, Index) else None
+    along = [p.variables for p in found.result if isinstance(p, Lookup)]
+    if variable is None or not any(variable in variables for variables in along):
+        return False
+    own = Place(along[0].index(variable), part.before, part.after)
+    return all(p is None or p == own for i, p in enumerate(given) if i not in parts)
 
 
 # Sums, and functions that are linear in them.
@@ -359,15 +353,15 @@ def _stack(place: Place) -> Place:
 
 def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
     if any(isinstance(k, Place) for k in given):
-        raise _Mixed(eqn, _TWICE)
+        raise Fault(_TWICE)
     if any_use:
         return Total()
     if eqn.op.has_bodies:
-        raise _Mixed(eqn, _BODY)
+        raise Fault(_BODY)
     places = [i for i, k in enumerate(given) if k is not None]
     together = _linear_together(eqn, places)
     if together is None:
-        raise _Mixed(eqn, _CURVED)
+        raise Fault(_CURVED)
     more = any(isinstance(k, Total) and k.more for k in given)
     return Total(more or len(places) < len(together))
 
@@ -375,7 +369,7 @@ def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) ->
 def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | None:
     """Return the operands in which an equation is jointly linear; None unless all `places` are."""
     op = eqn.op
-    if op is stop_gradient or op.formal:
+    if op.formal or op.fact(SAME):
         return (0,) if list(places) == [0] else None
     if not isinstance(op, Primitive) or not all(v.type.is_inexact for v in eqn.outputs):
         return None
@@ -385,7 +379,7 @@ def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | 
     return found if set(places) <= set(found) else None
 
 
-def _divided(graph: Graph, kinds: _Kinds, rows: frozenset[int]) -> Parts:
+def _divided(graph: Graph, kinds: Mapping[Value, _Kind], rows: frozenset[int]) -> Parts:
     """Split `graph` in two: the terms that depend on samples, and the others."""
     builder = Builder(graph.name)
     each: dict[Value, Value] = {}
@@ -430,12 +424,12 @@ def _with_zeros(
     """Copy an equation with zeros for the operands that are None."""
     builder.source = eqn.source
     with recording(builder):
-        if eqn.op in (add, sub) and None in operands:
-            left, right = operands
-            if left is not None:
-                return (left,)
-            assert right is not None
-            return (right,) if eqn.op is add else (neg(right),)
+        present = [i for i, v in enumerate(operands) if v is not None]
+        assert isinstance(eqn.op, Primitive)
+        rule = eqn.op.jvp_rule(present[0])
+        if eqn.op.linear is True and len(present) == 1 and rule is not None:
+            # The derivative along one operand is what a linear primitive makes of it alone.
+            return (rule(eqn.output, *eqn.inputs, operands[present[0]]),)
         filled_up = [_or_zeros(v, w) for v, w in zip(operands, eqn.inputs, strict=True)]
     builder.source = None
     return builder.copy(eqn, tuple(filled_up))

@@ -12,18 +12,17 @@ from functools import reduce
 from typing import final
 
 from primgraph.ir.dims import bounds
+from primgraph.ir.facts.choices import CHOICE, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import CONTROL
-from primgraph.primitives.elementwise import maximum, minimum
-from primgraph.primitives.logic import greater, select
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.locality import is_elementwise
-from primgraph.transforms.dataflow.masks.conditions import FORTH, Conditions
+from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
 from primgraph.transforms.dataflow.masks.masks_through_loops import Passage
 from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.region_interface import Frame, Opening, marked
+from primgraph.transforms.dataflow.region_interface import Opening, marked
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 
@@ -56,7 +55,7 @@ class _Walk:
 
     def visit(self, eqn: Equation) -> None:
         """Record the supports of the results of `eqn`, and the operand tangents to mask."""
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             self._enter(eqn)
             return
         operands = [self._support(v) for v in eqn.inputs]
@@ -97,10 +96,12 @@ class _Walk:
 
     def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
         """Return the support of a result; None if it is everywhere or unknown."""
-        if eqn.op is select:
-            return self._of_select(eqn, operands)
-        if eqn.op in (maximum, minimum) and None in operands:
-            return self._of_extremum(eqn, operands)
+        choice = eqn.op.fact(CHOICE)
+        if choice is not None and is_elementwise(eqn):
+            if choice.by is not None:
+                return self._of_selection(eqn, choice, operands)
+            if None in operands:
+                return self._of_extremum(eqn, choice, operands)
         changes = any(
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
         )
@@ -112,30 +113,33 @@ class _Walk:
             return reduce(self.conditions.either, dict.fromkeys(present))
         rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
         surrounded = bounds(rest)[1] > 0
-        if eqn.op in FORTH and (changes or surrounded):
+        if moves_forth(eqn.op) and (changes or surrounded):
             return self.conditions.behind(eqn, place, operands)
         return None
 
-    def _of_select(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
-        condition = eqn.inputs[0]
-        _, left, right = operands
-        if left is None and right is None:
+    def _of_selection(
+        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+    ) -> Value | None:
+        """Return where the operand that a condition chooses has a tangent."""
+        present = [i for i in choice.sides if operands[i] is not None]
+        if len(present) == 1:
+            (i,) = present
+            condition, support = eqn.inputs[choice.by or 0], operands[i]
+            assert support is not None
+            where = condition if choice.sides[i] else self.conditions.negated(condition)
+            return self._within(where, eqn.inputs[i], support)
+        if self.known.keys().isdisjoint([eqn.inputs[i] for i in present]):
             return None
-        if right is None:
-            assert left is not None
-            return self._within(condition, eqn.inputs[1], left)
-        if left is None:
-            return self._within(self.conditions.negated(condition), eqn.inputs[2], right)
-        if self.known.keys().isdisjoint(eqn.inputs[1:]):
-            return None
-        return self.conditions.record(select, condition, left, right)
+        values = [v if s is None else s for v, s in zip(eqn.inputs, operands, strict=True)]
+        return self.conditions.record(eqn.op, *values)
 
-    def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+    def _of_extremum(
+        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+    ) -> Value | None:
         """Return where the only active operand is selected, that is, not beaten by the other."""
-        x, y = eqn.inputs
         place = 1 if operands[0] is None else 0
-        beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
-        lost = self.conditions.record(greater, *beaten)
+        assert choice.lost is not None
+        lost = choice.lost(self.conditions.record, place, eqn.inputs, eqn.outputs, **eqn.kwargs)
         support = operands[place]
         assert support is not None
         return self._within(self.conditions.negated(lost), eqn.inputs[place], support)
@@ -153,17 +157,17 @@ class _Within:
     """
 
     def __init__(self, around: _Walk, eqn: Equation) -> None:
-        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
-        frame = self.frame
-        operands = eqn.inputs[frame.lead :]
+        self.around, self.eqn, self.regions = around, eqn, Regions.of(eqn)
+        regions = self.regions
+        operands = eqn.inputs[regions.lead :]
         self.known: dict[int, Value] = {}
         for i, value in enumerate(operands):
             if value in around.known:
-                is_row = frame.is_loop and frame.is_row(i)
+                is_row = regions.is_loop and regions.is_row(i)
                 condition = around.known[value]
                 if is_row:
                     condition = of_row(around.conditions, condition)
-                if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
+                if regions.stacks or condition.shape == regions.bodies[0].inputs[i].shape:
                     self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
         self._follow()
@@ -174,11 +178,11 @@ class _Within:
 
     def result(self, place: int) -> Value | None:
         """Return the support of the result at `place`; None if it is unknown."""
-        k = self.frame.kept(place)
+        k = self.regions.kept(place)
         if k is None:
             return None
-        if self.frame.is_carried(k):
-            return self.known.get(self.frame.consts + k)
+        if self.regions.is_carried(k):
+            return self.known.get(self.regions.consts + k)
         return self._behind(k)
 
     def _follow(self) -> None:
@@ -190,7 +194,7 @@ class _Within:
             if not found:
                 return
             for i in found:
-                support = self._behind(i - self.frame.consts)
+                support = self._behind(i - self.regions.consts)
                 if support is not None:
                     self.known[i] = support
             self.present.update(found)
@@ -209,8 +213,8 @@ class _Within:
 
     def _carried(self) -> list[tuple[int, Value]]:
         """Return the carries that the body returns, with their input positions."""
-        outputs = self.marked.bodies[0].outputs[: self.frame.carries]
-        return list(enumerate(outputs, self.frame.consts))
+        outputs = self.marked.bodies[0].outputs[: self.regions.carries]
+        return list(enumerate(outputs, self.regions.consts))
 
     def _behind(self, k: int) -> Value | None:
         """Return the support of body result `k`, joined over all bodies."""
@@ -228,7 +232,7 @@ class _Within:
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, Opening(differs=self.known))
-        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
+        self.walks = list(map(self._walk, self.regions.bodies, self.marked.bodies))
 
     def _walk(self, own: Graph, body: Graph) -> _Walk:
         """Analyse `body`, which is `own` with marks."""

@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, full_value, rebuild
@@ -32,7 +33,6 @@ from primgraph.primitives.shapes import (
 )
 from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.dataflow.ranges import Range
 from primgraph.transforms.dataflow.value_bounds import ranges_of
 
 _JOINING: frozenset[Op] = frozenset({select, concat, slice_assign})

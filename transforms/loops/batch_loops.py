@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from primgraph.ir.builder import Builder
@@ -12,12 +12,13 @@ from primgraph.ir.primitive import active_recorder
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import BOOL, INT64, TensorType
 from primgraph.primitives.constants import extent, filled, zeros_like
-from primgraph.primitives.control import COUNT, cond, parted, scan, while_loop
+from primgraph.primitives.control import COUNT, Regions, cond, parted, scan, while_loop
 from primgraph.primitives.elementwise import add, cast, minimum, sub
 from primgraph.primitives.logic import less, less_equal, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute
 from primgraph.transforms.batch import batch, batched
+from primgraph.transforms.dataflow.activity import varying_inputs
 
 
 @cond.batch
@@ -91,7 +92,7 @@ def _scanned(
     carries: int,
     params: dict[str, Any],
 ) -> tuple[Value, ...]:
-    present = _with_carries(body, [i for i, has in enumerate(flags) if has], consts, carries)
+    present = _differing(body, flags, consts, carries)
     fixed, init, xs = parted(given, consts, carries)
     begin = consts + carries
     axes = [0 if i in present else None for i in range(len(given))]
@@ -128,8 +129,7 @@ def _while_batch(
 ) -> tuple[Value, ...]:
     size = _size(flags, inputs)
     carries = len(inputs) - consts
-    has = [i for i, flag in enumerate(flags) if flag]
-    present = _with_carries(body, has, consts, carries)
+    present = _differing(body, flags, consts, carries)
     asked = forward_slice(test.body, [test.inputs[i] for i in present])
     if test.outputs[0] in asked:
         return _while_each(size, flags, inputs, test, body, consts, limit)
@@ -226,15 +226,10 @@ def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph
     return Graph(inputs, builder.body, [after, *state, *ys], body.name)
 
 
-def _with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> set[int]:
+def _differing(body: Graph, flags: Sequence[bool], consts: int, carries: int) -> set[int]:
     """Return the positions of body inputs that differ between samples in some iteration."""
-    found = set(present)
-    while True:
-        reached = forward_slice(body.body, [body.inputs[i] for i in found])
-        more = {consts + k for k in range(carries) if body.outputs[k] in reached}
-        if more <= found:
-            return found
-        found |= more
+    regions = Regions.of_loop(body, consts, carries)
+    return varying_inputs(regions, [i for i, has in enumerate(flags) if has])
 
 
 def _size(flags: Sequence[bool], inputs: Sequence[Value]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.ir.facts.choices import CHOICE
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.slices import backward_slice, forward_slice
@@ -16,7 +17,6 @@ from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
 from primgraph.primitives.logic import logical_not, select
 from primgraph.transforms.dataflow.activity import depending
-from primgraph.transforms.dataflow.masks.guards import CHOOSING
 from primgraph.transforms.dataflow.masks.masks import guards_at
 from primgraph.transforms.loops.residuals import Residuals
 
@@ -30,7 +30,7 @@ def guarded(
     """
     body = backward_slice(graph.body, ends)
     kept = {e.output for e in body if len(e.outputs) == 1}.intersection(parts.kept)
-    if not any(v.type.is_inexact for v in kept) or not any(e.op in CHOOSING for e in body):
+    if not any(v.type.is_inexact for v in kept) or not any(e.op.fact(CHOICE) for e in body):
         return [], {}
     sources = [v for v in graph.inputs if v.type.is_inexact]
     part = Graph(graph.inputs, body, ends, graph.name)

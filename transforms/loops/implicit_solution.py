@@ -14,7 +14,7 @@ from typing import Any
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Graph, Value, map_bodies
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import Linear, active_recorder, primitive
@@ -246,8 +246,5 @@ def iterated(graph: Graph) -> Graph:
                 found = builder.inline(loop, [moved[v] for v in eqn.inputs])
                 moved.update(zip(eqn.outputs, found, strict=True))
                 continue
-            params = with_bodies(eqn.params, iterated) if eqn.op.has_bodies else eqn.params
-            if params is not eqn.params:
-                eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
-            copy(builder, eqn, moved)
+            copy(builder, map_bodies(eqn, iterated), moved)
     return builder.graph([moved[v] for v in graph.outputs])

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import cond, scan, while_loop
-from primgraph.transforms.dataflow.activity import depending, reached
+from primgraph.primitives.control import Regions, cond, scan, while_loop
+from primgraph.transforms.dataflow.activity import active_inputs, reached
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
 
@@ -114,20 +114,6 @@ def _cond_pushforward(
     return [by_place.get(k) for k in range(count)]
 
 
-def with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> list[int]:
-    """Return the positions of body inputs with a tangent in some iteration.
-
-    `present` are those with a tangent in the first iteration.
-    """
-    active = set(present)
-    while True:
-        ahead = depending(body, [body.inputs[i] for i in sorted(active)])
-        more = {consts + k for k in range(carries) if body.outputs[k] in ahead}
-        if more <= active:
-            return sorted(active)
-        active |= more
-
-
 def _linearized_loop(
     body: Graph, present: Collection[int], turned: bool, consts: int, carries: int
 ) -> _Joint:
@@ -136,7 +122,7 @@ def _linearized_loop(
     Inputs whose tangents are zero because of steps without a derivative are left out. A carry that
     has a tangent keeps it, as zeros, even if an iteration overwrites the carry.
     """
-    active = with_carries(body, present, consts, carries)
+    active = active_inputs(Regions.of_loop(body, consts, carries), present)
     while True:
         joint = _linearized(body, active, turned)
         needed = set(present)

@@ -14,7 +14,7 @@ from primgraph.ir.primitive import active_recorder
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
-from primgraph.primitives.control import cond, scan, while_loop
+from primgraph.primitives.control import Regions, cond, scan, while_loop
 from primgraph.transforms.dataflow.activity import reached_inputs
 from primgraph.transforms.loops.guarded_residuals import guarded
 from primgraph.transforms.loops.residuals import Residuals, residuals_of
@@ -121,19 +121,9 @@ def _separate_cond(
     places = [i for i, is_one in enumerate(linear[1:]) if is_one]
     others = [i for i in range(len(operands)) if i not in places]
     whole = [separated(b, [b.inputs[i] for i in places]) for b in branches]
-    reached = [forward_slice(b.body, [b.inputs[i] for i in places]) for b in whole]
+    turned, parts = _turned_parts(whole, places, others)
     count = len(whole[0].outputs)
-    turned = [
-        k
-        for k in range(count)
-        if any(b.outputs[k] in found for b, found in zip(whole, reached, strict=True))
-    ]
     plain = [k for k in range(count) if k not in turned]
-    parts = []
-    for branch in whole:
-        ends = [branch.inputs[i] for i in places]
-        given = [branch.inputs[i] for i in others]
-        parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
     # Values that depend on constants only are computed in the branch, like other residuals.
     slots, filling = _slots([[*p.kept, *p.outside] for p in parts])
     found: list[Value] = []
@@ -172,6 +162,22 @@ def _separate_cond(
     return [results[k] for k in range(count)]
 
 
+def _turned_parts(
+    branches: Sequence[Graph], places: Sequence[int], others: Sequence[int]
+) -> tuple[list[int], list[Residuals]]:
+    """Return the numbers of results that are linear in some branch, and residuals of branches."""
+    reached = [forward_slice(b.body, [b.inputs[i] for i in places]) for b in branches]
+    pairs = list(zip(branches, reached, strict=True))
+    count = len(branches[0].outputs)
+    turned = [k for k in range(count) if any(b.outputs[k] in found for b, found in pairs)]
+    parts = []
+    for branch in branches:
+        ends = [branch.inputs[i] for i in places]
+        given = [branch.inputs[i] for i in others]
+        parts.append(residuals_of(branch, ends, [branch.outputs[k] for k in turned], given))
+    return turned, parts
+
+
 @contextmanager
 def _as_written() -> Iterator[None]:
     """Record equations of the known part with the source of the equation that was differentiated.
@@ -194,7 +200,7 @@ def _loop(body: Graph, linear: set[int], consts: int, carries: int) -> _Loop:
     The linear carries are found first. Separating bodies until they are known would double the time
     at each nesting level.
     """
-    linear = reached_inputs(body, linear, consts, carries)
+    linear = reached_inputs(Regions.of_loop(body, consts, carries), linear)
     seeds = [body.inputs[i] for i in sorted(linear)]
     graph = separated(body, seeds)
     found = forward_slice(graph.body, seeds)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Linear
 from primgraph.ir.slices import forward_slice
-from primgraph.primitives.constants import full
+from primgraph.primitives.constants import filled
 from primgraph.primitives.control import checkpoint
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.activity import reached
@@ -50,10 +51,9 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
     seeds = [v for v, is_one in zip(body.inputs, linear, strict=True) if is_one]
     whole = separated(body, seeds)
     ahead = forward_slice(whole.body, seeds)
-    numbers = {eqn.output: eqn for eqn in whole.body if eqn.op is full}
-    results: dict[int, Value] = {
-        k: full(**numbers[v].kwargs) for k, v in enumerate(whole.outputs) if v in numbers
-    }
+    made = {v: eqn for eqn in whole.body for v in eqn.outputs}
+    numbers = {k: number_of(made.get(v)) for k, v in enumerate(whole.outputs)}
+    results = {k: filled(n, whole.outputs[k].type) for k, n in numbers.items() if n is not None}
     for depends in (False, True):
         ends = [
             k for k, v in enumerate(whole.outputs)

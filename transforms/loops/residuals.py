@@ -9,8 +9,6 @@ from primgraph.ir.dims import typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.primitives.elementwise import cast
-from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.loops.stacks import fills
 
 
@@ -101,7 +99,8 @@ def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]
     """Return whether recomputing `eqn` is almost free, and needs no more memory than its result."""
     assert isinstance(eqn.op, Primitive)
     compares = eqn.op.elementwise and not any(v.type.is_inexact for v in eqn.outputs)
-    if not (eqn.op.is_view or eqn.op in (broadcast, cast) or compares):
+    converts = eqn.op.elementwise and eqn.op.linear is True and eqn.op.costs_nothing
+    if not (eqn.op.is_view or converts or compares):
         return False
     new = sum(v.type.nbytes for v in set(eqn.inputs) if v not in needed and v not in given)
     return _at_most(new, sum(v.type.nbytes for v in eqn.outputs))
@@ -111,10 +110,12 @@ def _is_step(eqn: Equation, known: Collection[Value]) -> bool:
     """Return whether `eqn` is a single elementwise operation on `known` values."""
     if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise:
         return False
-    types = tuple([v.type for v in eqn.inputs])
-    return all(v in known for v in eqn.inputs) and _at_most(
-        eqn.op.flops(types, eqn.kwargs), eqn.output.type.size
-    )
+    return all(v in known for v in eqn.inputs) and _at_most(_cost(eqn), eqn.output.type.size)
+
+
+def _cost(eqn: Equation) -> int:
+    assert isinstance(eqn.op, Primitive)
+    return eqn.op.flops(tuple([v.type for v in eqn.inputs]), eqn.kwargs)
 
 
 def _at_most(x: int, y: int) -> bool:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import final
 
-from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import freeze_all
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.facts.choices import LOOKS_UP
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import FLOAT64, leading
-from primgraph.primitives.control import scan
-from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.shapes import slice_
+from primgraph.ir.views import Slice
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.batch import batched
 from primgraph.transforms.dataflow.contract import primitives_only, transform
+from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
 from primgraph.transforms.optimize.simplify_loops import Loop
 
@@ -28,8 +27,6 @@ _FEWEST = 4
 # together only if all of them fit into the cache.
 _FEW_NUMBERS = 256
 _CACHE = 1 << 20
-# Primitives that may raise, which they must do in their own iteration.
-_FAILING: frozenset[Op] = frozenset({gather, scatter_add})
 # BLAS rounds products of multiples of this many rows alike; other row counts may round differently.
 _ROWS = 4
 
@@ -59,26 +56,11 @@ def split_loops(
             inputs = tuple([moved.get(v, v) for v in eqn.inputs])
             eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
         if eqn.op.has_bodies:
-            plain = _within(eqn, lambda body: split_loops(body, math, trips, fewest))
+            plain = map_bodies(eqn, lambda body: split_loops(body, math, trips, fewest))
             body += _Split(moved, math).equations(plain, trips, fewest)
         else:
             body.append(eqn)
     return Graph(graph.inputs, body, [moved.get(v, v) for v in graph.outputs], graph.name)
-
-
-def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
-    """Return the equation with the loops in its bodies split."""
-    if not any(b.has_bodies for b in eqn.bodies):
-        return eqn
-    params = {
-        name: split(p)
-        if isinstance(p, Graph)
-        else tuple([split(b) for b in p])
-        if name == "branches"
-        else p
-        for name, p in eqn.kwargs.items()
-    }
-    return Equation(eqn.op, eqn.inputs, freeze_all(params.items()), eqn.outputs, eqn.source)
 
 
 @final
@@ -93,9 +75,8 @@ class _Split:
         self.varying: Collection[Value] = ()
 
     def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
-        p = eqn.kwargs
-        length = p["length"] if eqn.op is scan else None
-        if type(length) is not int or length < trips or p["counted"]:
+        length = Regions.of(eqn).steps if eqn.op.fact(REGIONS) else None
+        if type(length) is not int or length < trips:
             return [eqn]
         loop = Loop.of(eqn)
         sizes = [v.type.size for e in loop.body.body for v in e.outputs]
@@ -128,7 +109,7 @@ class _Split:
         stack of rows.
         """
         count, outputs = len(loop.init), loop.body.outputs
-        defined = {e.output: e for e in loop.body.body if e.op is slice_}
+        defined = {v: e for e in loop.body.body for v in e.outputs}
         known = dict(zip(outputs[count:], loop.stacked, strict=True))
         looks, stays = [], []
         for k, value in enumerate(outputs[count:]):
@@ -242,9 +223,10 @@ class _Split:
 
     def _may_leave(self, eqn: Equation) -> bool:
         op = eqn.op
-        if not isinstance(op, Primitive) or op in _FAILING or op.has_bodies:
+        # What may raise must do so in its own iteration.
+        if not isinstance(op, Primitive) or op.fact(LOOKS_UP) or op.has_bodies:
             return False
-        if op is matmul:
+        if multiplies_sums(op):
             return self._is_product_of_rows(eqn) and self._fit((eqn.inputs[0], eqn.output))
         return op.has_batch_rule and self._fit((*eqn.inputs, *eqn.outputs))
 
@@ -344,7 +326,10 @@ def _is_look(eqn: Equation) -> bool:
 
 
 def _is_part_of_few(eqn: Equation) -> bool:
-    return eqn.op is slice_ and eqn.inputs[0].type.size <= _FEW_NUMBERS
+    if not isinstance(view_of(eqn), Slice):
+        return False
+    (x,), size = eqn.inputs, sum([v.type.size for v in eqn.outputs])
+    return len(eqn.outputs) == 1 and size < x.type.size <= _FEW_NUMBERS
 
 
 def _inputs_of(body: Sequence[Equation], values: Iterable[Value]) -> set[Value]:

@@ -14,7 +14,7 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import scan
+from primgraph.primitives.control import Regions, scan
 from primgraph.primitives.elementwise import add
 
 
@@ -48,7 +48,7 @@ def added(x: Value, y: Value) -> Value:
     eqn = builder.definition(y)
     # Cotangents of a stack come from loops along it.
     assert eqn is not None
-    assert eqn.op is scan
+    assert Regions.of(eqn).lead
     row = TensorType(x.shape[1:], x.dtype)
     one = Builder("sum", source=NOWHERE)
     with one:

@@ -10,9 +10,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.transforms.dataflow.activity import reached
-from primgraph.transforms.loops.jvp_loops import with_carries
+from primgraph.primitives.control import Regions, checkpoint, cond, scan, while_loop
+from primgraph.transforms.dataflow.activity import active_inputs, reached
 from primgraph.transforms.optimize.dead_code import dead_code
 
 # Taylor coefficients of operands or results by position and order; missing ones are zero.
@@ -205,7 +204,7 @@ def _of_loop(
     for turn in range(_TURNS + 1):
         if turn == _TURNS:
             every = set(range(1, order + 1))
-            moving = with_carries(body, list(given), consts, carries)
+            moving = active_inputs(Regions.of_loop(body, consts, carries), given)
             orders.update((i, every) for i in moving if i in kept)
         inner = _expanded(expand, body, orders)
         after = {consts + k: c for k, c in inner.results.items() if k < carries}

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple, final
 from primgraph.errors import MissingRuleError
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.choices import ADDS
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, active_recorder
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.slices import forward_slice
+from primgraph.ir.views import Permute
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import cond, parted, scan
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import permute, reshape
+from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.transpose import transpose_separated
 
@@ -42,12 +45,9 @@ def _scan_transpose(
     The body returns no rows for a growing stack without a cotangent.
     """
     present = [ct for ct in cts if ct is not None]
-    if len(present) < len(cts):
-        kept = [v for v, ct in zip(body.outputs, cts, strict=True) if ct is not None]
-        body = dead_code(Graph(body.inputs, body.body, kept, body.name))
+    body = _without_results(body, [ct is None for ct in cts])
     fixed, init, xs = parted(inputs[counted:], consts, carries)
-    for value in init:
-        _require_zeros(value)
+    _require_zeros(init)
     begin = consts + carries
     places = [k for k, v in enumerate(fixed) if isinstance(v, Linear)]
     rows = [begin + k for k, v in enumerate(xs) if isinstance(v, Linear)]
@@ -74,13 +74,12 @@ def _scan_transpose(
     )
     first = len(sums) + carries + len(rows)
     order = [*[places[k] for k in sums], *range(consts, begin), *rows]
-    results: dict[int, Value] = dict(zip(order, found, strict=False))
+    results: dict[int, Value | None] = dict(zip(order, found, strict=False))
     made = {**given, **dict(zip(later.kept, found[first:], strict=True))}
     results.update((places[k], later.total(k, made)) for k in later.found)
-    ends = [
-        results.get(i) if isinstance(v, Linear) else None for i, v in enumerate(inputs[counted:])
-    ]
-    return [*[None] * counted, *ends]
+    known_places = [i for i, v in enumerate(inputs[counted:]) if not isinstance(v, Linear)]
+    results.update(dict.fromkeys(known_places))
+    return [*[None] * counted, *[results[i] for i in range(len(inputs) - counted)]]
 
 
 @cond.transpose
@@ -217,7 +216,7 @@ def _terms(value: Value, defined: Mapping[Value, Equation]) -> list[Value]:
     while waiting:
         term = waiting.pop()
         eqn = defined.get(term)
-        if eqn is not None and eqn.op is add:
+        if eqn is not None and eqn.op.fact(ADDS):
             waiting += reversed(eqn.inputs)
         else:
             found.append(term)
@@ -231,7 +230,7 @@ def _product(
     eqn, across = defined.get(value), False
     if eqn is not None and _is_turn(eqn):
         eqn, across = defined.get(eqn.inputs[0]), True
-    if eqn is None or eqn.op is not matmul or len(value.shape) != 2:
+    if eqn is None or not multiplies_sums(eqn.op) or len(value.shape) != 2:
         return None
     sides = []
     for factor in eqn.inputs:
@@ -245,21 +244,30 @@ def _product(
 
 
 def _is_turn(eqn: Equation) -> bool:
-    return eqn.op is permute and eqn.kwargs["axes"] == (1, 0)
+    return view_of(eqn) == Permute((1, 0))
 
 
 def _numbers(value: Value) -> Any:
     return value.type.size
 
 
-def _require_zeros(value: Value | Linear) -> None:
-    """Raise unless a carry begins with a linear value or with zeros."""
+def _without_results(body: Graph, unused: Sequence[bool]) -> Graph:
+    """Return the body without the unused results and what only they need."""
+    if not any(unused):
+        return body
+    kept = [v for v, is_unused in zip(body.outputs, unused, strict=True) if not is_unused]
+    return dead_code(Graph(body.inputs, body.body, kept, body.name))
+
+
+def _require_zeros(init: Sequence[Value | Linear]) -> None:
+    """Raise unless each carry begins with a linear value or with zeros."""
     builder = active_recorder()
     assert isinstance(builder, Builder)
-    if not isinstance(value, Linear) and full_value(builder, value) != 0:
-        raise MissingRuleError(
-            "the graph is not linear: scan begins with a constant, which makes it affine"
-        )
+    for value in init:
+        if not isinstance(value, Linear) and full_value(builder, value) != 0:
+            raise MissingRuleError(
+                "the graph is not linear: scan begins with a constant, which makes it affine"
+            )
 
 
 def _present(values: Sequence[Value | Linear]) -> list[Value]:

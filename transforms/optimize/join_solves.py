@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import INT64
 from primgraph.primitives.constants import iota
@@ -35,17 +35,10 @@ def join_solves(graph: Graph) -> Graph:
 def _in_bodies(graph: Graph) -> Graph:
     if not graph.has_bodies:
         return graph
-    body = [_with_joined_bodies(e) if e.op.has_bodies else e for e in graph.body]
+    body = [map_bodies(e, join_solves) for e in graph.body]
     if all(a is b for a, b in zip(body, graph.body, strict=True)):
         return graph
     return Graph(graph.inputs, body, graph.outputs, graph.name)
-
-
-def _with_joined_bodies(eqn: Equation) -> Equation:
-    params = with_bodies(eqn.params, join_solves)
-    if params is eqn.params:
-        return eqn
-    return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
 
 
 def _groups(graph: Graph) -> dict[Equation, list[Equation]]:

@@ -10,13 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from primgraph.base.debug_mode import debugging
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, NOTHING, Structure
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import abs_, add, log, neg, sign
 from primgraph.primitives.linear_algebra.assumptions import assumed
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
+from primgraph.primitives.linear_algebra.structure import (
+    lower_part_of,
+    transposed,
+    upper_part_of,
+)
 from primgraph.primitives.linear_algebra.systems import (
     cholesky,
     cholesky_slope,
@@ -29,17 +35,7 @@ from primgraph.primitives.linear_algebra.systems import (
 from primgraph.primitives.reductions import reduce_prod, reduce_sum
 from primgraph.primitives.shapes import permute, reshape, slice_, slice_assign
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.dataflow.matrix_facts import (
-    DEFINITE,
-    DIAGONAL,
-    NOTHING,
-    Fact,
-    facts_of,
-    facts_of_results,
-    lower_part_of,
-    transposed,
-    upper_part_of,
-)
+from primgraph.transforms.dataflow.matrix_facts import facts_of, facts_of_results
 
 # Minimum number of rows at which solves with triangular and Cholesky factors are faster than
 # elimination (NumPy has no solvers for them).
@@ -75,7 +71,7 @@ class _Structured:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.builder, self.moved = rebuild(graph)
-        self.facts: dict[Value, Fact] = {}
+        self.facts: dict[Value, Structure] = {}
         self.told = facts_of(graph)
         self.product_only = _read_in_products_only(graph)
         self.factored = {e.inputs[0] for e in graph.body if e.op is cholesky}
@@ -98,10 +94,9 @@ class _Structured:
         if found is not None:
             self.moved.update(zip(eqn.outputs, found, strict=True))
         elif eqn.op.has_bodies:
-            params = with_bodies(eqn.params, structure)
-            other = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
-            copy(self.builder, eqn if params is eqn.params else other, self.moved)
-            return params is not eqn.params
+            other = map_bodies(eqn, structure)
+            copy(self.builder, other, self.moved)
+            return other is not eqn
         else:
             copy(self.builder, eqn, self.moved)
         for value in eqn.outputs:
@@ -114,7 +109,7 @@ class _Structured:
     def definition(self, value: Value) -> Equation | None:
         return self.builder.definition(value)
 
-    def fact(self, value: Value) -> Fact:
+    def fact(self, value: Value) -> Structure:
         """Return the facts about a value, including values that a rule has just recorded."""
         if value in self.facts:
             return self.facts[value]
@@ -125,7 +120,7 @@ class _Structured:
     def upright(self, value: Value) -> Value:
         """Return a symmetric matrix for its transpose."""
         inner = transposed(value, self.definition)
-        return inner if inner is not None and Fact.SYMMETRIC in self.fact(inner) else value
+        return inner if inner is not None and Structure.SYMMETRIC in self.fact(inner) else value
 
     def factor(self, a: Value) -> Value | None:
         """Return the Cholesky factor of a positive definite matrix if it pays, else None."""
@@ -213,7 +208,7 @@ def _solution(to: _Structured, a: Value, b: Value) -> Value | None:
         last, diagonal = len(a.shape) - 1, _diagonal(a)
         return _by_rows(b, diagonal, last)
     large = type(a.shape[-1]) is not int or a.shape[-1] > _MANY
-    for triangle, lower in ((Fact.LOWER, True), (Fact.UPPER, False)):
+    for triangle, lower in ((Structure.LOWER, True), (Structure.UPPER, False)):
         if triangle in fact and large:
             return _triangular(a, b, lower=lower)
     factor = to.factor(a)

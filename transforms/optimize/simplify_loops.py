@@ -8,7 +8,8 @@ from operator import is_
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.facts.choices import LOOKS_UP
+from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE
@@ -16,14 +17,11 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import CONTROL, branch_taken, checkpoint, cond, parted, scan
-from primgraph.primitives.indexing import gather, scatter_add
 
 Clean: TypeAlias = Callable[[Graph], Graph]
 
 # Carries not proved equal after this many rounds are assumed to differ.
 _ROUNDS = 20
-# An iteration that does not run raises no error, so primitives that may raise stay in the loop.
-_FAILING = frozenset({gather, scatter_add})
 
 
 def tidied(graph: Graph, clean: Clean) -> Graph:
@@ -53,12 +51,10 @@ def _needed(graph: Graph, deep: bool = False) -> list[Equation]:
         if live.isdisjoint(eqn.outputs):
             continue
         plain = _pruned(eqn, live) if eqn.op in CONTROL else eqn
-        if deep and plain.bodies:
-            params = with_bodies(plain.params, _pruned_body)
-            if params is not plain.params:
-                # Operands that the bodies no longer read are removed from the equation, too.
-                again = Equation(plain.op, plain.inputs, params, plain.outputs, plain.source)
-                plain = _pruned(again, live) if plain.op in CONTROL else again
+        again = map_bodies(plain, _pruned_body) if deep else plain
+        if again is not plain:
+            # Operands that the bodies no longer read are removed from the equation, too.
+            plain = _pruned(again, live) if plain.op in CONTROL else again
         live.update(plain.inputs)
         kept.append(plain)
     kept.reverse()
@@ -296,7 +292,7 @@ class _Sweep:
         elif eqn.op is checkpoint:
             self._checkpoint(eqn)
         elif eqn.op not in CONTROL:
-            self._append(self._with_clean_bodies(eqn))
+            self._append(map_bodies(eqn, self._clean))
         else:
             self._loop(eqn)
 
@@ -313,12 +309,6 @@ class _Sweep:
         if graph not in self._cleaned:
             self._cleaned[graph] = self.clean(graph)
         return self._cleaned[graph]
-
-    def _with_clean_bodies(self, eqn: Equation) -> Equation:
-        params = with_bodies(eqn.params, self._clean)
-        if params is eqn.params:
-            return eqn
-        return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
 
     def _branches(self, eqn: Equation) -> None:
         branches = eqn.kwargs["branches"]
@@ -512,7 +502,8 @@ def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
     if not eqn.inputs or any(v in varying for v in eqn.inputs):
         return False
     costs = isinstance(eqn.op, Primitive) and not eqn.op.is_view and not eqn.op.formal
-    return costs and eqn.op not in _FAILING and not eqn.op.has_bodies
+    # An iteration that does not run raises no error, so primitives that may raise stay in the loop.
+    return costs and not (eqn.op.fact(LOOKS_UP) or eqn.op.has_bodies)
 
 
 def _is_free(eqn: Equation) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from primgraph.ir.facts.choices import FALSE_AT_NAN
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, loaded
 from primgraph.primitives import logic
@@ -197,7 +198,7 @@ def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
         if eqn is None:
             break
         test = seen.builder.definition(eqn.inputs[0])
-        if test is None or test.op not in logic.COMPARISONS:
+        if test is None or not test.op.fact(FALSE_AT_NAN):
             break
         if not any(v is y or v is eqn.inputs[2] for v in test.inputs):
             break

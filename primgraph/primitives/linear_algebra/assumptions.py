@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.matrices import DEFINITE, DIAGONAL, STRUCTURE, Structure
+from primgraph.ir.facts.ranges import SAME
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, identity
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Linear, Rule, Types, primitive
 from primgraph.ir.types import TensorType
 
-FACTS = ("diagonal", "lower_triangular", "positive_definite", "symmetric", "upper_triangular")
+FACTS = {
+    "diagonal": DIAGONAL | Structure.SYMMETRIC,
+    "lower_triangular": Structure.LOWER,
+    "positive_definite": DEFINITE,
+    "symmetric": Structure.SYMMETRIC,
+    "upper_triangular": Structure.UPPER,
+}
 
 
 def _assumed(x: Any, *, facts: tuple[str, ...]) -> Any:
@@ -31,6 +41,14 @@ def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
     if strange or not facts:
         raise ArgumentError(f"assume takes one or more of {', '.join(FACTS)}, not {facts}")
     return x
+
+
+assumed.declare(SAME, True)
+
+
+@assumed.declares(STRUCTURE)
+def _assumed_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
+    return reduce(or_, [FACTS[name] for name in eqn.kwargs["facts"]], x)
 
 
 @assumed.index_map

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.facts.choices import MOVES_BACK
+from primgraph.ir.facts.ranges import RANGE, products
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
 from primgraph.ir.primitive import Linear, Op, Primitive, Types, primitive
@@ -34,6 +36,10 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     if x.dtype != y.dtype or x.dtype.kind not in "iufc":
         raise DTypeError(f"matmul takes equal numeric dtypes, not {x} and {y}")
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+
+matmul.declare(MOVES_BACK, True)
+matmul.declare(RANGE, products)
 
 
 @matmul.index_map

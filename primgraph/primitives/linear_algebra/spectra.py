@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Op, Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
@@ -242,6 +243,7 @@ def _qr(a: Any, *, complete: bool) -> Any:
     multiple=True,
     singular=True,
     flops=lambda a, **params: _QR * a.size * smaller(*a.shape[-2:]),
+    facts={ALWAYS: {1: Structure.UPPER}},
 )
 def qr(a: TensorType, *, complete: bool) -> tuple[TensorType, TensorType]:
     """Return `q, r` with `a = q @ r`, orthonormal columns of `q` and an upper triangular `r`.

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.matrices import ALWAYS, DEFINITE, DIAGONAL, STRUCTURE, Structure
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Linear, Rule, Types, primitive
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -263,6 +264,11 @@ def inv(a: TensorType) -> TensorType:
     return a
 
 
+@inv.declares(STRUCTURE)
+def _inv_structure(eqn: Equation, definition: Rule, a: Structure) -> Structure:
+    return a & (DIAGONAL | DEFINITE)
+
+
 @inv.jvp()
 def _inv_jvp(z: Value, a: Value, d: Value) -> Value:
     """Return `dz` from `d @ z + a @ dz = 0`."""
@@ -315,6 +321,7 @@ def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
     impl=lambda a: np.linalg.cholesky(a),
     singular=True,
     flops=lambda a: a.size * a.shape[-1] // 3,
+    facts={ALWAYS: {0: Structure.LOWER}},
 )
 def cholesky(a: TensorType) -> TensorType:
     """Return the lower triangular `l` with positive diagonal and `l @ l.T = a`.
@@ -433,7 +440,13 @@ def _slope_flops(factor: TensorType, ct: TensorType) -> int:
     return 2 * factor.size * factor.shape[-1] // 3
 
 
-@primitive(impl=_cholesky_slope, linear=(1,), singular=True, flops=_slope_flops)
+@primitive(
+    impl=_cholesky_slope,
+    linear=(1,),
+    singular=True,
+    flops=_slope_flops,
+    facts={ALWAYS: {0: Structure.SYMMETRIC}},
+)
 def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
     """Return the gradient by a symmetric matrix, from the gradient `ct` by its Cholesky factor.
 

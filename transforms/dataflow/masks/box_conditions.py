@@ -17,7 +17,8 @@ from primgraph.ir.graph import Value
 from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
 from primgraph.primitives.shapes import concat, slice_assign
-from primgraph.transforms.dataflow.masks.conditions import Conditions
+from primgraph.transforms.dataflow.locality import assignment_of
+from primgraph.transforms.dataflow.masks.conditions import Conditions, strides_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,13 @@ def any_of(conditions: Conditions, found: Iterable[Value]) -> Value:
 def _box(conditions: Conditions, condition: Value) -> _Box | None:
     """Return the box outside of which `condition` is false, if a `slice_assign` shows it."""
     eqn = conditions.definition(condition)
-    if eqn is None or eqn.op is not slice_assign or not conditions.never(eqn.inputs[0]):
+    assigned = assignment_of(eqn)
+    if eqn is None or assigned is None or not conditions.never(eqn.inputs[0]):
         return None
-    held, starts, steps = eqn.inputs[1], eqn.kwargs["starts"], eqn.kwargs["steps"]
+    places = strides_of(assigned.result)
+    if places is None:
+        return None
+    held, (starts, steps, _) = eqn.inputs[1], places
     if any(step < 1 for step in steps) or held.type.size == 0:
         return None
     if names_in((*starts, *condition.shape, *held.shape)):

@@ -7,13 +7,15 @@ conditions are recorded beside the graph; a later pass decides which of them to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.choices import LOGIC, MOVES_BACK, MOVES_FORTH, Logic
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import (
     Dependence,
@@ -27,38 +29,31 @@ from primgraph.ir.index_maps import (
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, INT64, drop_axes
-from primgraph.primitives.constants import extent, full
+from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.logic import logical_and, logical_not, logical_or, not_equal
-from primgraph.primitives.reductions import (
-    as_softmax_of,
-    cumsum,
-    reduce_max,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    root_of_squares,
-)
+from primgraph.primitives.reductions import cumsum, reduce_max, reduce_sum
 from primgraph.primitives.shapes import (
     broadcast,
-    concat,
-    pad,
     permute,
     reshape,
     reverse,
     slice_,
     slice_assign,
-    split,
+)
+from primgraph.transforms.dataflow.locality import (
+    assignment_of,
+    dependence_of,
+    repeated_axes,
+    view_of,
 )
 from primgraph.transforms.dataflow.masks.implications import absorbed
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
     apart,
     joined,
-    part,
     repeated,
-    reshaped,
+    seen,
     without,
 )
 
@@ -80,45 +75,44 @@ class Conditions:
             (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
         }
         self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
+        self._repeating: dict[Equation, bool] = {}
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """Return the result of an equal equation, or record the equation beside the graph."""
-        same = self._less_repeated(op, inputs, params) or self._assigned(op, inputs, params)
-        if same is not None:
-            return same
         frozen = freeze_all(params.items())
         key = (op, inputs, frozen)
-        if key not in self.known:
-            (type,) = op.infer(tuple(v.type for v in inputs), params)
-            value = self.known[key] = Value(type)
-            self.made[value] = Equation(op, inputs, frozen, (value,), None)
-        return self.known[key]
+        made = self.definition(inputs[0]) if op.is_view else None
+        if made is None and key in self.known:
+            return self.known[key]
+        (type,) = op.infer(tuple(v.type for v in inputs), params)
+        eqn = Equation(op, inputs, frozen, (Value(type),), None)
+        same = None if made is None else self._seen(eqn, made)
+        if same is None and key not in self.known:
+            self.known[key] = eqn.output
+            self.made[eqn.output] = eqn
+        return same or self.known[key]
 
-    def _less_repeated(
-        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
-    ) -> Value | None:
-        """Return the broadcast of a moved condition, where moving and broadcasting commute."""
-        if op is reshape:
-            return reshaped(self, inputs[0], params["shape"])
-        if op is slice_ and not set(params["steps"]) - {1}:
-            return part(self, inputs[0], params["sizes"])
-        eqn = self.definition(inputs[0]) if op is broadcast else None
-        if eqn is not None and eqn.op is broadcast:
-            return repeated(self, inputs[0], **params)
-        return None
+    def _seen(self, eqn: Equation, made: Equation) -> Value | None:
+        """Return an equal condition with less elements to move, or without any.
 
-    def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
-        """Return the assigned part, where a slice reads exactly the part that was assigned."""
-        eqn = self.definition(inputs[0]) if op is slice_ else None
-        if eqn is None or eqn.op is not slice_assign or eqn.inputs[1].shape != params["sizes"]:
+        Moving commutes with broadcasting, and may read exactly the part that was assigned.
+        """
+        (x,), result = eqn.inputs, eqn.output
+        if repeated_axes(made):
+            if axes := repeated_axes(eqn):
+                return repeated(self, x, result.shape, axes)
+            return seen(self, x, view_of(eqn), result.shape)
+        assigned = assignment_of(made)
+        read = None if assigned is None else dependence_of(eqn, 0, 0)
+        if assigned is None or not isinstance(read, IndexMap):
             return None
-        same = all(eqn.kwargs[name] == params[name] for name in ("starts", "steps"))
-        return eqn.inputs[1] if same else None
+        same = (assigned.extents, assigned.result) == (read.extents, read.operand)
+        return made.inputs[1] if same else None
 
     def plain(self, condition: Value) -> tuple[Value, bool]:
         """Strip negations: return the inner condition, and whether it is negated."""
         negated = False
-        while (eqn := self.definition(condition)) is not None and eqn.op is logical_not:
+        while (eqn := self.definition(condition)) is not None and eqn.op.fact(LOGIC) is Logic.NOT:
             condition, negated = eqn.inputs[0], not negated
         return condition, negated
 
@@ -131,7 +125,7 @@ class Conditions:
             return x
         if self.never(x) or self.always(y):
             return y
-        found = absorbed(self, logical_or, x, y) or joined(self, self.either, x, y)
+        found = absorbed(self, Logic.OR, x, y) or joined(self, self.either, x, y)
         return found or self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
@@ -139,20 +133,20 @@ class Conditions:
             return x
         if self.always(x) or self.never(y):
             return y
-        found = absorbed(self, logical_and, x, y) or joined(self, self.both, x, y)
+        found = absorbed(self, Logic.AND, x, y) or joined(self, self.both, x, y)
         return found or self._both_there(x, y) or self.record(logical_and, x, y)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
         """Record the conjunction of two conditions that were assigned at the same place."""
         one, other = self.definition(x), self.definition(y)
-        if one is None or other is None or not one.op is other.op is slice_assign:
+        if one is None or other is None or not (assignment_of(one) and assignment_of(other)):
             return None
         nowhere, first = one.inputs
         same = other.inputs[0] is nowhere and first.shape == other.inputs[1].shape
         if not same or one.params != other.params or not self.never(nowhere):
             return None
         there = self.record(logical_and, first, other.inputs[1])
-        return self.record(slice_assign, nowhere, there, **one.kwargs)
+        return self.record(one.op, nowhere, there, **one.kwargs)
 
     def nowhere(self, like: Value) -> Value:
         """Record a condition that is false everywhere, in the shape of `like`."""
@@ -167,17 +161,17 @@ class Conditions:
 
     def always(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold everywhere."""
-        eqn = self.definition(condition)
-        if eqn is not None and eqn.op is full:
-            return bool(eqn.kwargs["value"])
+        number = number_of(self.definition(condition))
+        if number is not None:
+            return bool(number)
         array = self.array(condition)
         return array is not None and bool(array.all())
 
     def never(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold nowhere."""
-        eqn = self.definition(condition)
-        if eqn is not None and eqn.op is full:
-            return not eqn.kwargs["value"]
+        number = number_of(self.definition(condition))
+        if number is not None:
+            return not number
         array = self.array(condition)
         return array is not None and not array.any()
 
@@ -202,8 +196,9 @@ class Conditions:
     def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
         kind = eqn.outputs[0].type
         # An empty array may have symbolic sizes too, as may rows counted while a loop runs.
-        unknown = kind.names or any(type(n) is Dim for n in kind.shape)
-        if eqn.op.multiple or kind.is_larger(LARGEST) or unknown or eqn.op is extent:
+        sizes = (*kind.shape, *[p for _, p in eqn.params])
+        unknown = kind.names or any(type(n) is Dim for n in sizes)
+        if eqn.op.multiple or kind.is_larger(LARGEST) or unknown:
             return None
         with np.errstate(all="ignore"):
             (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
@@ -216,29 +211,41 @@ class Conditions:
 
         An element of a broadcast operand matters if any of its copies does.
         """
-        alike = self.repeats_alike(eqn, matters)
-        return alike or _COUNTING.get(eqn.op, _before)(self, eqn, position, place, matters)
+        return self.repeats_alike(eqn, matters) or _before(self, eqn, position, place, matters)
 
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
         """Return the condition that was broadcast or gathered as `eqn` does, or None."""
-        if eqn.op is broadcast:
-            return without(self, condition, eqn.kwargs["new_axes"])
-        found = self.definition(condition) if eqn.op is gather else None
+        if axes := repeated_axes(eqn):
+            return without(self, condition, axes)
+        found = self.definition(condition)
         if found is None or (found.op, found.params) != (eqn.op, eqn.params):
+            return None
+        way = dependence_of(eqn, 0, 0)
+        if not isinstance(way, IndexMap) or not way.lookups():
             return None
         same = found.inputs[1:] == eqn.inputs[1:]
         return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
 
+    def repeats(self, eqn: Equation) -> bool:
+        """Return whether an element of an operand may come to several places of a result."""
+        if eqn not in self._repeating:
+            self._repeating[eqn] = any(
+                _may_repeat(dependence_of(eqn, 0, i))
+                for i, value in enumerate(eqn.inputs)
+                if value.type.is_inexact
+            )
+        return self._repeating[eqn]
+
     def keeps(self, eqn: Equation, condition: Value) -> bool:
         """Return whether a condition moved backward through `eqn` is exact, not only a superset."""
-        return not repeats(eqn) or self.repeats_alike(eqn, condition) is not None
+        return not self.repeats(eqn) or self.repeats_alike(eqn, condition) is not None
 
     def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
         """Return where result `place` depends on `operands`, given a condition for each.
 
         None stands for an operand that is nowhere nonzero, and for a result without a rule.
         """
-        return _behind(self, eqn, place, operands) if eqn.op in FORTH else None
+        return _behind(self, eqn, place, operands) if moves_forth(eqn.op) else None
 
 
 _UNKNOWN = np.zeros(0)
@@ -250,9 +257,9 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
     eqn = conditions.definition(matters)
-    if eqn is not None and eqn.op is broadcast:
-        return _any_of_repeated(conditions, eqn, axes)
-    if eqn is not None and eqn.op is logical_and:
+    if eqn is not None and (new_axes := repeated_axes(eqn)):
+        return _any_of_repeated(conditions, eqn, new_axes, axes)
+    if eqn is not None and eqn.op.fact(LOGIC) is Logic.AND:
         differing, alike = apart(conditions, matters, axes)
         if alike and differing:
             found = any_along(conditions, reduce(conditions.both, differing), axes)
@@ -266,9 +273,11 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
     return conditions.record(reduce_max, matters, axes=axes)
 
 
-def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...]) -> Value:
+def _any_of_repeated(
+    conditions: Conditions, eqn: Equation, new_axes: tuple[int, ...], axes: tuple[int, ...]
+) -> Value:
     """Reduce the operand of the broadcast `eqn`, and broadcast the result."""
-    (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
+    (x,), shape = eqn.inputs, eqn.outputs[0].shape
     own = [i for i in range(len(shape)) if i not in new_axes]
     some = tuple([k for k, i in enumerate(own) if i in axes])
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -290,7 +299,7 @@ def _carried(
     Both have places along axes for each point of a box of `extents`. None where an axis of either
     goes by several variables, or by places that are looked up.
     """
-    ways = [_strides(places) for places in (source, target)]
+    ways = [strides_of(places) for places in (source, target)]
     if None in ways:
         return None
     (starts, steps, own), (goals, apart, wanted) = (way for way in ways if way is not None)
@@ -319,7 +328,7 @@ def _carried(
     return conditions.record(slice_assign, nowhere, matters, starts=goals, steps=apart)
 
 
-def _strides(
+def strides_of(
     places: Sequence[Place],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
     """Starts, steps and variables along axes; None where one has not just one variable."""
@@ -330,25 +339,12 @@ def _strides(
     return starts, steps, variables
 
 
-def repeats(eqn: Equation) -> bool:
-    """Whether an element of an operand may come to several places of a result."""
-    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+def _may_repeat(found: Dependence) -> bool:
+    if not isinstance(found, IndexMap):
         return False
-    for i, value in enumerate(eqn.inputs):
-        found = dependence_of(eqn, 0, i) if value.type.is_inexact else None
-        if isinstance(found, IndexMap):
-            looks_up = any(isinstance(p, Lookup) for p in found.operand)
-            more = variables_of(found.result) - variables_of(found.operand)
-            if more or looks_up or found.order is not None:
-                return True
-    return False
-
-
-def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
-    """Return the index map of a result and an operand."""
-    assert isinstance(eqn.op, Primitive)
-    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
-    return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
+    looks_up = any(isinstance(p, Lookup) for p in found.operand)
+    more = variables_of(found.result) - variables_of(found.operand)
+    return bool(more) or looks_up or found.order is not None
 
 
 def _before(
@@ -361,6 +357,10 @@ def _before(
     if isinstance(found, RowMajor):
         return conditions.record(reshape, matters, shape=x.shape)
     assert isinstance(found, IndexMap)
+    if found.lookups():
+        return _before_lookup(conditions, eqn, found, matters, x)
+    if found.order is not None:
+        return _before_running(conditions, found, matters)
     if found.hole is not None:
         hole = conditions.record(full, value=False, shape=found.hole.sizes, dtype=BOOL)
         starts, steps = found.hole.starts, found.hole.steps
@@ -370,62 +370,45 @@ def _before(
     return before
 
 
-def _before_gather(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+def _before_lookup(
+    conditions: Conditions, eqn: Equation, found: IndexMap, matters: Value, x: Value
 ) -> Value:
-    """Return where an element matters: where any of its gathered copies does."""
-    x, indices = eqn.inputs[0], eqn.inputs[1:]
+    """Return where elements matter whose places, or those of results, are looked up.
+
+    An element that is read matters where any of its copies does.
+    """
+    read = [p for p in found.operand if isinstance(p, Lookup)]
+    places = read or [p for p in found.result if isinstance(p, Lookup)]
+    indices = [eqn.inputs[p.operand] for p in places]
+    axis = (found.operand if read else found.result).index(places[0])
+    if not read:
+        return conditions.record(gather, matters, *indices, axis=axis)
     none = conditions.record(full, value=0, shape=x.shape, dtype=INT64)
     count = conditions.record(cast, matters, dtype=INT64)
-    total = conditions.record(scatter_add, none, count, *indices, **eqn.kwargs)
+    total = conditions.record(scatter_add, none, count, *indices, axis=axis)
     return conditions.record(not_equal, total, none)
 
 
-def _before_scatter_add(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return (
-        matters
-        if position == 0
-        else conditions.record(gather, matters, *eqn.inputs[2:], **eqn.kwargs)
-    )
-
-
-def _before_scan(
-    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    """Return where an element matters: it contributes to all later cumulative sums."""
+def _before_running(conditions: Conditions, found: IndexMap, matters: Value) -> Value:
+    """Return where an element matters: it contributes to all later cumulative results."""
+    assert found.order is not None
     count = conditions.record(cast, matters, dtype=INT64)
-    axis, reverse = eqn.kwargs["axis"], eqn.kwargs["reverse"]
+    own = variables_of(found.result)
+    (axis,) = own.intersection(found.order)
+    reverse = found.order[0] in own
     total = conditions.record(cumsum, count, axis=axis, reverse=not reverse)
     none = conditions.record(full, value=0, shape=matters.shape, dtype=INT64)
     return conditions.record(not_equal, total, none)
 
 
-_Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
+def moves_back(op: Op) -> bool:
+    """Return whether it is known where operands matter, from where results do."""
+    return op.is_view or op.fact(MOVES_BACK)
 
-# Of these it is known where operands matter, from where results do.
-BACK: frozenset[Op] = frozenset(
-    {
-        as_softmax_of, broadcast, concat, cumsum, gather, matmul, pad, permute, reduce_max,
-        reduce_min, reduce_prod, reduce_sum, reshape, reverse, root_of_squares, scatter_add,
-        slice_, slice_assign, split,
-    }
-)  # fmt: skip
-# Places that are looked up, or in an order, make sums of conditions.
-_COUNTING: dict[Op, _Back] = {
-    cumsum: _before_scan,
-    gather: _before_gather,
-    scatter_add: _before_scatter_add,
-}
 
-# Of these it is known where results depend on operands, from where those count.
-FORTH: frozenset[Op] = frozenset(
-    {
-        as_softmax_of, broadcast, concat, gather, pad, permute, reduce_sum, reshape, reverse,
-        root_of_squares, slice_, slice_assign, split,
-    }
-)  # fmt: skip
+def moves_forth(op: Op) -> bool:
+    """Return whether it is known where results depend on operands, from where those count."""
+    return op.is_view or op.fact(MOVES_FORTH)
 
 
 def _behind(

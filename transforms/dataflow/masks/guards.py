@@ -21,25 +21,22 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, NAN_OF, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import IndexMap
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Fact, Op, Primitive
 from primgraph.primitives.constants import constant_op
-from primgraph.primitives.control import CONTROL
-from primgraph.primitives.elementwise import maximum, minimum
-from primgraph.primitives.indexing import gather
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
-from primgraph.primitives.reductions import reduce_max, reduce_min
-from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split
-from primgraph.transforms.dataflow.locality import is_elementwise
+from primgraph.primitives.control import REGIONS
+from primgraph.transforms.dataflow.locality import (
+    dependence_of,
+    is_elementwise,
+    multiplies_sums,
+)
 from primgraph.transforms.dataflow.masks.box_conditions import any_of
 from primgraph.transforms.dataflow.masks.conditions import (
-    BACK,
     LARGEST,
     Conditions,
-    dependence_of,
-    repeats,
+    moves_back,
 )
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
 from primgraph.transforms.dataflow.masks.guards_through_loops import Within
@@ -62,25 +59,27 @@ class _Use:
     part: tuple[Equation, int] | None = None
 
 
-# Primitives that discard elements of their operands.
-_BEATEN: dict[Op, Op] = {reduce_max: less, reduce_min: greater}
-_PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
-CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN, *_PARTS})
-
-
 def are_met(graph: Graph, risks: Risks) -> bool:
     """Return whether some equation discards elements whose derivative has a relevant risk."""
     return any(
-        risks.before.get(v, NEVER) >= (ALWAYS if eqn.op in CHOOSING - {select} else AT_NAN)
+        risks.before.get(v, NEVER) >= _least_risk(eqn.op)
         for eqn in graph.body
-        if chooses(eqn)
+        if does(eqn, CHOICE)
         for v in eqn.inputs
     )
 
 
-def chooses(eqn: Equation) -> bool:
-    """Return whether `eqn`, or an equation in its bodies, discards elements of its operands."""
-    return eqn.op in CHOOSING or any(not CHOOSING.isdisjoint(b.ops) for b in eqn.bodies)
+def _least_risk(op: Op) -> int:
+    """Return the lowest risk at which a derivative needs the guards of a choice."""
+    choice = op.fact(CHOICE)
+    return AT_NAN if choice is None or choice.by is not None else ALWAYS
+
+
+def does(eqn: Equation, kind: Fact[Any]) -> bool:
+    """Return whether the op of `eqn`, or one in its bodies, has a fact of that kind."""
+    if eqn.op.fact(kind):
+        return True
+    return any(op.fact(kind) for body in eqn.bodies for op in body.ops)
 
 
 def guards_of(
@@ -144,7 +143,7 @@ class _Walk:
             return
         results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
         self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             self._enter(eqn, dict(zip(used, results, strict=True)))
             return
         if len(used) == 1:
@@ -159,7 +158,7 @@ class _Walk:
             along.append(found[0].guards if len(found) == 1 else self._joined(value, found))
         if any(along):
             self.along.append((eqn, along))
-        if eqn.op is matmul and results[0]:
+        if results[0] and multiplies_sums(eqn.op):
             self._guard_factors(eqn, results[0])
 
     def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
@@ -180,7 +179,7 @@ class _Walk:
             self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
         for i, value in enumerate(eqn.inputs):
             if value in self.risks.active:
-                found = within.operand(i - within.frame.lead)
+                found = within.operand(i - within.regions.lead)
                 if found is not None:
                     before = self.risks.before[value]
                     kept = self._nested(tuple(g for g in found if g.risky or before >= g.least))
@@ -189,7 +188,7 @@ class _Walk:
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Record which guards of `value` are also enforced at the operands it is computed from."""
         assert isinstance(eqn.op, Primitive)
-        if value in self.sources or not (eqn.op in BACK or is_elementwise(eqn)):
+        if value in self.sources or not (moves_back(eqn.op) or is_elementwise(eqn)):
             return
         self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
 
@@ -197,16 +196,16 @@ class _Walk:
         """Return the use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
         fewer = True
-        if eqn.op in BACK:
+        if moves_back(eqn.op):
             guards = self._together(eqn, guards)
             fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._moved(eqn, position, place, g) for g in guards)
         elif not is_elementwise(eqn):
             return _Use()
         value = eqn.inputs[position]
-        if fewer or eqn.op is not gather:
-            guards = (*guards, *self._chosen(eqn, position))
-        if eqn.op is not matmul:
+        if (choice := eqn.op.fact(CHOICE)) is not None:
+            guards = (*guards, *self._chosen(eqn, position, choice, fewer=fewer))
+        if not multiplies_sums(eqn.op):
             risk = self.risks.along(eqn, position)
             guards = tuple(
                 replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
@@ -214,8 +213,8 @@ class _Walk:
             )
         before = self.risks.before[value]
         guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
-        part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
-        return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
+        part = choice is not None and not guards and before == ALWAYS
+        return _Use(guards, (eqn, place) if part and _leaves_out(eqn, place, position) else None)
 
     def _spares(self, eqn: Equation, guard: Guard) -> bool:
         """Return whether a NaN in the derivative of `unless_nan` needs no mask for `guard`.
@@ -223,14 +222,16 @@ class _Walk:
         No comparison holds for a NaN. A random mask, such as dropout after a `relu`, is independent
         of the values that it drops.
         """
-        if eqn.op is not unless_nan:
+        tested = eqn.op.fact(NAN_OF)
+        if tested is None:
             return False
         made = self.conditions.definition(guard.condition)
         if made is None:
             return False
         if isinstance(made.op, Primitive) and made.op.random:
             return True
-        return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
+        compares = made.op.fact(FALSE_AT_NAN) and eqn.inputs[tested] in made.inputs
+        return compares and not guard.side
 
     def _together(self, eqn: Equation, guards: Guards) -> Guards:
         """Merge those `guards` that `eqn`, which copies elements, does not copy alike.
@@ -238,7 +239,7 @@ class _Walk:
         An operand element matters if one of its copies satisfies all guards. It is not enough that
         each guard holds for some copy.
         """
-        if len(guards) < 2 or not repeats(eqn):
+        if len(guards) < 2 or not self.conditions.repeats(eqn):
             return guards
         alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
         others = [g for g in guards if g not in alike]
@@ -260,26 +261,25 @@ class _Walk:
         matters = self.matters(guard)
         back = self.conditions.before(eqn, position, place, matters)
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
-        return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
+        return Guard(back, True, guard.strict and not multiplies_sums(eqn.op), risky)
 
-    def _chosen(self, eqn: Equation, position: int) -> Guards:
-        """Return the guard of the elements that `eqn` itself selects."""
-        record, operands = self.conditions.record, eqn.inputs
-        if eqn.op is select:
-            plain, negated = self.conditions.plain(operands[0])
-            return (Guard(plain, (position == 1) != negated, strict=True),)
-        if eqn.op is gather:
-            everywhere = self.conditions.everywhere(eqn.outputs[0])
-            return (Guard(self.conditions.before(eqn, 0, 0, everywhere), True),)
-        if eqn.op in (maximum, minimum):
-            own, other = operands[position], operands[1 - position]
-            beaten = (other, own) if eqn.op is maximum else (own, other)
-            return (Guard(record(greater, *beaten), False),)
-        if eqn.op in (reduce_max, reduce_min):
-            (x,), (z,) = operands, eqn.outputs
-            best = record(broadcast, z, shape=x.shape, new_axes=eqn.kwargs["axes"])
-            return (Guard(record(_BEATEN[eqn.op], x, best), False),)
-        return ()
+    def _chosen(self, eqn: Equation, position: int, choice: Choice, *, fewer: bool) -> Guards:
+        """Return the guard of the elements that `eqn` itself chooses.
+
+        Of elements that are looked up none is needed beside guards that say it already.
+        """
+        if choice.by is not None:
+            plain, negated = self.conditions.plain(eqn.inputs[choice.by])
+            return (Guard(plain, choice.sides[position] != negated, strict=True),)
+        if choice.lost is not None:
+            record = self.conditions.record
+            lost = choice.lost(record, position, eqn.inputs, eqn.outputs, **eqn.kwargs)
+            return (Guard(lost, False),)
+        found = dependence_of(eqn, 0, position)
+        if not fewer or not isinstance(found, IndexMap) or not found.lookups():
+            return ()
+        everywhere = self.conditions.everywhere(eqn.outputs[0])
+        return (Guard(self.conditions.before(eqn, position, 0, everywhere), True),)
 
     def _nested(self, guards: Guards) -> Guards:
         """Return `guards`, with the two outermost merged if there are too many."""
@@ -325,12 +325,12 @@ class _Walk:
         guards = [u.guards for u in uses if u.guards]
         guards = [g for g in guards if _may_matter(g)] or guards[:1]
         if not guards:
-            return self._of_parts(value, parts)
+            return _guard_of_parts(self.conditions, value, parts)
         if not parts:
             shared = common(guards)
             if shared:
                 return (*shared, *self._beside(shared, guards))
-        elif not (read := self._of_parts(value, parts)):
+        elif not (read := _guard_of_parts(self.conditions, value, parts)):
             return ()
         else:
             # Elements outside all parts matter to no part: strictness is decided by the other
@@ -358,26 +358,31 @@ class _Walk:
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
-    def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
-        """Return the guard of the elements that some part reads; empty if all are read."""
-        if len(parts) == 1:
-            condition = self._of_part(parts[0])
-        elif value.type.is_larger(LARGEST):
-            # A constant of that size would be stored in the program.
-            condition = any_of(self.conditions, map(self._of_part, parts))
-        else:
-            read = np.zeros(value.shape, bool)
-            for eqn, place in parts:
-                _mark(read, eqn, place)
-            op, params = constant_op(read)
-            condition = self.conditions.record(op, **params)
-        return () if self.conditions.always(condition) else (Guard(condition, True),)
 
-    def _of_part(self, part: tuple[Equation, int]) -> Value:
-        """Return the condition that holds for the elements that `part` reads."""
-        eqn, place = part
-        everywhere = self.conditions.everywhere(eqn.outputs[place])
-        return self.conditions.before(eqn, 0, place, everywhere)
+def _guard_of_parts(
+    conditions: Conditions, value: Value, parts: Sequence[tuple[Equation, int]]
+) -> Guards:
+    """Return the guard of the elements that some part reads; empty if all are read."""
+    if len(parts) > 1 and not value.type.is_larger(LARGEST):
+        read = np.zeros(value.shape, bool)
+        for eqn, place in parts:
+            _mark(read, eqn, place)
+        op, params = constant_op(read)
+        condition = conditions.record(op, **params)
+    else:
+        # A constant of a larger size would be stored in the program.
+        found = [
+            conditions.before(eqn, 0, place, conditions.everywhere(eqn.outputs[place]))
+            for eqn, place in parts
+        ]
+        condition = found[0] if len(found) == 1 else any_of(conditions, found)
+    return () if conditions.always(condition) else (Guard(condition, True),)
+
+
+def _leaves_out(eqn: Equation, place: int, position: int) -> bool:
+    """Return whether `eqn` reads elements of an operand at fixed places, and not the others."""
+    found = dependence_of(eqn, place, position)
+    return isinstance(found, IndexMap) and (eqn.op.is_view or found.hole is not None)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:

@@ -5,33 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
+from primgraph.ir.facts.choices import LOGIC, Logic
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Op
-from primgraph.primitives.constants import full
-from primgraph.primitives.logic import logical_and, logical_or
-from primgraph.primitives.reductions import reduce_max
-from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.masks.repeated_conditions import DEEP, Record
+from primgraph.transforms.dataflow.locality import repeated_axes
+from primgraph.transforms.dataflow.masks.repeated_conditions import DEEP, Record, repeated
 
 
-def absorbed(conditions: Record, op: Op, x: Value, y: Value) -> Value | None:
-    """Return `op` of `x` and `y` if it is one of them by absorption, else None."""
-    dual = logical_or if op is logical_and else logical_and
+def absorbed(conditions: Record, logic: Logic, x: Value, y: Value) -> Value | None:
+    """Return `logic` of `x` and `y` if it is one of them by absorption, else None."""
     for one, other in ((x, y), (y, x)):
-        whole, part = _parts(conditions, op, one), _parts(conditions, op, other)
-        if part <= whole or not whole.isdisjoint(_parts(conditions, dual, other)):
+        whole, part = _parts(conditions, logic, one), _parts(conditions, logic, other)
+        if part <= whole or not whole.isdisjoint(_parts(conditions, logic.dual, other)):
             return one
     return None
 
 
-def _parts(conditions: Record, op: Op, condition: Value) -> set[Value]:
-    """Return the operands that `op` joins to form `condition`, up to a bounded depth."""
+def _parts(conditions: Record, logic: Logic, condition: Value) -> set[Value]:
+    """Return the operands that `logic` joins to form `condition`, up to a bounded depth."""
     found: set[Value] = set()
     waiting = [condition]
     while waiting:
         value = waiting.pop()
         eqn = conditions.definition(value)
-        if eqn is not None and eqn.op is op and len(found) + len(waiting) < 2 * DEEP:
+        near = len(found) + len(waiting) < 2 * DEEP
+        if eqn is not None and near and eqn.op.fact(LOGIC) is logic:
             waiting += eqn.inputs
         else:
             found.add(value)
@@ -60,7 +58,7 @@ class _Proof:
         if any(all(self._holds(c, held, DEEP) for c in listed) for listed in self.wanted):
             return True
         for value in held:
-            ways = self._made_by(logical_or, value)
+            ways = self._made_by(Logic.OR, value)
             if not ways or not held.keys().isdisjoint(ways):
                 continue
             self.steps -= 1
@@ -73,22 +71,24 @@ class _Proof:
         held = dict.fromkeys(given)
         waiting = list(held)
         while waiting:
-            new = [v for v in self._made_by(logical_and, waiting.pop()) if v not in held]
+            new = [v for v in self._made_by(Logic.AND, waiting.pop()) if v not in held]
             held.update(dict.fromkeys(new))
             waiting += new
         return held
 
-    def _made_by(self, op: Op, condition: Value) -> list[Value]:
-        """Return the operands of `op` that form `condition`, also under a broadcast."""
+    def _made_by(self, logic: Logic, condition: Value) -> list[Value]:
+        """Return the operands of `logic` that form `condition`, also under a broadcast."""
         eqn = self.conditions.definition(condition)
-        if eqn is None or eqn.op is not broadcast:
-            return [*eqn.inputs] if eqn is not None and eqn.op is op else []
-        inner = self._made_by(op, eqn.inputs[0])
-        return [self.conditions.record(broadcast, v, **eqn.kwargs) for v in inner]
+        if eqn is None:
+            return []
+        if not (axes := repeated_axes(eqn)):
+            return [*eqn.inputs] if eqn.op.fact(LOGIC) is logic else []
+        inner = self._made_by(logic, eqn.inputs[0])
+        return [repeated(self.conditions, v, condition.shape, axes) for v in inner]
 
     def _is_nowhere(self, condition: Value) -> bool:
-        eqn = self.conditions.definition(condition)
-        return eqn is not None and eqn.op is full and not eqn.kwargs["value"]
+        number = number_of(self.conditions.definition(condition))
+        return number is not None and not number
 
     def _holds(self, condition: Value, held: Collection[Value], depth: int) -> bool:
         if condition in held:
@@ -96,9 +96,9 @@ class _Proof:
         eqn = self.conditions.definition(condition)
         if eqn is None or not depth:
             return False
-        if eqn.op is reduce_max:
+        if eqn.op.fact(LOGIC) is Logic.SOME:
             return self._holds_somewhere(eqn, held)
-        ways, parts = self._made_by(logical_or, condition), self._made_by(logical_and, condition)
+        ways, parts = self._made_by(Logic.OR, condition), self._made_by(Logic.AND, condition)
         if ways:
             return any(self._holds(c, held, depth - 1) for c in ways)
         return bool(parts) and all(self._holds(c, held, depth - 1) for c in parts)

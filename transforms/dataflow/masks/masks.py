@@ -6,24 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from primgraph.ir.facts.choices import CHOICE, JOINS
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.primitives.control import CONTROL
-from primgraph.primitives.elementwise import maximum, minimum
-from primgraph.primitives.logic import select
-from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.masks.conditions import Conditions
 from primgraph.transforms.dataflow.masks.guard import Guards
 from primgraph.transforms.dataflow.masks.guards import (
-    CHOOSING,
     ByOperand,
     are_met,
-    chooses,
+    does,
     guards_of,
     guards_of_results,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
-from primgraph.transforms.dataflow.ranges import Range
-from primgraph.transforms.dataflow.region_interface import NONE, Frame, Opening
+from primgraph.transforms.dataflow.region_interface import NONE, Opening
 from primgraph.transforms.dataflow.tangent_support import supports_of
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
@@ -44,10 +41,6 @@ class Masks:
     made: dict[Value, Equation] = field(default_factory=dict)
 
 
-# Primitives that join a value with others, which may have no tangents.
-_JOINING = frozenset({select, maximum, minimum, concat, pad, slice_assign})
-
-
 def masks_of(
     graph: Graph,
     active: AbstractSet[Value],
@@ -60,7 +53,7 @@ def masks_of(
     and is called only if they matter.
     """
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
-    if not any(e.op in CHOOSING or (e.bodies and chooses(e)) or _joins(e) for e in at_work):
+    if not any(does(e, CHOICE) or does(e, JOINS) for e in at_work):
         return Masks()
     conditions = Conditions(graph)
     risks = Risks(graph, active, given(), conditions)
@@ -68,7 +61,7 @@ def masks_of(
     if are_met(graph, risks):
         begin, factors, openings = guards_of(graph, sources, conditions, risks)
         masks = replace(masks, tangents=begin, factors=factors, openings=openings)
-    if any(map(_joins, at_work)) and ALWAYS in risks.before.values():
+    if any(does(e, JOINS) for e in at_work) and ALWAYS in risks.before.values():
         found, more = supports_of(graph, sources, conditions, risks)
         openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
                     for e in {**masks.openings, **more}}  # fmt: skip
@@ -82,19 +75,17 @@ def _with_unsure(
     """Add to `openings` the body inputs that may not be finite, where elements are selected."""
     found = dict(openings)
     for eqn in equations:
-        if eqn.op in CONTROL and (eqn in openings or chooses(eqn) or _joins(eqn)):
+        if eqn.op.fact(REGIONS) is None:
+            continue
+        if eqn in openings or does(eqn, CHOICE) or does(eqn, JOINS):
             known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
-            inputs = eqn.inputs[Frame.of(eqn).lead :]
+            inputs = eqn.inputs[Regions.of(eqn).lead :]
             unsure = frozenset(
                 i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
             )
             if unsure:
                 found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))
     return found
-
-
-def _joins(eqn: Equation) -> bool:
-    return eqn.op in _JOINING or any(not _JOINING.isdisjoint(b.ops) for b in eqn.bodies)
 
 
 def guards_at(

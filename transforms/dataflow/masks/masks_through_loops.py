@@ -8,23 +8,21 @@ from typing import final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
+from primgraph.ir.facts.choices import LOGIC, Logic
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL
-from primgraph.primitives.control import scan
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.logic import logical_and, logical_or
+from primgraph.primitives.control import REGIONS, Regions
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.dataflow.locality import is_elementwise
-from primgraph.transforms.dataflow.masks.conditions import BACK, Conditions, any_along
+from primgraph.transforms.dataflow.locality import is_elementwise, multiplies_sums
+from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along, moves_back
 from primgraph.transforms.dataflow.masks.guard import Guard
 from primgraph.transforms.dataflow.masks.repeated_conditions import spread
-from primgraph.transforms.dataflow.region_interface import Entry, Frame, Marked
+from primgraph.transforms.dataflow.region_interface import Entry, Marked
 
 # Limit of the equations that are recomputed outside a body. All must be elementwise or move
 # elements.
 _FEW = 256
-_LONG: frozenset[Op] = frozenset({matmul})
 # Maximum depth of the search for a part that can be computed outside.
 _DEEP = 8
 
@@ -36,13 +34,13 @@ class Passage:
     def __init__(
         self, eqn: Equation, marked: Marked, body: Graph, inner: Conditions, outer: Conditions
     ) -> None:
-        self.eqn, self.frame, self.entry = eqn, marked.frame, marked.entry
+        self.eqn, self.regions, self.entry = eqn, marked.regions, marked.entry
         self.inner, self.outer = inner, outer
         # A marked body has conditions among its inputs, which are not operands of `eqn`.
         own = [v for v in body.inputs if self.entry.source(v) is None]
         self.places = {v: i for i, v in enumerate(own)}
-        self.operands = {v: eqn.inputs[i + self.frame.lead] for i, v in enumerate(own)}
-        self.fixed = set(own[: self.frame.consts])
+        self.operands = {v: eqn.inputs[i + self.regions.lead] for i, v in enumerate(own)}
+        self.fixed = set(own[: self.regions.consts])
 
     def to_operand(self, i: int, guard: Guard) -> Guard | None:
         """Move a guard of body input `i` to the operand; None if that is not possible.
@@ -53,12 +51,12 @@ class Passage:
         if found is None:
             return None
         value, row = found
-        if self.frame.is_row(i):
-            operand = self.eqn.inputs[i + self.frame.lead]
+        if self.regions.is_row(i):
+            operand = self.eqn.inputs[i + self.regions.lead]
             return replace(guard, condition=value if row else self._spread(value, operand))
         if not row:
             return replace(guard, condition=value)
-        if i >= self.frame.consts:
+        if i >= self.regions.consts:
             return None
         matters = value if guard.side else self.outer.negated(value)
         return replace(guard, condition=any_along(self.outer, matters, (0,)), side=True)
@@ -69,13 +67,13 @@ class Passage:
         if found is None:
             return None
         value, row = found
-        if not self.frame.is_loop or self.frame.is_carried(k):
+        if not self.regions.is_loop or self.regions.is_carried(k):
             return None if row else value
-        return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
+        return value if row else self._spread(value, self.eqn.outputs[self.regions.result(k)])
 
     def stack(self, k: int) -> Value | None:
         """Return the stacked output `k`, computed outside the loop; None if not possible."""
-        if self.frame.is_carried(k):
+        if self.regions.is_carried(k):
             return None
         found = self._out(self.eqn.bodies[0].outputs[k])
         return None if found is None else spread(self.outer, found[0], self.eqn.outputs[k].shape)
@@ -86,11 +84,12 @@ class Passage:
         eqn = self.inner.definition(condition)
         if found is not None or eqn is None or not depth:
             return found
-        if eqn.op not in (logical_and, logical_or):
+        logic = eqn.op.fact(LOGIC)
+        if logic not in (Logic.AND, Logic.OR):
             return None
         parts = [self.around(v, depth - 1) for v in eqn.inputs]
         present = [part for part in parts if part is not None]
-        if eqn.op is logical_and:
+        if logic is Logic.AND:
             return present[0] if present else None
         if len(present) < len(parts) or present[0][1] != present[1][1]:
             return None
@@ -160,7 +159,7 @@ class Passage:
         """
         known = self.entry.source(value)
         if known is None and value in self.operands:
-            row = self.frame.is_row(self.places[value]) and self.frame.is_loop
+            row = self.regions.is_row(self.places[value]) and self.regions.is_loop
             if row or value in self.fixed:
                 known = self.operands[value], row
         return None if known is None or (known[1] and is_open(known[0].shape)) else known
@@ -174,7 +173,7 @@ class Passage:
             if eqn is None or eqn in found:
                 waiting.pop()
                 continue
-            if eqn.op.multiple or eqn.op in _LONG or not self._is_short(eqn):
+            if eqn.op.multiple or not self._is_short(eqn):
                 return None
             missing = [
                 v for v in eqn.inputs
@@ -192,7 +191,9 @@ class Passage:
 
     @staticmethod
     def _is_short(eqn: Equation) -> bool:
-        return not eqn.inputs or eqn.op in BACK or is_elementwise(eqn)
+        if multiplies_sums(eqn.op):
+            return False
+        return not eqn.inputs or moves_back(eqn.op) or is_elementwise(eqn)
 
 
 def look_into_loops(conditions: Conditions, graph: Graph) -> None:
@@ -201,15 +202,15 @@ def look_into_loops(conditions: Conditions, graph: Graph) -> None:
     A stack is defined where its rows do not depend on earlier iterations.
     """
     for eqn in graph.body:
-        if eqn.op is not scan or eqn.kwargs["counted"]:
+        if eqn.op.fact(REGIONS) is None or (regions := Regions.of(eqn)).steps is None:
             continue
-        (body,), frame = eqn.bodies, Frame.of(eqn)
+        (body,) = regions.bodies
         places = [k for k, v in enumerate(body.outputs) if v.dtype == BOOL]
-        if not any(not frame.is_carried(k) for k in places):
+        if not any(not regions.is_carried(k) for k in places):
             continue
         inner = Conditions(body)
         look_into_loops(inner, body)
-        way = Passage(eqn, Marked(frame, Entry(), eqn.bodies), body, inner, conditions)
+        way = Passage(eqn, Marked(regions, Entry(), eqn.bodies), body, inner, conditions)
         for k in places:
             value, found = eqn.outputs[k], way.stack(k)
             made = None if found is None else conditions.definition(found)

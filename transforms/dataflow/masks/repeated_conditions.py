@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
+from primgraph.ir.facts.choices import LOGIC, Logic
+from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape, drop_axes
+from primgraph.ir.views import Reshape, Slice, View
 from primgraph.primitives.constants import full
-from primgraph.primitives.logic import logical_and, logical_not, logical_or
 from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.dataflow.locality import repeated_axes
 
 # Maximum depth of defining equations that are visited.
 DEEP = 8
@@ -36,9 +39,9 @@ def repeated(
     if not new_axes:
         return condition
     eqn = conditions.definition(condition)
-    if eqn is not None and eqn.op is broadcast:
+    if eqn is not None and (again := repeated_axes(eqn)):
         own = [i for i in range(len(shape)) if i not in new_axes]
-        new_axes = {*new_axes, *[own[i] for i in eqn.kwargs["new_axes"]]}
+        new_axes = {*new_axes, *[own[i] for i in again]}
         condition = eqn.inputs[0]
     return conditions.record(broadcast, condition, shape=shape, new_axes=tuple(sorted(new_axes)))
 
@@ -59,13 +62,13 @@ def without(
     if not axes or eqn is None or not deep:
         return None if axes else condition
     shape = drop_axes(condition.shape, tuple(axes))
-    if eqn.op is full:
-        return conditions.record(full, **{**eqn.kwargs, "shape": shape})
-    if eqn.op is broadcast and set(axes) <= set(new_axes := eqn.kwargs["new_axes"]):
+    if (number := number_of(eqn)) is not None:
+        return conditions.record(full, value=number, shape=shape, dtype=condition.dtype)
+    if (new_axes := repeated_axes(eqn)) and set(axes) <= set(new_axes):
         left = [i for i in range(len(condition.shape)) if i not in axes]
         again = [k for k, i in enumerate(left) if i in new_axes]
         return repeated(conditions, eqn.inputs[0], shape, again)
-    if eqn.op not in (logical_and, logical_or, logical_not):
+    if eqn.op.fact(LOGIC) in (None, Logic.SOME):
         return None
     parts = [without(conditions, v, axes, deep - 1) for v in eqn.inputs]
     present = [v for v in parts if v is not None]
@@ -88,7 +91,7 @@ def apart(
         same = without(conditions, value, axes, DEEP)
         if same is not None:
             alike.append(same)
-        elif eqn is not None and eqn.op is logical_and and len(differing) < DEEP:
+        elif eqn is not None and eqn.op.fact(LOGIC) is Logic.AND and len(differing) < DEEP:
             waiting += reversed(eqn.inputs)
         else:
             differing.append(value)
@@ -104,32 +107,37 @@ def joined(
     conditions: Record, join: Callable[[Value, Value], Value], x: Value, y: Value
 ) -> Value | None:
     """Join two conditions before they are broadcast along common axes; None without such axes."""
-    both = [conditions.definition(v) for v in (x, y)]
-    axes = [set(e.kwargs["new_axes"]) for e in both if e is not None and e.op is broadcast]
-    if len(axes) < 2 or not (common := axes[0] & axes[1]):
+    one, other = (set(repeated_axes(conditions.definition(v))) for v in (x, y))
+    if not (common := one & other):
         return None
-    one, other = without(conditions, x, common), without(conditions, y, common)
-    assert one is not None
-    assert other is not None
-    return repeated(conditions, join(one, other), x.shape, common)
+    first, last = without(conditions, x, common), without(conditions, y, common)
+    assert first is not None
+    assert last is not None
+    return repeated(conditions, join(first, last), x.shape, common)
 
 
-def part(conditions: Record, condition: Value, sizes: Shape) -> Value | None:
-    """Slice `condition` along axes along which it is constant; None if that does not apply."""
+def seen(conditions: Record, condition: Value, view: View | None, shape: Shape) -> Value | None:
+    """Return a view of `condition` if viewing and broadcasting commute; else None."""
     eqn = conditions.definition(condition)
-    if eqn is None or eqn.op is not broadcast:
+    new_axes = repeated_axes(eqn)
+    if eqn is None or not new_axes:
         return None
-    (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
-    same = drop_axes(sizes, new_axes) == x.shape
-    return conditions.record(broadcast, x, shape=sizes, new_axes=new_axes) if same else None
+    (x,) = eqn.inputs
+    match view:
+        case None if shape == condition.shape:
+            return condition
+        case Slice(ranges) if all(step == 1 for *_, step in ranges):
+            same = drop_axes(shape, new_axes) == x.shape
+            return repeated(conditions, x, shape, new_axes) if same else None
+        case Reshape():
+            return _reshaped(conditions, x, new_axes, shape)
+    return None
 
 
-def reshaped(conditions: Record, condition: Value, shape: Shape) -> Value | None:
-    """Reshape `condition` if only leading axes change along which it is constant; else None."""
-    eqn = conditions.definition(condition)
-    if eqn is None or eqn.op is not broadcast:
-        return None
-    (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
+def _reshaped(
+    conditions: Record, x: Value, new_axes: tuple[int, ...], shape: Shape
+) -> Value | None:
+    """Reshape the broadcast of `x` if only leading axes change along which it is constant."""
     lead, begin = len(shape) - len(x.shape), len(new_axes)
     if shape == x.shape:
         return x

@@ -7,14 +7,13 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import final
 
+from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import CONTROL
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.primitives.control import REGIONS, Regions
+from primgraph.transforms.dataflow.activity import active_inputs, depending
+from primgraph.transforms.dataflow.locality import multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions
-from primgraph.transforms.dataflow.ranges import Range
-from primgraph.transforms.dataflow.region_interface import Frame
 from primgraph.transforms.dataflow.value_bounds import (
     factors_of_slope,
     ranges_of,
@@ -61,14 +60,14 @@ class Risks:
         assert isinstance(eqn.op, Primitive)
         if eqn.op.constant or eqn.op.linear is True:
             return NEVER
-        if eqn.op in CONTROL:
+        if eqn.op.fact(REGIONS) is not None:
             return self._of_bodies(eqn)
         if not slope_stays_finite(eqn, position, self.ranges):
             return ALWAYS
         factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
         if any(self.before.get(v) == ALWAYS for v in factors):
             return ALWAYS
-        if eqn.op is matmul:
+        if multiplies_sums(eqn.op):
             return NEVER
         varying = any(v.type.is_inexact and v not in self.fixed for v in factors)
         return AT_NAN if varying else NEVER
@@ -76,12 +75,12 @@ class Risks:
     def _of_bodies(self, eqn: Equation) -> int:
         """Return the largest risk of a path through the bodies of `eqn`."""
         if eqn not in self._within:
-            frame = Frame.of(eqn)
-            inputs = eqn.inputs[frame.lead :]
-            present = frame.active([i for i, v in enumerate(inputs) if v in self.active])
+            regions = Regions.of(eqn)
+            inputs = eqn.inputs[regions.lead :]
+            present = active_inputs(regions, [i for i, v in enumerate(inputs) if v in self.active])
             known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
             found = NEVER
-            for body in frame.bodies:
+            for body in regions.bodies:
                 active = depending(body, [body.inputs[i] for i in present])
                 given = dict(zip(body.inputs, known, strict=True))
                 inner = Risks(body, active, given, Conditions(body))

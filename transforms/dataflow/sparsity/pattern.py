@@ -10,9 +10,8 @@ import numpy as np
 from primgraph.ir.graph import Graph, Value
 from primgraph.sparsity import affine
 from primgraph.sparsity.rows import Rows, listed, size_of
-from primgraph.transforms.dataflow.sparsity.bodies import BODIES
-from primgraph.transforms.dataflow.sparsity.rules import RULES, by_index_map
-from primgraph.transforms.dataflow.sparsity.walk import Reach, Rules, Walk
+from primgraph.transforms.dataflow.sparsity.rules import Sparsity
+from primgraph.transforms.dataflow.sparsity.walk import Reach, is_empty
 
 # Default limit of the number of listed index pairs.
 MOST_PAIRS = 2**26
@@ -29,11 +28,11 @@ def dependencies(
     """
     width = sum(v.type.size for v in wrt)
     offsets = accumulate((v.type.size for v in wrt), initial=0)
-    walk = Walk(width, most, Rules(RULES, by_index_map, BODIES))
     starts: dict[Value, Reach] = {
         v: affine.diagonal(v.shape, offset) for v, offset in zip(wrt, offsets, strict=False)
     }
-    found = walk.through(graph, starts)
+    starts = {v: r for v, r in starts.items() if not is_empty(r)}
+    found = Sparsity(width, most).run(graph, starts).facts
     return [found.get(v) for v in graph.outputs], width
 
 

@@ -6,24 +6,62 @@ what a condition chooses.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from primgraph.base.frames import is_interruption
+from primgraph.ir.facts.choices import CHOICE
+from primgraph.ir.graph import Equation
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque, RowMajor, variables_of
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.elementwise import div
-from primgraph.primitives.logic import select
+from primgraph.ir.primitive import Primitive
 from primgraph.sparsity import affine
 from primgraph.sparsity.affine import MOST, Maps, Shape, Terms
 from primgraph.sparsity.rows import Rows
+from primgraph.transforms.dataflow.engine import Facts, Flow
+from primgraph.transforms.dataflow.known_values import Known
 from primgraph.transforms.dataflow.locality import is_elementwise
-from primgraph.transforms.dataflow.sparsity.walk import Indices, Reach, Rule, Site, numbered
+from primgraph.transforms.dataflow.sparsity.walk import Indices, Patterns, Reach, numbered
 
 
-def by_index_map(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
+@final
+@dataclass(slots=True)
+class _Site:
+    """An equation, the constants known at compile time, and the analysis."""
+
+    walk: Sparsity
+    eqn: Equation
+    known: Known
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.eqn.kwargs
+
+    def shape(self, position: int) -> Shape:
+        return self.eqn.inputs[position].shape
+
+    def array(self, position: int) -> Any:
+        return self.known.array(self.eqn.inputs[position])
+
+
+@final
+class Sparsity(Patterns):
+    """Dependencies of the values of a graph, by the index maps of primitives."""
+
+    __slots__ = ()
+
+    def transfer(self, eqn: Equation, given: Facts[Reach], flow: Flow[Reach]) -> list[Reach | None]:
+        site = _Site(self, eqn, flow.scope)
+        operands = [(i, r) for i, r in enumerate(given) if r is not None]
+        return [
+            self.join(v, [_by_index_map(site, k, i, r) for i, r in operands])
+            for k, v in enumerate(eqn.outputs)
+        ]
+
+
+def _by_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
     """Apply the index map of a primitive to the pattern of its operand."""
     eqn, op = site.eqn, site.eqn.op
     assert isinstance(op, Primitive)
@@ -34,7 +72,12 @@ def by_index_map(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
         if found is not NotImplemented:
             return found
     if is_elementwise(eqn):
-        return reach
+        choice, linear = op.fact(CHOICE), op.linear_operands(len(eqn.inputs), site.params)
+        if choice is not None and choice.by is not None:
+            return _supported(site, choice.by, choice.sides[i], reach)
+        # Derivatives along other operands are multiples of the only linear one.
+        only = len(linear) == 1 and linear[0] != i
+        return _supported(site, linear[0], True, reach) if only else reach
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     dependence = op.dependence(k, i, operands, results, site.params)
     if not isinstance(reach, Rows):
@@ -76,7 +119,7 @@ def _terms(places: Any) -> list[Terms] | None:
     return [(p.start, p.terms) for p in places]
 
 
-def _places(site: Site, k: int, i: int) -> Indices | None:
+def _places(site: _Site, k: int, i: int) -> Indices | None:
     """Return the operand element that each element of result `k` copies, negative if none."""
     arrays: list[Any] = []
     for n, value in enumerate(site.eqn.inputs):
@@ -99,13 +142,13 @@ def _places(site: Site, k: int, i: int) -> Indices | None:
     return np.asarray(found, np.int64) - 1
 
 
-def _at_places(site: Site, reach: Reach, shape: Shape, places: Indices) -> Reach:
+def _at_places(site: _Site, reach: Reach, shape: Shape, places: Indices) -> Reach:
     walk = site.walk
     rows = walk.rows(reach, shape)
     return walk.everything(places.shape) if rows is None else walk.taken(rows, places)
 
 
-def _of_rows(site: Site, dependence: Dependence, k: int, i: int, reach: Reach) -> Reach | None:
+def _of_rows(site: _Site, dependence: Dependence, k: int, i: int, reach: Reach) -> Reach | None:
     """Pairs one by one where they say more than axes with the same places do, and if that pays."""
     shape, result = site.shape(i), site.eqn.outputs[k].shape
     if not isinstance(dependence, IndexMap):
@@ -144,12 +187,12 @@ def _ties(found: IndexMap) -> list[int | None] | None:
     return ties
 
 
-def _of_product(site: Site, i: int, reach: Reach) -> Any:
+def _of_product(site: _Site, i: int, reach: Reach) -> Any:
     """Only where the other factor is not known to be zero; `NotImplemented` if it is not known."""
     eqn, op = site.eqn, site.eqn.op
     assert isinstance(op, Primitive)
     if op.elementwise:
-        return _factored(site, 1 - i, reach)
+        return _supported(site, 1 - i, True, reach)
     array = site.array(1 - i)
     nonzero = None if array is None else array != 0
     if nonzero is None or bool(nonzero.all()):
@@ -172,24 +215,11 @@ def _of_product(site: Site, i: int, reach: Reach) -> Any:
     return site.walk.composed(reach, site.shape(i), pairs, eqn.output.shape)
 
 
-def _factored(site: Site, other: int, reach: Reach) -> Reach | None:
+def _supported(site: _Site, other: int, nonzero: bool, reach: Reach) -> Reach | None:
+    """Keep `reach` where an operand is nonzero, or else where it is zero, if that is known."""
     value = site.eqn.inputs[other]
     number = site.known.number(value)
     if number is not None:
-        return reach if number != 0 else None
+        return reach if (number != 0) == nonzero else None
     array = site.known.array(value)
-    return reach if array is None else site.walk.masked(reach, array != 0)
-
-
-def _divided(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    return reach if i == 0 else _factored(site, 0, reach)
-
-
-def _selected(site: Site, k: int, i: int, reach: Reach) -> Reach | None:
-    array = site.array(0)
-    if array is None:
-        return reach
-    return site.walk.masked(reach, array if i == 1 else ~array)
-
-
-RULES: dict[Op, Rule] = {div: _divided, select: _selected}
+    return reach if array is None else site.walk.masked(reach, (array != 0) == nonzero)

@@ -1,20 +1,22 @@
-"""Forward propagation of dependencies through graphs, and the operations that rules use."""
+"""Dependencies of elements as the lattice of an analysis, and the operations that rules use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import Regions, branch_taken
 from primgraph.sparsity import affine
 from primgraph.sparsity.affine import MOST, Maps, Shape
 from primgraph.sparsity.rows import Rows, kept, listed, sent, size_of, taken, united
-from primgraph.transforms.dataflow.known_values import Given, Known
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
+from primgraph.transforms.dataflow.known_values import Known
 
 # Dependencies of the elements of a value; None for none.
 Reach: TypeAlias = "Maps | Rows"
@@ -22,107 +24,109 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 
 
-@final
-@dataclass(slots=True)
-class Site:
-    """An equation, the constants known at compile time, and the walk that propagates."""
-
-    walk: Walk
-    eqn: Equation
-    known: Known
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return self.eqn.kwargs
-
-    def shape(self, position: int) -> Shape:
-        return self.eqn.inputs[position].shape
-
-    def array(self, position: int) -> Any:
-        return self.known.array(self.eqn.inputs[position])
+# After this many steps of a loop all carries are assumed to depend on the union of all.
+_STEPS = 6
 
 
-Rule: TypeAlias = Callable[[Site, int, int, "Reach"], "Reach | None"]
-Through: TypeAlias = Callable[[Site, "list[Reach | None]"], "list[Reach | None]"]
+class Patterns(Analysis[Reach]):
+    """Dependencies on `width` elements as a lattice, and the operations that rules use.
 
+    `scope` of a graph are its compile-time constants.
+    """
 
-@final
-class Rules(NamedTuple):
-    """Sparsity rules: by primitive, for all other primitives, and for branches and loops."""
+    __slots__ = ("left", "most", "width")
 
-    by_op: Mapping[Op, Rule]
-    otherwise: Rule
-    bodies: Mapping[Op, Through]
-
-
-@final
-class Walk:
-    """Forward propagation of dependencies on `width` elements through graphs."""
-
-    def __init__(self, width: int, most: int, rules: Rules) -> None:
+    def __init__(self, width: int, most: int) -> None:
         self.width = width
-        self.rules = rules
         self.most = most
         # Remaining budget of listed index pairs, before patterns become dense.
         self.left = 16 * most
 
-    def through(
-        self, graph: Graph, starts: dict[Value, Reach], given: Given | None = None
-    ) -> dict[Value, Reach]:
-        """Return the dependencies of those values of `graph` that have any.
-
-        A value in `starts` that the graph computes has the union of both dependencies.
-        """
-        found = {v: r for v, r in starts.items() if not _is_empty(r)}
-        known = Known(graph, given)
-        for eqn in graph.body:
-            if found.keys().isdisjoint(eqn.inputs) or not _has_slopes(eqn):
-                continue
-            site = Site(self, eqn, known)
-            for value, reach in zip(eqn.outputs, self._behind(site, found), strict=True):
-                if reach is None or not value.type.is_inexact or _is_empty(reach):
-                    continue
-                start = found.get(value)
-                both = reach if start is None else self.union([start, reach], value.shape)
-                assert both is not None
-                found[value] = both
-        return found
-
-    def _behind(self, site: Site, found: dict[Value, Reach]) -> list[Reach | None]:
-        eqn = site.eqn
-        operands = [found.get(v) for v in eqn.inputs]
+    def visit(self, eqn: Equation, given: Facts[Reach], flow: Flow[Reach]) -> list[Reach | None]:
+        if not _has_slopes(eqn):
+            return [None for _ in eqn.outputs]
         if eqn.op.own_slope:
-            operands[0] = None
+            given[0] = None
         elif eqn.op.formal:
-            operands[1:] = [None] * (len(operands) - 1)
+            given[1:] = [None] * (len(given) - 1)
         if any(_is_unknown(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
-            return self._at_once(site, operands)
-        inside = self.rules.bodies.get(eqn.op)
-        if inside is not None:
-            return inside(site, operands)
-        rule = self.rules.by_op.get(eqn.op) or self.rules.otherwise
-        results: list[Reach | None] = []
-        for k, value in enumerate(eqn.outputs):
-            parts = [rule(site, k, i, r) for i, r in enumerate(operands) if r is not None]
-            results.append(self.union([p for p in parts if p is not None], value.shape))
-        return results
+            found: Sequence[Reach | None] = self._at_once(eqn, given)
+        else:
+            found = super().visit(eqn, given, flow)
+        return [
+            None if r is None or not v.type.is_inexact or is_empty(r) else r
+            for v, r in zip(eqn.outputs, found, strict=True)
+        ]
 
-    def _at_once(self, site: Site, operands: Sequence[Reach | None]) -> list[Reach | None]:
+    def scope(self, flow: Flow[Reach], eqn: Equation | None, outer: Flow[Reach] | None) -> Known:
+        graph = flow.graph
+        if eqn is None or outer is None:
+            return Known(graph)
+        regions, known = Regions.of(eqn), outer.scope
+        fixed = eqn.inputs[regions.lead : regions.lead + regions.consts]
+        return Known(
+            graph,
+            {
+                v: (lambda value=value: known.array(value))  # type: ignore[misc]
+                for v, value in zip(graph.inputs, fixed, strict=False)
+            },
+        )
+
+    def regions(self, eqn: Equation, flow: Flow[Reach] | None) -> Regions:
+        """Follow one branch only if the index is constant."""
+        regions = Regions.of(eqn)
+        if flow is None or len(regions.bodies) == 1:
+            return regions
+        index = flow.scope.array(eqn.inputs[0])
+        if index is None:
+            return regions
+        return replace(regions, bodies=(regions.bodies[branch_taken(index, len(regions.bodies))],))
+
+    def join(self, value: Value, facts: Sequence[Reach | None]) -> Reach | None:
+        everything = None if _is_unknown(value.shape) else self.everything(value.shape)
+        if any(not isinstance(r, Rows) and r == everything for r in facts):
+            return everything
+        return self.union([r for r in facts if r is not None], value.shape)
+
+    def same(self, one: Reach | None, other: Reach | None) -> bool:
+        if isinstance(one, Rows) and isinstance(other, Rows):
+            return all(map(np.array_equal, one, other))
+        return type(one) is type(other) and one == other
+
+    def row(self, fact: Reach, stack: Value, row: Value) -> Reach | None:
+        """All rows are merged, so that each step depends on all of them."""
+        return self.tied(fact, stack.shape, row.shape, (None, *range(len(row.shape))))
+
+    def stack(self, fact: Reach, row: Value, stack: Value) -> Reach:
+        return self.repeated(fact, row.shape, stack.shape, (0,))
+
+    def widen(self, values: Sequence[Value], state: Facts[Reach], step: int) -> Facts[Reach]:
+        if step <= _STEPS:
+            return state
+        if step >= 2 * _STEPS:
+            return [self.everything(v.shape) for v in values]
+        parts = [
+            self.whole(r, v.shape) for v, r in zip(values, state, strict=True) if r is not None
+        ]
+        total = self.union(parts, ())
+        if total is None:
+            return state
+        return [self.repeated(total, (), v.shape, tuple(range(len(v.shape)))) for v in values]
+
+    def _at_once(self, eqn: Equation, operands: Sequence[Reach | None]) -> list[Reach | None]:
         """Make all result elements depend on the union of all operands.
 
         Values of unknown size have one common dependency for all elements.
         """
-        total = self.union(
-            [
-                self.whole(r, v.shape)
-                for v, r in zip(site.eqn.inputs, operands, strict=True)
-                if r is not None
-            ],
-            (),
-        )
+        parts = [
+            self.whole(r, v.shape)
+            for v, r in zip(eqn.inputs, operands, strict=True)
+            if r is not None
+        ]
+        total = self.union(parts, ())
         if total is None:
-            return [None for _ in site.eqn.outputs]
-        shapes = [() if _is_unknown(v.shape) else v.shape for v in site.eqn.outputs]
+            return [None for _ in eqn.outputs]
+        shapes = [() if _is_unknown(v.shape) else v.shape for v in eqn.outputs]
         return [self.repeated(total, (), s, tuple(range(len(s)))) for s in shapes]
 
     def whole(self, reach: Reach, shape: Shape) -> Reach:
@@ -250,7 +254,7 @@ class Walk:
         return sent(several, targets, prod(result), self.width)
 
 
-def _is_empty(reach: Reach) -> bool:
+def is_empty(reach: Reach) -> bool:
     return len(reach.columns if isinstance(reach, Rows) else reach) == 0
 
 

@@ -1,0 +1,1 @@
+"""Facts that primitives declare for analyses; see `primgraph.ir.primitive.Fact`."""
