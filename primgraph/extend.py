@@ -13,10 +13,11 @@ from primgraph.codegen.native.c.user_c import spell_c
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts.ranges import DOMAIN, FINITE_SLOPE, RANGE, Range
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.primitive import Linear, Primitive, lookup, primitive, registered
+from primgraph.ir.primitive import Fact, Linear, Primitive, lookup, primitive, registered
 from primgraph.ir.rebuild import copy, keep, rebuild
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
@@ -37,13 +38,18 @@ from primgraph.transforms.dataflow.contract import (
 from primgraph.transforms.rewrite.rule import Family, Seen
 
 __all__ = [
+    "DOMAIN",
+    "FINITE_SLOPE",
+    "RANGE",
     "Builder",
     "Card",
     "Equation",
+    "Fact",
     "Family",
     "Graph",
     "Linear",
     "Primitive",
+    "Range",
     "Seen",
     "TensorType",
     "Value",

@@ -196,6 +196,12 @@ class Fact(Generic[F]):
     """Kind of fact that an op may declare about itself; `default` holds for all other ops.
 
     An analysis asks an op for a fact, and does not compare ops.
+
+    >>> from primgraph.extend import Fact, lookup
+    >>> parity = Fact("parity", None)
+    >>> lookup("cosh").declare(parity, "even")
+    >>> [lookup(name).fact(parity) for name in ("cosh", "exp")]
+    ['even', None]
     """
 
     __slots__ = ("default", "name")

@@ -26,6 +26,10 @@ class Range:
 
     `below` and `above` allow -inf and inf, `nan` allows NaN. An infinite bound alone means that it
     is unknown. With `peak`, the maximum over these axes is exactly `high`.
+
+    >>> from primgraph.extend import RANGE, Range, lookup
+    >>> lookup("tanh").fact(RANGE)(Range(0.0, 9.0))
+    Range(low=-1.0, high=1.0, below=False, above=False, nan=False, peak=None)
     """
 
     low: float = -INF
