@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, final
 
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
-from primgraph.ir.graph import Equation, Graph
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph
+from primgraph.ir.primitive import Fact, Primitive
 from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
@@ -73,12 +73,31 @@ class Step(NamedTuple):
     def results(self) -> tuple[TensorType, ...]:
         return self.form.results
 
+    @property
+    def number(self) -> Any:
+        """Number or symbolic size that all elements of the result equal, or None."""
+        number = self.held(NUMBER)
+        return self.held(SIZE) if number is None else number
+
+    def held(self, fact: Fact[str]) -> Any:
+        """Return the parameter that a fact of the op names, or None."""
+        name = self.op.fact(fact)
+        return self.params[name] if name else None
+
     def giving(self, shape: Shape) -> Step:
         """Return the step with another shape of its first result."""
         form = copy(self.form)
         first, *others = form.results
         form.results = (TensorType(shape, first.dtype), *others)
         return self._replace(form=form)
+
+
+def stored_shape(step: Step) -> Shape:
+    """Return the shape in which a literal is stored; it is broadcast to that of the result."""
+    if step.eqn.number is not None:
+        return ()
+    shape, axis = step.results[0].shape, step.held(COUNTED)
+    return shape if axis is None else (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
 def seen_shape(step: Step, k: int) -> Shape:

@@ -15,14 +15,13 @@ from primgraph.codegen.cards.spelling.notation import Text
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement
-from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.schedule import Step, stored_shape
 from primgraph.codegen.readable.control import write_control
 from primgraph.codegen.readable.page import LONGEST, Page, Piece
 from primgraph.codegen.readable.shapes import REDUCTIONS
 from primgraph.codegen.readable.views import write_view
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
-from primgraph.primitives.constants import constant, extent, full, iota, iota_shape
 from primgraph.primitives.elementwise import erf, erfc
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import select
@@ -35,14 +34,10 @@ def write_step(page: Page, i: int, step: Step) -> None:
         write_control(page, i, step, write_step)
     elif card is None:
         _call_user(page, i, step)
-    elif step.op is full:
-        value = step.params["value"]
-        text = literal(value, step.params["dtype"])
-        page.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
-    elif step.op is extent and type(step.params["size"]) is Dim:
-        size = step.params["size"]
-        page.pieces[step.outputs[0]] = Piece(literal(size, step.params["dtype"]), (), scalar=size)
-    elif step.op is constant:
+    elif (number := step.number) is not None:
+        text = literal(number, step.results[0].dtype)
+        page.pieces[step.outputs[0]] = Piece(text, (), scalar=number)
+    elif step.eqn.array is not None:
         page.constant(step)
     elif step.op.is_view:
         for k, value in enumerate(step.outputs):
@@ -70,8 +65,8 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
             page.write(value)
         args, text = _right_hand_side(page, step, card)
     shape = page.shown.get(step.outputs[0], step.results[0].shape)
-    if step.op is iota:
-        shape = iota_shape(step.params["shape"], step.params["axis"])
+    if step.op.literal:
+        shape = stored_shape(step)
     elif card.broadcasts and card.amend is None:
         shapes = {a.shape for a in args}
         shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)

@@ -13,12 +13,10 @@ from typing import final
 from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
-from primgraph.primitives.constants import extent, full
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import broadcast, reshape
 
-_NUMBERS: frozenset[Op] = frozenset({full, extent})
 REDUCTIONS: frozenset[Op] = frozenset({reduce_sum, reduce_prod, reduce_max, reduce_min})
 
 
@@ -33,7 +31,7 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
     if not any(s.op in REDUCTIONS or s.op is reshape or s.op is matmul for s in schedule.steps):
         return {}
     groups = _Groups(schedule)
-    numbers = {v for s in schedule.steps if s.op in _NUMBERS for v in s.outputs}
+    numbers = {v for s in schedule.steps if s.number is not None for v in s.outputs}
     joining = [_joins(s, aligned) for s in schedule.steps]
     for step, joins in zip(schedule.steps, joining, strict=True):
         if joins:
@@ -138,7 +136,7 @@ def _ask(groups: _Groups, step: Step) -> None:
         groups.ask(result, _without_ones(step.operands[0].shape))
     elif step.op is matmul and _vectors(step):
         _ask_product(groups, step)
-    elif step.op not in _NUMBERS:
+    elif step.number is None:
         for value in (*step.inputs, *step.outputs):
             groups.ask(value, None)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
-from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.schedule import Schedule, schedule, stored_shape
 from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
@@ -21,7 +21,6 @@ from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import smaller
-from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
@@ -340,10 +339,8 @@ def _different_elements(plan: Schedule) -> list[int]:
     """Return the number of distinct elements of each value in memory."""
     count = [of_one_trip(t.size) for t in plan.types]
     for step in plan.steps:
-        if step.op is full:
-            count[step.outputs[0]] = 1
-        elif step.op is iota:
-            count[step.outputs[0]] = prod(iota_shape(step.params["shape"], step.params["axis"]))
+        if step.op.literal:
+            count[step.outputs[0]] = of_one_trip(prod(stored_shape(step)))
         else:
             for value in step.outputs:
                 if plan.is_view(value):
@@ -365,7 +362,7 @@ def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> C
             first, results = early
             kept += results
             peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
-    constants = [s.results[0] for s in plan.steps if s.op is constant]
+    constants = [s.results[0] for s in plan.steps if s.eqn.array is not None]
     return Cost(
         graph=graph,
         parts=parts,

@@ -17,10 +17,17 @@ from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.params import Nested, Params, bits
-from primgraph.ir.primitive import Op, lookup
+from primgraph.ir.primitive import Fact, Op, lookup
 from primgraph.ir.types import TensorType
 from primgraph.ir.value import Value as Value
 from primgraph.ir.value import record
+
+# Parameters that hold the result of a literal: the number that all elements equal, the symbolic
+# size that they equal, the array, and the axis along which they count; "" for other ops.
+NUMBER: Fact[str] = Fact("number", "")
+SIZE: Fact[str] = Fact("size", "")
+ARRAY: Fact[str] = Fact("array", "")
+COUNTED: Fact[str] = Fact("counted", "")
 
 
 @final
@@ -52,6 +59,32 @@ class Equation:
     def bodies(self) -> tuple[Graph, ...]:
         """Graphs among its parameters, in order: bodies of a loop or branch."""
         return tuple(_graphs_in(self.params)) if self.op.has_bodies else ()
+
+    @property
+    def number(self) -> Any:
+        """Number that all elements of the result equal, if a parameter holds it; else None."""
+        return self.held(NUMBER)
+
+    @property
+    def size(self) -> Any:
+        """Symbolic size that all elements of the result equal, or None."""
+        return self.held(SIZE)
+
+    @property
+    def array(self) -> np.ndarray[Any, Any] | None:
+        """Array that is the result, if a parameter holds it; else None."""
+        found = self.held(ARRAY)
+        return None if found is None else found.data
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a parameter holds the result, as a number or an array."""
+        return self.number is not None or self.array is not None
+
+    def held(self, fact: Fact[str]) -> Any:
+        """Return the parameter that a fact of the op names, or None."""
+        name = self.op.fact(fact)
+        return self.kwargs[name] if name else None
 
     def __repr__(self) -> str:
         types = ", ".join(str(v.type) for v in self.inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,6 +43,7 @@ Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
 # The result of calling a primitive: a value, or a tuple of values.
 R = TypeVar("R")
+F = TypeVar("F")
 
 _registry: dict[str, Op] = {}
 
@@ -190,6 +191,23 @@ class Linear:
         return self.type.dtype
 
 
+@final
+class Fact(Generic[F]):
+    """Kind of fact that an op may declare about itself; `default` holds for all other ops.
+
+    An analysis asks an op for a fact, and does not compare ops.
+    """
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: F) -> None:
+        self.name = name
+        self.default = default
+
+    def __repr__(self) -> str:
+        return f"<fact {self.name}>"
+
+
 class Op(ABC):
     """Op that equations apply: a name, a type rule and a NumPy implementation.
 
@@ -202,6 +220,7 @@ class Op(ABC):
     """
 
     __slots__ = (
+        "_facts",
         "commutative",
         "formal",
         "has_bodies",
@@ -235,7 +254,28 @@ class Op(ABC):
         self.stops = stops
         self.has_bodies = has_bodies
         self.is_view = False
+        self._facts: dict[Fact[Any], Any] = {}
         _registry[name] = self
+
+    def fact(self, kind: Fact[F]) -> F:
+        """Return the declared fact of that kind, or its default."""
+        found: F = self._facts.get(kind, kind.default)
+        return found
+
+    def declare(self, kind: Fact[F], fact: F) -> None:
+        """Declare a fact of this op; raises `BuildError` if it is declared already."""
+        if kind in self._facts:
+            raise BuildError(f"{self.name} has a fact {kind.name} already")
+        self._facts[kind] = fact
+
+    def declares(self, kind: Fact[Any]) -> Callable[[Rule], Rule]:
+        """Decorate a rule to declare it as the fact of that kind."""
+
+        def declare(rule: Rule) -> Rule:
+            self.declare(kind, rule)
+            return rule
+
+        return declare
 
     @abstractmethod
     def infer(self, types: Types, params: dict[str, Any]) -> Types:
@@ -275,7 +315,7 @@ class Primitive(Op, Generic[R]):
     ones have no operands: their parameters hold the result, so that recomputing it is free.
     `random` ones draw random numbers, so the result says nothing about the operand. `flops` is the
     cost: operations per element of the result, or a rule `rule(*types, **params)` for the whole
-    result.
+    result. `facts` are further facts, by kind; see `Fact`.
     """
 
     __slots__ = (
@@ -321,6 +361,7 @@ class Primitive(Op, Generic[R]):
         random: bool = False,
         has_bodies: bool = False,
         flops: int | Rule | None = None,
+        facts: Mapping[Fact[Any], Any] | None = None,
     ) -> None:
         for part, rule in (("type rule", type_rule), ("impl", impl)):
             if not callable(rule):
@@ -354,6 +395,8 @@ class Primitive(Op, Generic[R]):
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
         self._view: Rule | None = None
+        for kind, fact in (facts or {}).items():
+            self.declare(kind, fact)
 
     @overload
     def __call__(self: Primitive[Value], *inputs: Value, **params: Any) -> Value: ...

@@ -8,7 +8,7 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim
-from primgraph.ir.graph import Value
+from primgraph.ir.graph import ARRAY, COUNTED, NUMBER, SIZE, Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_axis, scalar_of
@@ -49,6 +49,12 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     if dtype == BOOL:
         raise DTypeError("iota counts in a numeric dtype, not in bool")
     return result
+
+
+full.declare(NUMBER, "value")
+extent.declare(SIZE, "size")
+constant.declare(ARRAY, "value")
+iota.declare(COUNTED, "axis")
 
 
 @primitive(
@@ -145,11 +151,6 @@ def _iota(shape: Shape, axis: int, dtype: DType) -> np.ndarray[Any, Any]:
     column[axis] = shape[axis]
     count = np.arange(shape[axis]).astype(dtype).reshape(column)
     return np.array(np.broadcast_to(count, shape))
-
-
-def iota_shape(shape: Shape, axis: int) -> Shape:
-    """Return the shape of the index array before it is broadcast along the other axes."""
-    return (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
 def _require_key(name: str, key: TensorType) -> None:

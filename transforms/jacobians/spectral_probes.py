@@ -7,7 +7,6 @@ from typing import final
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.primitives.constants import full
 from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast
@@ -86,7 +85,7 @@ def _sums_last(eqn: Equation) -> bool:
 
 
 def _is_even(eqn: Equation, even: set[Value]) -> bool:
-    if eqn.op is full:
+    if eqn.number is not None:
         return True
     if eqn.op is broadcast:
         last = eqn.output.type.ndim - 1

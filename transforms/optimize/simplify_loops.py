@@ -307,7 +307,7 @@ class _Sweep:
     def _number(self, value: Value) -> Any:
         """Return the number that all elements of a constant equal, or None."""
         eqn = self._defined.get(value)
-        return None if eqn is None or eqn.op is not full else eqn.kwargs["value"]
+        return None if eqn is None else eqn.number
 
     def _clean(self, graph: Graph) -> Graph:
         if graph not in self._cleaned:
@@ -391,7 +391,7 @@ class _Sweep:
         """Turn carries that never change into constants."""
         consts, states, _ = loop.inputs
         outputs = loop.body.outputs
-        numbers = {e.output: e.kwargs["value"] for e in loop.body.body if e.op is full}
+        numbers = {e.outputs[0]: e.number for e in loop.body.body if e.number is not None}
         same = [
             k
             for k, v in enumerate(states)

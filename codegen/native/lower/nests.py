@@ -47,9 +47,9 @@ from primgraph.codegen.native.lower.sums import add_up
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.dims import TRIPS, is_open
+from primgraph.ir.graph import COUNTED, SIZE
 from primgraph.ir.sizes import names_in_params
-from primgraph.primitives.constants import extent as extent_op
-from primgraph.primitives.constants import full, iota
+from primgraph.primitives.constants import full
 from primgraph.primitives.control import CONTROL, scan, while_loop
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, placed, scatter_add
@@ -155,14 +155,15 @@ def _count(draft: Draft, step: Step) -> None:
     """Lower symbolic sizes and the indices along an axis."""
     (value,), (type,) = step.outputs, step.results
     kind = c_type(type.dtype)
-    if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
-        draft.numbers[value] = f"(({kind}){extent(step.params['size'])})"
-    elif step.op is iota and type.shape[step.params["axis"]] == 1 and kind:
+    size, axis = step.held(SIZE), step.held(COUNTED)
+    if size is not None and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(size)})"
+    elif axis is not None and type.shape[axis] == 1 and kind:
         draft.numbers[value] = literal(0, type.dtype)
         draft.exact[value] = 0
-    elif step.op is iota and kind:
+    elif axis is not None and kind:
         at, _ = draft.nest_for(type.shape, ())
-        strides = [int(i == step.params["axis"]) for i in range(type.ndim)]
+        strides = [int(i == axis) for i in range(type.ndim)]
         along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
         counted = Operand(text=f"({kind})", strides=along)
         draft.node(at, Node(None, value, "copy", "", (counted,)))
