@@ -82,10 +82,10 @@ def _of_joined(
     parts = [made[v] for v in eqn.inputs if v in made and reads[v] == 1]
     if len(parts) < len(eqn.inputs) or known.issuperset(eqn.inputs):
         return None
-    op, params = parts[0].op, bits(parts[0].params)
+    op = parts[0].op
     if not (isinstance(op, Primitive) and op.elementwise and parts[0].inputs):
         return None
-    if any(e.op is not op or bits(e.params) != params for e in parts):
+    if not all(map(parts[0].applies_as, parts)):
         return None
     columns = list(zip(*[e.inputs for e in parts], strict=True))
     alike = all(v.dtype == column[0].dtype for column in columns for v in column)

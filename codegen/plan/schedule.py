@@ -100,6 +100,11 @@ def stored_shape(step: Step) -> Shape:
     return shape if axis is None else (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
+def is_repetition(step: Step) -> bool:
+    """Return whether the result is a view that repeats the operand along new axes, if anything."""
+    return step.op.is_view and isinstance(step.form.seen[0], Expand | None)
+
+
 def seen_shape(step: Step, k: int) -> Shape:
     """Return the shape of result `k` of a view, before broadcasting."""
     how, shape = step.form.seen[k], step.operands[0].shape

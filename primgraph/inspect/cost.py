@@ -19,9 +19,9 @@ from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.index_maps import IndexMap, Lookup
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import smaller
-from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.sized import SizedKernel
@@ -329,8 +329,10 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
         for value in read:
             read[value] = elements[value] * plan.types[value].dtype.itemsize
         written = sum(of_one_trip(t.nbytes) for t in step.results)
-        if step.op is gather:
-            read[step.inputs[0]] = smaller(read[step.inputs[0]], written)
+        for i, value in enumerate(step.inputs):
+            shown = step.eqn.dependence(0, i)
+            if isinstance(shown, IndexMap) and any(isinstance(p, Lookup) for p in shown.operand):
+                read[value] = smaller(read[value], written)
         found[step.eqn] = Work(flops, sum(read.values()), written)
     return tuple(found.get(eqn, Work()) for eqn in graph.body)
 

@@ -16,8 +16,9 @@ from primgraph.ir.frontend.containers import Form, bound, leaves_of
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.frontend.signature import checked
+from primgraph.ir.index_maps import Dependence, Opaque
 from primgraph.ir.params import Nested, Params, bits
-from primgraph.ir.primitive import Fact, Op, lookup
+from primgraph.ir.primitive import Fact, Op, Primitive, lookup
 from primgraph.ir.types import TensorType
 from primgraph.ir.value import Value as Value
 from primgraph.ir.value import record
@@ -59,6 +60,17 @@ class Equation:
     def bodies(self) -> tuple[Graph, ...]:
         """Graphs among its parameters, in order: bodies of a loop or branch."""
         return tuple(_graphs_in(self.params)) if self.op.has_bodies else ()
+
+    def applies_as(self, other: Equation) -> bool:
+        """Return whether both apply the same op with the same parameters, bit by bit."""
+        return self.op is other.op and bits(self.params) == bits(other.params)
+
+    def dependence(self, k: int, i: int) -> Dependence:
+        """Return what of operand `i` the elements of result `k` depend on; all for an operator."""
+        if not isinstance(self.op, Primitive):
+            return Opaque("it is an operator")
+        operands, results = (tuple([v.type for v in vs]) for vs in (self.inputs, self.outputs))
+        return self.op.dependence(k, i, operands, results, self.kwargs)
 
     @property
     def number(self) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, primitive
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
@@ -104,6 +104,9 @@ def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ..
 
 # Linear and bilinear operations.
 
+# Signs with which the result adds up the operands; empty for other ops.
+SIGNS: Fact[tuple[int, ...]] = Fact("signs", ())
+
 
 def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
     """Return the cotangent of the linear factor of `x * y`, which `Linear` marks."""
@@ -125,6 +128,9 @@ sub = elementwise(
 neg = elementwise(
     "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,)
 )  # fmt: skip
+add.declare(SIGNS, (1, 1))
+sub.declare(SIGNS, (1, -1))
+neg.declare(SIGNS, (-1,))
 mul = elementwise(
     "mul", np.multiply, flops=1, operands=2, kinds=ALGEBRA, linear="each", commutative=True,
     transpose=_mul_transpose,

@@ -13,7 +13,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, identity, mixed_along, reduced, running
-from primgraph.ir.primitive import Linear, Primitive, Rule, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, Rule, Types, primitive
 from primgraph.ir.types import (
     BOOL,
     FLOAT16,
@@ -74,6 +74,13 @@ def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
     """Return the sum over `axes`, which are removed from the shape."""
     _numeric("reduce_sum", x)
     return _reduced("reduce_sum", x, axes)
+
+
+# Whether the result combines the elements along the parameter `axes`, which it lacks.
+REDUCES: Fact[bool] = Fact("reduces", False)
+# Whether it is their sum.
+SUMS: Fact[bool] = Fact("sums", False)
+reduce_sum.declare(SUMS, True)
 
 
 @reduce_sum.transpose
@@ -375,4 +382,5 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
+    _op.declare(REDUCES, True)
     _batch_over_axes(_op)

@@ -290,7 +290,7 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     if plain.has_bodies:
         plain = iterated(plain)
     plain = clean_up(plain, math, last=True)
-    has_systems = plain.has_bodies or any(e.op in _OF_MATRICES for e in plain.body)
+    has_systems = not _OF_MATRICES.isdisjoint(plain.ops)
     if has_systems:
         chosen = structure(plain)
         plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))

@@ -12,7 +12,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import constant_op, filled
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 # Larger dense results are left to the kernel, unless an operand is a dense constant of that size:
@@ -79,7 +79,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
 def _work(eqn: Equation) -> int:
     """Return the approximate number of elements read, written or multiplied."""
     moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
-    if eqn.op is not matmul:
+    if not eqn.op.fact(CONTRACTS):
         return moved
     return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 

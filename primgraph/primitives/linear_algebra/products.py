@@ -9,10 +9,13 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Op, Primitive, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Op, Primitive, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import permute, reshape
+
+# Whether the result is the matrix product of both operands.
+CONTRACTS: Fact[bool] = Fact("contracts", False)
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -34,6 +37,9 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     if x.dtype != y.dtype or x.dtype.kind not in "iufc":
         raise DTypeError(f"matmul takes equal numeric dtypes, not {x} and {y}")
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+
+matmul.declare(CONTRACTS, True)
 
 
 @matmul.index_map

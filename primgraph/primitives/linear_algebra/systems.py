@@ -18,7 +18,7 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -261,6 +261,12 @@ def inv(a: TensorType) -> TensorType:
     """Return the inverse of each matrix in the last two axes."""
     require_square("inv", a)
     return a
+
+
+# Whether the result solves a system with the matrix operand 0: for operand 1, or the identity.
+SOLVES: Fact[bool] = Fact("solves", False)
+for _op in (solve, inv):
+    _op.declare(SOLVES, True)
 
 
 @inv.jvp()
