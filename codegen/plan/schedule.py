@@ -14,14 +14,19 @@ from typing import Any, NamedTuple, final
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
 from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph
+from primgraph.ir.index_maps import Dependence, IndexMap
 from primgraph.ir.primitive import Fact, Primitive
 from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
+from primgraph.primitives.control import REGIONS, Flow, Regions
 
 # Without substitutions symbolic sizes stand for themselves.
 NONE: Mapping[str, int] = MappingProxyType({})
+
+# Parameters of loops that bound the number of steps.
+_LENGTHS = {Flow.ROWS: "length", Flow.TEST: "limit"}
 
 # Maximum number of equations in one generated function: compile time is superlinear.
 CHUNK = 1000
@@ -79,10 +84,32 @@ class Step(NamedTuple):
         number = self.held(NUMBER)
         return self.held(SIZE) if number is None else number
 
+    @property
+    def regions(self) -> Regions | None:
+        """Layout of operands, results and bodies of a branch, a loop or a checkpoint, else None."""
+        rule = self.op.fact(REGIONS)
+        return None if rule is None else rule(len(self.operands), **self.params)
+
+    @property
+    def flow(self) -> Flow | None:
+        """How the step runs its bodies, None for other steps."""
+        regions = self.regions
+        return None if regions is None else regions.flow
+
+    @property
+    def most_trips(self) -> Any:
+        """Number of steps of a loop, or its limit; None for other steps, and without a limit."""
+        flow = self.flow
+        return self.params[_LENGTHS[flow]] if flow in _LENGTHS else None
+
     def held(self, fact: Fact[str]) -> Any:
         """Return the parameter that a fact of the op names, or None."""
         name = self.op.fact(fact)
         return self.params[name] if name else None
+
+    def dependence(self, k: int, i: int) -> Dependence:
+        """Return what of operand `i` the elements of result `k` depend on."""
+        return self.op.dependence(k, i, self.operands, self.results, self.params)
 
     def giving(self, shape: Shape) -> Step:
         """Return the step with another shape of its first result."""
@@ -98,6 +125,12 @@ def stored_shape(step: Step) -> Shape:
         return ()
     shape, axis = step.results[0].shape, step.held(COUNTED)
     return shape if axis is None else (shape[axis], *(1 for _ in shape[axis + 1 :]))
+
+
+def assigns(step: Step) -> bool:
+    """Return whether the result is operand 0 with a part of it replaced by operand 1."""
+    shown = step.dependence(0, 0) if step.op.moves and len(step.inputs) == 2 else None
+    return isinstance(shown, IndexMap) and shown.hole is not None
 
 
 def is_repetition(step: Step) -> bool:

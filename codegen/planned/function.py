@@ -393,7 +393,7 @@ def _print_user(printer: Printer, x: Call) -> None:
         printer.line(f"t = {text}")
     for k, place in enumerate(x.outs):
         found = f"t[{k}]" if x.step.op.multiple else text
-        if x.step.op in CARDS and not x.step.results[k].shape:
+        if CARDS.get(x.step.op) is not None and not x.step.results[k].shape:
             found = f"{printer.np('asarray')}({found})"
         if isinstance(place, Result) and not place.given:
             printer.parts.bind(name_of(place))

@@ -7,22 +7,114 @@ bodies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import reduce
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least
 from primgraph.ir.dims import TRIPS, is_open, of_one_trip
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.primitive import Primitive, Types, primitive
+from primgraph.ir.primitive import Fact, Primitive, Types, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, larger, leading, without_leading
 
 COUNT = TensorType((), INT64)
 TRUTH = TensorType((), BOOL)
+
+
+@final
+class Flow(Enum):
+    """How an op runs its bodies: one of them, or one per row of stacks, or while a test holds."""
+
+    ONCE = "once"
+    CHOICE = "choice"
+    ROWS = "rows"
+    TEST = "test"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Layout of operands and results of an equation with bodies.
+
+    The first `lead` operands belong to the equation itself. The body inputs are `consts` constants,
+    then `carries` loop carries, then rows of stacks; without a loop all are constants. A loop's
+    results are its carries, then stacks; with `counts`, the number of steps stands between them.
+    `test` decides whether a loop goes on. `stacks` tells that the length of stacks is known; `rows`
+    is that length, where stacks are operands, too. With `reverse` the last row is the first step.
+    """
+
+    bodies: tuple[Graph, ...]
+    lead: int
+    consts: int
+    carries: int = 0
+    is_loop: bool = False
+    counts: bool = False
+    stacks: bool = True
+    test: Graph | None = None
+    rows: Any = None
+    reverse: bool = False
+
+    @property
+    def steps(self) -> Any:
+        """Number of steps of a loop if that is known; None otherwise."""
+        return None if self.lead else self.rows
+
+    @classmethod
+    def of(cls, eqn: Equation) -> Regions:
+        """Return the layout of a branch, a loop or a checkpoint."""
+        rule = eqn.op.fact(REGIONS)
+        assert rule is not None
+        return rule(len(eqn.inputs), **eqn.kwargs)
+
+    @property
+    def flow(self) -> Flow:
+        if self.is_loop:
+            return Flow.ROWS if self.test is None else Flow.TEST
+        return Flow.CHOICE if self.lead else Flow.ONCE
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The test of a loop, if it has one, and the bodies."""
+        return self.bodies if self.test is None else (self.test, *self.bodies)
+
+    def result(self, k: int) -> int:
+        """Map a body result index to the equation result index."""
+        return k + 1 if self.counts and k >= self.carries else k
+
+    def kept(self, place: int) -> int | None:
+        """Map an equation result index to the body result index; None for the step count."""
+        if self.counts and place == self.carries:
+            return None
+        return place - 1 if self.counts and place > self.carries else place
+
+    def is_carried(self, k: int) -> bool:
+        """Return whether body result `k` is a loop carry."""
+        return k < self.carries
+
+    def is_row(self, i: int) -> bool:
+        """Return whether body input `i` is a row of a stack."""
+        return i >= self.consts + self.carries
+
+
+# The rule `rule(operands, **params)` for the layout, by the number of operands; None for ops whose
+# results do not follow from those of their bodies.
+REGIONS: Fact[Callable[..., Regions] | None] = Fact("regions", None)
+
+
+def flow_of(eqn: Equation) -> Flow | None:
+    """Return how an equation runs its bodies; None for one without a layout."""
+    return None if eqn.op.fact(REGIONS) is None else Regions.of(eqn).flow
+
+
+# The rule `rule(bodies, constants, **params)` for the parameters with other bodies, which take
+# constants of these types after their own.
+EXTENDED: Fact[Callable[..., dict[str, Any]] | None] = Fact("extended regions", None)
 
 
 def flops_of(graph: Graph) -> int:
@@ -65,6 +157,14 @@ def cond(
         _require_types("cond: a branch gives", branch.output_types, branches[0].output_types)
         _require_no_stacks("cond", branch)
     return _some("cond", branches[0].output_types)
+
+
+@cond.declares(REGIONS)
+def _cond_regions(operands: int, *, branches: tuple[Graph, ...]) -> Regions:
+    return Regions(branches, lead=1, consts=operands - 1)
+
+
+cond.declare(EXTENDED, lambda bodies, constants, **params: {"branches": bodies})
 
 
 def trips_of(length: int, reverse: bool, trips: Any = None) -> Iterator[int]:
@@ -143,6 +243,36 @@ def scan(
     return _some("scan", (*state, *ys))
 
 
+@scan.declares(REGIONS)
+def _scan_regions(
+    operands: int,
+    *,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> Regions:
+    return Regions(
+        (body,),
+        int(counted),
+        consts,
+        carries,
+        is_loop=True,
+        stacks=not is_open((length,)),
+        rows=length,
+        reverse=reverse,
+    )
+
+
+@scan.declares(EXTENDED)
+def _scan_extended(
+    bodies: Sequence[Graph], constants: Types, *, consts: int, **params: Any
+) -> dict[str, Any]:
+    return {**params, "body": bodies[0], "consts": consts + len(constants)}
+
+
 def _while_loop(
     *arrays: Any, test: Graph, body: Graph, consts: int, limit: int | None
 ) -> list[Any]:
@@ -194,6 +324,24 @@ def while_loop(
     return (*state, COUNT, *[leading(rows, t) for t in ys])
 
 
+@while_loop.declares(REGIONS)
+def _while_regions(
+    operands: int, *, test: Graph, body: Graph, consts: int, limit: int | None
+) -> Regions:
+    carries = operands - consts
+    return Regions((body,), 0, consts, carries, is_loop=True, counts=True, stacks=False, test=test)
+
+
+@while_loop.declares(EXTENDED)
+def _while_extended(
+    bodies: Sequence[Graph], constants: Types, *, test: Graph, consts: int, **params: Any
+) -> dict[str, Any]:
+    """Let the test ignore the constants."""
+    inputs = [*test.inputs[:consts], *map(Value, constants), *test.inputs[consts:]]
+    asked = Graph(inputs, test.body, test.outputs, test.name)
+    return {**params, "body": bodies[0], "test": asked, "consts": consts + len(constants)}
+
+
 def _checkpoint(*operands: Any, body: Graph) -> list[Any]:
     return interpret(body, *operands)
 
@@ -213,6 +361,14 @@ def checkpoint(*operands: TensorType, body: Graph) -> tuple[TensorType, ...]:
     """
     _require_types("checkpoint: the body takes", body.input_types, operands)
     return _some("checkpoint", body.output_types)
+
+
+@checkpoint.declares(REGIONS)
+def _checkpoint_regions(operands: int, *, body: Graph) -> Regions:
+    return Regions((body,), lead=0, consts=operands)
+
+
+checkpoint.declare(EXTENDED, lambda bodies, constants, **params: {"body": bodies[0]})
 
 
 CONTROL = frozenset({cond, scan, while_loop, checkpoint})

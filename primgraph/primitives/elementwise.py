@@ -422,6 +422,9 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
 
 
 abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
+# The number of a dtype that leaves the other operand as it is: "least", "largest", or neither.
+UNIT: Fact[str] = Fact("unit", "")
+
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,
     jvp=(
@@ -436,6 +439,8 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
 )  # fmt: skip
+maximum.declare(UNIT, "least")
+minimum.declare(UNIT, "largest")
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),

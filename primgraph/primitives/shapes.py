@@ -14,7 +14,7 @@ from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, flipped, part_of, sliced
 from primgraph.primitives.constants import zeros_like
@@ -324,6 +324,11 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
         common_type("concat", first, x.with_shape(first.shape))
     total = sum(x.shape[axis] for x in xs)
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+# The axis along which the operands stand one behind the other; "" for other ops.
+JOINED: Fact[str] = Fact("joined", "")
+concat.declare(JOINED, "axis")
 
 
 @concat.index_map

@@ -19,7 +19,6 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.primitives.elementwise import stop_gradient
 from primgraph.primitives.linear_algebra import assumptions, matrix_functions, spectra, systems
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
@@ -243,7 +242,7 @@ def _without_stops(graph: Graph) -> Graph:
     body: list[Equation] = []
     for eqn in graph.body:
         inputs = tuple([moved.get(v, v) for v in eqn.inputs])
-        if eqn.op is stop_gradient:
+        if eqn.op.stops:
             moved[eqn.output] = inputs[0]
         elif inputs == eqn.inputs:
             body.append(eqn)

@@ -18,7 +18,7 @@ from primgraph.errors import PrimgraphError
 from primgraph.ir.dims import of_one_trip, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
-from primgraph.primitives.control import scan, while_loop
+from primgraph.primitives.control import Flow
 from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.primitives.reductions import REDUCES
 
@@ -97,8 +97,7 @@ def _in_operators(step: Step) -> float:
 
 
 def _trips(step: Step) -> int:
-    if step.op is scan:
-        return typical(of_one_trip(step.params["length"]))
-    if step.op is while_loop:
-        return min(typical(step.params["limit"] or _TRIPS), _TRIPS)
-    return 1
+    most = step.most_trips
+    if step.flow is Flow.TEST:
+        return min(typical(most or _TRIPS), _TRIPS)
+    return 1 if most is None else typical(of_one_trip(most))

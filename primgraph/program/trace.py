@@ -189,7 +189,7 @@ def with_flags(graph: Graph, traced: Builder) -> Graph:
         hold(value, traced.declared_at.get(value))
     for eqn in graph.body:
         builder.add_all([eqn], moved, builder.share)
-        if eqn.op is not stop:
+        if not eqn.op.stops:
             for value in eqn.outputs:
                 hold(value, eqn.source)
     outputs = [moved.get(v, v) for v in graph.outputs]
