@@ -91,31 +91,37 @@ def compile(
     array([2., 4.])
     """
     style = style_for(style, target)
+    _require_graph(graph)
+    if not graph.sizes:
+        return compiled(graph, style=style, math=math, donated=donated)
+    options = {"style": style, "math": math, "donated": donated}
+    return _sized_kernel(graph, options, kept_sizes, new_sizes)
+
+
+def _require_graph(graph: Any) -> None:
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
             hint="make one with pg.trace(function, *specs), or program.graph([outputs])",
         )
-    if not graph.sizes:
-        return compiled(graph, style=style, math=math, donated=donated)
-    check_level(math)
+
+
+def _sized_kernel(
+    graph: Graph, options: dict[str, Any], kept_sizes: Any, new_sizes: Any
+) -> SizedKernel:
+    """Return a kernel that is compiled for each size, and one for all sizes, when needed."""
+    check_level(options["math"])
     plain = simplified_early(graph)
 
     def make(sizes: Mapping[str, int]) -> Kernel:
-        return compiled(at_sizes(plain, sizes), style=style, math=math, donated=donated)
+        return compiled(at_sizes(plain, sizes), **options)
 
     def whole() -> Kernel:
-        return generic(plain, math, donated=donated, style=style)
+        return generic(plain, **options)
 
-    policy = Policy.checked(kept_sizes, new_sizes, compiles=style != "readable")
-    options = {
-        "style": style,
-        "math": math,
-        "donated": donated,
-        "kept_sizes": kept_sizes,
-        "new_sizes": new_sizes,
-    }
-    return SizedKernel(graph, make, whole, policy, (compile, options))
+    policy = Policy.checked(kept_sizes, new_sizes, compiles=options["style"] != "readable")
+    sized = {"kept_sizes": kept_sizes, "new_sizes": new_sizes}
+    return SizedKernel(graph, make, whole, policy, (compile, {**options, **sized}))
 
 
 def default_target() -> str:

@@ -194,8 +194,7 @@ def _negative(work: _Work, term: Term, type: TensorType) -> Term:
 
 
 def _negated(work: _Work, eqn: Equation) -> list[list[Term]]:
-    (x,) = eqn.inputs
-    return [[_negative(work, t, x.type) for t in work.terms[x]]]
+    return [[_negative(work, t, eqn.output.type) for t in work.terms[eqn.inputs[0]]]]
 
 
 def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
@@ -212,10 +211,8 @@ def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 def _times(work: _Work, term: Term, by: Value, eqn: Equation) -> Term:
     assert isinstance(eqn.op, Primitive)
-    if eqn.op.linear == "each" and term.factor is None:
-        factor = by
-    else:
-        factor = eqn.op(work.full(term, eqn.output.type), by)
+    is_new = eqn.op.linear == "each" and term.factor is None
+    factor = by if is_new else eqn.op(work.full(term, eqn.output.type), by)
     return Term(factor, term.columns, term.has_gaps, False)
 
 
