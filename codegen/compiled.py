@@ -37,7 +37,7 @@ from primgraph.codegen.run import blas
 from primgraph.codegen.scalar.function import scalar_function, scalar_trips
 from primgraph.ir.frontend.containers import Form, leaves_of, put_together
 from primgraph.ir.graph import Equation, Graph
-from primgraph.primitives.control import scan
+from primgraph.primitives.control import Flow
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -345,9 +345,9 @@ def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
     plan = plan_for(graph, options, limits)
     for step in plan.schedule.steps:
         for body in step.eqn.bodies if step.op.has_bodies else ():
-            p, trip = step.params, None
-            if step.op is scan:
-                trip = p["consts"], p["carries"]
+            regions, trip = step.regions, None
+            if regions is not None and regions.flow is Flow.ROWS:
+                trip = regions.consts, regions.carries
             given = Options(given=tuple(range(len(body.outputs))), trip=trip)
             found.setdefault((body, trip), plan_with_bodies(body, given, limits))
     return replace(plan, bodies=tuple(found.values()))

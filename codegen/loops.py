@@ -15,7 +15,7 @@ from primgraph.codegen.run.growing import Growing
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import branch_taken, checkpoint, cond, parted, scan
+from primgraph.primitives.control import Flow, branch_taken, parted
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Arrays: TypeAlias = Sequence[Array]
@@ -114,11 +114,17 @@ def runner_of(step: Step, compiler: Compiler, spare: list[Spare]) -> Runner:
 
     Checkpoints share `spare`, the workspace of the last one that ran.
     """
-    if step.op is checkpoint:
-        return partial(compiler.code(step.params["body"]).alone, spare)
-    if step.op is cond:
-        return _branches([compiler.code(branch) for branch in step.params["branches"]])
-    return _Scan(compiler, step) if step.op is scan else _While(compiler, step)
+    regions = step.regions
+    assert regions is not None
+    match regions.flow:
+        case Flow.ONCE:
+            return partial(compiler.code(regions.bodies[0]).alone, spare)
+        case Flow.CHOICE:
+            return _branches([compiler.code(branch) for branch in regions.bodies])
+        case Flow.ROWS:
+            return _Scan(compiler, step)
+        case Flow.TEST:
+            return _While(compiler, step)
 
 
 def _branches(codes: Sequence[Code]) -> Runner:

@@ -17,7 +17,7 @@ from primgraph.ir.frontend.containers import leaves_for
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
-from primgraph.primitives.linear_algebra.ties import unless_any
+from primgraph.primitives.linear_algebra.ties import MESSAGE
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -228,7 +228,7 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     if eqn.source is not None:
         origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
     part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
-    if eqn.op is unless_any:
+    if eqn.held(MESSAGE) is not None:
         return run_error(error)(str(error), origin=origin[-1:])
     given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
     return run_error(error)(

@@ -4,8 +4,8 @@ Debug mode is switched on before primgraph is imported, so that contracts and th
 every transform; the observer below adds the round trip through text.
 """
 
-import importlib
 import gc
+import importlib
 import os
 import signal
 

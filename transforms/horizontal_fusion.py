@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import Index, IndexMap, axes_at
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import backward_slice
-from primgraph.primitives.shapes import concat, slice_
+from primgraph.primitives.shapes import JOINED, slice_
 
 
 def functions_of_slices(graph: Graph, most: int) -> Graph:
@@ -17,17 +18,17 @@ def functions_of_slices(graph: Graph, most: int) -> Graph:
 
     Arrays of more than `most` elements are left alone.
     """
-    cuts = {e.output: e for e in graph.body if e.op is slice_}
+    cuts = {e.output: e for e in graph.body if e.op.is_view and not e.op.multiple}
     groups: dict[object, list[tuple[int, int, Equation]]] = {}
     for eqn in graph.body:
         cut = cuts.get(eqn.inputs[0]) if len(eqn.inputs) == 1 else None
         if cut is None or not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
             continue
-        axis = _axis_of(cut)
-        if axis is not None and cut.inputs[0].type.size <= most:
-            p = cut.kwargs
+        found = _axis_and_start(cut)
+        if found is not None and cut.inputs[0].type.size <= most:
+            axis, start = found
             key = (eqn.op, bits(eqn.params), cut.inputs[0], axis)
-            groups.setdefault(key, []).append((p["starts"][axis], p["sizes"][axis], eqn))
+            groups.setdefault(key, []).append((start, cut.output.shape[axis], eqn))
     made: dict[Equation, list[Equation]] = {}
     for parts in groups.values():
         parts.sort(key=lambda part: part[0])
@@ -49,7 +50,7 @@ def functions_of_joined(graph: Graph, known: Collection[Value], most: int) -> Gr
     This is done if fewer equations remain that depend on more than `known`, and if the joined array
     has at most `most` elements.
     """
-    if all(e.op is not concat for e in graph.body):
+    if not any(e.op.fact(JOINED) for e in graph.body):
         return graph
     made = {e.output: e for e in graph.body if not e.op.multiple}
     reads = Counter([v for e in graph.body for v in e.inputs])
@@ -77,15 +78,15 @@ def _of_joined(
     most: int,
 ) -> tuple[Equation, list[Equation]] | None:
     """Return the function of joined operands that replaces `eqn`, and their joins; or None."""
-    if eqn.op is not concat or eqn.output.type.size > most:
+    if eqn.held(JOINED) is None or eqn.output.type.size > most:
         return None
     parts = [made[v] for v in eqn.inputs if v in made and reads[v] == 1]
     if len(parts) < len(eqn.inputs) or known.issuperset(eqn.inputs):
         return None
-    op, params = parts[0].op, bits(parts[0].params)
+    op = parts[0].op
     if not (isinstance(op, Primitive) and op.elementwise and parts[0].inputs):
         return None
-    if any(e.op is not op or bits(e.params) != params for e in parts):
+    if not all(map(parts[0].applies_as, parts)):
         return None
     columns = list(zip(*[e.inputs for e in parts], strict=True))
     alike = all(v.dtype == column[0].dtype for column in columns for v in column)
@@ -95,7 +96,7 @@ def _of_joined(
     for column in columns:
         if column not in joined:
             whole = Value(column[0].type.with_shape(eqn.output.shape))
-            joined[column] = Equation(concat, column, eqn.params, (whole,), eqn.source)
+            joined[column] = Equation(eqn.op, column, eqn.params, (whole,), eqn.source)
             if known.issuperset(column):
                 known.add(whole)
     inputs = tuple([joined[column].output for column in columns])
@@ -103,11 +104,15 @@ def _of_joined(
     return function, list(joined.values())
 
 
-def _axis_of(cut: Equation) -> int | None:
-    """Return the only axis along which a slice takes a contiguous part, or None."""
-    (x,), p = cut.inputs, cut.kwargs
-    found = [i for i, n in enumerate(x.shape) if p["sizes"][i] != n]
-    return found[0] if len(found) == 1 and set(p["steps"]) == {1} else None
+def _axis_and_start(cut: Equation) -> tuple[int, int] | None:
+    """Return the only axis along which a view takes a contiguous part, and where it begins."""
+    x, shown = cut.inputs[0].shape, cut.dependence(0, 0)
+    if not isinstance(shown, IndexMap) or shown.result != axes_at(range(len(x))):
+        return None
+    places = [p for p in shown.operand if isinstance(p, Index)]
+    found = [i for i, n in enumerate(x) if cut.output.shape[i] != n]
+    in_order = [p.variable for p in places] == [*range(len(x))]
+    return (found[0], places[found[0]].start) if len(found) == 1 and in_order else None
 
 
 def _joined(
@@ -116,8 +121,9 @@ def _joined(
     """Return the fused function of all slices, and the slices of its result."""
     eqn = parts[0][2]
     cut = cuts[eqn.inputs[0]]
-    (x,), axis = cut.inputs, _axis_of(cut)
-    assert axis is not None
+    (x,), place = cut.inputs, _axis_and_start(cut)
+    assert place is not None
+    axis = place[0]
     shape = (*x.shape[:axis], end - start, *x.shape[axis + 1 :])
     made, whole = [], x
     if shape != x.shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
@@ -21,13 +21,9 @@ from primgraph.ir.rebuild import (
     written,
 )
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.elementwise import add, as_another
-from primgraph.primitives.linear_algebra.spectral_derivatives import (
-    as_spectral_gradient,
-    as_spectral_tangent,
-    tangents_of_gradient,
-    tangents_of_tangent,
-)
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.linear_algebra.spectral_derivatives import PUSHFORWARD_AROUND
+from primgraph.primitives.linear_algebra.ties import Probe
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.masks.masks import masks_of
@@ -128,9 +124,11 @@ def push_forward(
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
-        if eqn.op in (as_spectral_tangent, as_spectral_gradient):
+        rule = eqn.op.fact(PUSHFORWARD_AROUND)
+        if rule is not None:
             probes = probes or Probes(graph, closed=closed)
-            found = _spectral_tangents(builder, eqn, moved, masks.tangents(eqn, dx), probes)
+            x, around = [moved[v] for v in eqn.inputs], _Around(builder, moved, probes)
+            found = rule(eqn, x, masks.tangents(eqn, dx), around)
         else:
             found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
         for value, dz in zip(eqn.outputs, found, strict=True):
@@ -138,34 +136,32 @@ def push_forward(
                 tangents[value] = add(seeds[value], dz) if value in seeds else dz
 
 
-def _spectral_tangents(
-    builder: Builder,
-    eqn: Equation,
-    moved: Mapping[Value, Value],
-    dx: Mapping[int, Value],
-    probes: Probes,
-) -> Tangents:
-    """Return the tangent of a tangent or gradient of eigenvalues or singular values.
+@final
+class _Around:
+    """Questions about the graph around an equation, for rules that depend on it."""
 
-    Where some are equal, the tangent of the gradient depends on how the gradient varies with the
-    values. Another tangent is then pushed from the values to the gradient.
-    """
-    x, w, g = [moved[v] for v in eqn.inputs], eqn.inputs[2], eqn.inputs[5]
-    if eqn.op is as_spectral_tangent:
-        return tangents_of_tangent(x, dx, summed=probes.is_summed(eqn.output), **eqn.kwargs)
-    sources = probes.sources(w)
+    def __init__(self, builder: Builder, moved: Mapping[Value, Value], probes: Probes) -> None:
+        self.builder = builder
+        self.moved = moved
+        self.probes = probes
+        self.is_summed = probes.is_summed
+        self.is_even = probes.is_even
 
-    def probe(direction: Value, at_zero: bool) -> Value:
-        key = (w, g, at_zero)
-        if key not in probes.found:
-            tangents = dict.fromkeys(sources, direction)
-            part = probes.between(sources, g)
-            push_forward(builder, part, dict(moved), tangents, probes=probes)
-            probes.found[key] = tangents.get(g, zeros_like(x[5]))
-        return probes.found[key]
+    def probe(self, values: Value, gradient: Value) -> Probe | None:
+        """Return a function that pushes another tangent from `values` to their gradient."""
+        probes, sources = self.probes, self.probes.sources(values)
 
-    even, known = probes.is_even(g), probe if sources else None
-    return tangents_of_gradient(x, dx, even=even, probe=known, **eqn.kwargs)
+        def probe(direction: Value, at_zero: bool) -> Value:
+            key = (values, gradient, at_zero)
+            if key not in probes.found:
+                tangents = dict.fromkeys(sources, direction)
+                part = probes.between(sources, gradient)
+                push_forward(self.builder, part, dict(self.moved), tangents, probes=probes)
+                zeros = zeros_like(self.moved[gradient])
+                probes.found[key] = tangents.get(gradient, zeros)
+            return probes.found[key]
+
+        return probe if sources else None
 
 
 def _reached(
@@ -186,7 +182,7 @@ def _reached(
             for condition in masks.conditions(eqn):
                 keep(builder, condition, moved)
             yield eqn
-        if eqn.op is as_another and is_mark(eqn):
+        if is_mark(eqn):
             # A mark changes the tangent only; the value is that of its operand.
             held = builder.definition(moved[eqn.inputs[0]])
             assert held is not None

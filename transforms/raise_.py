@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
-from primgraph.ir.primitive import Op, lookup
+from primgraph.ir.primitive import Fact, Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import Operator
@@ -16,8 +16,8 @@ from primgraph.operators.elementwise.elementary import exp, log
 from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.variable import Variable
 from primgraph.primitives import elementwise, logic, shapes
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import SUMS
 from primgraph.transforms.dataflow.contract import transform
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -145,9 +145,9 @@ def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value
         wanted, found = parts.get(part), definitions.get(whole)
         if wanted is None:
             return {**binding, part: whole}
-        if found is None or wanted.op is not found.op:
+        if found is None or not wanted.applies_as(found):
             return None
-        if bits(wanted.params) != bits(found.params) or len(wanted.inputs) != len(found.inputs):
+        if len(wanted.inputs) != len(found.inputs):
             return None
         orders = [found.inputs]
         if wanted.op.commutative:
@@ -179,7 +179,7 @@ def _gelu(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield operators of one operand of the result's type, along the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, reduce_sum):
+    for reduction in _above(eqn, definitions, SUMS):
         axes = reduction.kwargs["axes"]
         if reduction.inputs[0].type == eqn.output.type:
             last = axes == (eqn.output.type.ndim - 1,)
@@ -188,7 +188,7 @@ def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield operators that reduce one operand, over the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, reduce_sum):
+    for reduction in _above(eqn, definitions, SUMS):
         x, axes = reduction.inputs[0].type, reduction.kwargs["axes"]
         for keepdims in (False, True):
             axis = None if len(axes) == x.ndim and not keepdims else axes
@@ -197,7 +197,7 @@ def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield products with a matrix, plus a bias of one axis."""
-    for product in _above(eqn, definitions, matmul):
+    for product in _above(eqn, definitions, CONTRACTS):
         weight = product.inputs[1].type
         bias = TensorType(weight.shape[-1:], weight.dtype)
         x = TensorType((*eqn.output.shape[:-1], weight.shape[-2]), weight.dtype)
@@ -205,11 +205,11 @@ def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
             yield (x, weight, bias), {}
 
 
-def _above(eqn: Equation, definitions: Definitions, op: Op) -> Iterator[Equation]:
-    """Yield equations of that op within a few steps above `eqn`, the nearest first."""
+def _above(eqn: Equation, definitions: Definitions, fact: Fact[bool]) -> Iterator[Equation]:
+    """Yield equations whose op has the fact within a few steps above `eqn`, the nearest first."""
     level, seen = [eqn], {eqn}
     for _ in range(_REACH):
-        yield from (e for e in level if e.op is op)
+        yield from (e for e in level if e.op.fact(fact))
         above = [definitions[v] for e in level for v in e.inputs if v in definitions]
         level = [e for e in dict.fromkeys(above) if e not in seen]
         seen.update(level)

@@ -13,11 +13,11 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, derived_source, keep, rebuild, require_primitive, written
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
-from primgraph.primitives.elementwise import add, as_another, div, mul, neg, sub
+from primgraph.primitives.elementwise import SIGNS, add, div, mul, neg, sub
 from primgraph.primitives.linear_algebra.products import matmul
 from primgraph.primitives.shapes import concat
 from primgraph.transforms.dataflow.activity import depending
@@ -206,6 +206,10 @@ class _Node:
         return [i for i, x in enumerate(self.operands) if x.type.is_inexact and not x.fixed]
 
 
+def _negates(op: Op) -> bool:
+    return op.fact(SIGNS) == (-1,)
+
+
 @final
 class Jets:
     """Series of the values of a graph, recorded in a builder.
@@ -254,7 +258,7 @@ class Jets:
                 if value in self.seeds:
                     own = self._series.get(value)
                     self._series[value] = self._seeded(moved[value], self.seeds[value], own)
-            if eqn.op is as_another and is_mark(eqn):
+            if is_mark(eqn):
                 held = self.builder.definition(moved[eqn.inputs[0]])
                 assert held is not None
                 moved[eqn.output] = held.inputs[0]
@@ -389,7 +393,8 @@ class Jets:
 
         `values`, if given, are the coefficients of order 0.
         """
-        if op is neg and not values and (made := self._made_by.get(operands[0])) and made.op is neg:
+        made = None if values or not _negates(op) else self._made_by.get(operands[0])
+        if made is not None and _negates(made.op):
             return (made.operands[0],)
         key = (op.name, tuple(map(id, operands)), bits(params) if params else (), values)
         node = self._nodes.get(key)

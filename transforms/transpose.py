@@ -23,7 +23,7 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.loops.stacks import added
-from primgraph.transforms.optimize.simplify_loops import pruned
+from primgraph.transforms.optimize.prune_bodies import pruned
 from primgraph.transforms.partial_eval import separated
 
 

@@ -41,7 +41,9 @@ class Card:
     name follows the expression. `inline` expressions may become part of longer ones. `repeated` is
     the expression if the elements of the last operand may share memory, for functions that NumPy
     then computes differently. If `zeroed`, a new result array is allocated with zeros. `helper` is
-    the support function that `repeated`, or else `read`, calls.
+    the support function that `repeated`, or else `read`, calls; `library` is its name in Python's
+    `math` and in `scipy.special`, if they have it. If `aliases`, the expression may be a view of an
+    operand.
 
     Planning: `broadcasts` has operands that may be smaller than declared, as NumPy broadcasts them.
     `in_place` has operands whose buffer `out` may take over. A `ufunc` allocates its result if
@@ -60,6 +62,8 @@ class Card:
     amend: Amend | None
     repeated: Read | None
     helper: str
+    library: str
+    aliases: bool
     inline: bool
     broadcasts: tuple[int, ...]
     in_place: tuple[int, ...]
@@ -109,6 +113,8 @@ def plain(
         amend=None,
         repeated=None,
         helper="",
+        library="",
+        aliases=False,
         inline=False,
         broadcasts=(),
         in_place=(),

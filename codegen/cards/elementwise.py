@@ -336,9 +336,11 @@ CARDS: dict[Op, Card] = {
     ),
     e.erf: replace(
         _helper("erf", per_element(9.0, 7.0), None, _step(_complex_erf(math.erf, 1.0), None)),
+        library="erf",
     ),
     e.erfc: replace(
         _helper("erfc", per_element(9.5, 7.5), None, _step(_complex_erf(math.erfc, -1.0), None)),
+        library="erfc",
     ),
     e.abs_: ufunc(
         "absolute",

@@ -120,6 +120,7 @@ def _scalar_placed(step: Step, operands: Sequence[Elements], in_order: bool) -> 
 CARDS: dict[Op, Card] = {
     p.gather: replace(
         moved(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
+        aliases=True,
         fallible=True,
         nanoseconds=per_element(0.5, 0.5),
         scalar=None,

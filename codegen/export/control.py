@@ -16,7 +16,7 @@ from primgraph.codegen.export.scope import hints_of
 from primgraph.codegen.native.c.extents import is_few, is_one, is_zero
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import cond, parted, scan, while_loop
+from primgraph.primitives.control import Flow, parted
 
 
 class Writer(Page, Protocol):
@@ -45,25 +45,19 @@ def control(page: Writer, item: Control) -> None:
     """Write a branch or a loop."""
     page.say(item.step.source)
     # Carries, and the iteration count, are declared with their initial values.
-    p, begun = item.step.params, 0
-    if item.step.op is scan:
-        begun = p["carries"]
-    elif item.step.op is while_loop:
-        begun = len(item.operands) - p["consts"] + 1
-    for v in item.values[begun:]:
+    regions = item.step.regions
+    assert regions is not None
+    for v in item.values[regions.carries + regions.counts :]:
         declare(page, page.place(v), page.type(v))
-    if item.step.op is cond:
-        _branches(page, item)
-    elif item.step.op is scan:
-        _scan(page, item)
-    elif item.step.op is while_loop:
-        _while(page, item)
-    else:
-        _within(page, item, 0, [*item.operands, *item.values])
+    _WRITERS[regions.flow](page, item)
     for v in item.values:
         place = page.place(v)
         if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
             page.line(f"(void){place.text};")
+
+
+def _once(page: Writer, item: Control) -> None:
+    _within(page, item, 0, [*item.operands, *item.values])
 
 
 def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
@@ -246,3 +240,6 @@ def _while(page: Writer, item: Control) -> None:
         copied(page, page.place(v), place, type)
     page.line(f"{trips.text} += 1;")
     page.close()
+
+
+_WRITERS = {Flow.ONCE: _once, Flow.CHOICE: _branches, Flow.ROWS: _scan, Flow.TEST: _while}

@@ -20,7 +20,7 @@ from primgraph.codegen.export.scope import scope_of
 from primgraph.codegen.export.unsupported import require_words, unspelled
 from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.native.c.source import made_by
-from primgraph.codegen.native.c.spellings import CODES
+from primgraph.codegen.native.c.spellings import codes_of
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -253,7 +253,7 @@ class Writer:
 
     def use(self, *steps: Step | None) -> None:
         """Include the user C of these steps."""
-        self.codes.update(dict.fromkeys([CODES[s.op] for s in steps if s and s.op in CODES]))
+        self.codes.update(dict.fromkeys(codes_of(steps)))
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
         """Write the items of a body at the current position."""

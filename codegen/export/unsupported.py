@@ -9,7 +9,6 @@ from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.errors import CompileError
 from primgraph.ir.dims import is_open
-from primgraph.primitives.control import while_loop
 
 # No blocks of rows: exported files use no threads, and know little about caches.
 SERIAL = Limits(cache=1 << 60)
@@ -54,8 +53,8 @@ def require_words(nest: Nest, plan: Nests, name: str) -> None:
 def _cause(step: Step) -> Step:
     """Return the innermost step that is the cause of a loop or branch not being supported."""
     while step.op.has_bodies:
-        p = step.params
-        graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
+        regions = step.regions
+        graphs = step.eqn.bodies if regions is None else regions.graphs
         items = [
             item
             for graph in graphs

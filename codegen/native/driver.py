@@ -27,7 +27,7 @@ from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.ir.dims import typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import INT64, Shape, TensorType
-from primgraph.primitives.control import while_loop
+from primgraph.primitives.control import Flow
 
 # Minimum number of elements for releasing the GIL, which has a cost of its own.
 _FEW = 4096
@@ -170,6 +170,6 @@ def _has_long_loops(plan: Nests) -> bool:
     """Return whether there may be loops so long that other threads should run meanwhile."""
     steps = [item.step for item in plan.items if isinstance(item, Control)]
     return any(
-        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
+        step.flow is Flow.TEST or typical(step.op.flops(step.operands, step.params)) > _FEW
         for step in steps
     )

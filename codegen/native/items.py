@@ -10,6 +10,7 @@ from primgraph.codegen.native.lower.access import Access
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.control import Flow
 
 
 @final
@@ -97,6 +98,10 @@ class Control:
     operands: tuple[int, ...]
     bodies: tuple[Nests, ...]
     constants: tuple[Mapping[int, int], ...]
+
+    @property
+    def is_loop(self) -> bool:
+        return self.step.flow in (Flow.ROWS, Flow.TEST)
 
 
 @final

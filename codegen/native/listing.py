@@ -15,7 +15,7 @@ from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import Shape
-from primgraph.primitives.control import scan, while_loop
+from primgraph.primitives.control import Flow
 
 # Maximum number of operations listed for a nest.
 _TOLD = 12
@@ -98,11 +98,10 @@ def _shape(domain: Shape) -> str:
 
 
 def _trips(step: Step) -> str:
-    if step.op is scan:
-        return f" of {step.params['length']} trips"
-    if step.op is while_loop and step.params["limit"] is not None:
-        return f" of up to {step.params['limit']} trips"
-    return ""
+    most = step.most_trips
+    if most is None:
+        return ""
+    return f" of {most} trips" if step.flow is Flow.ROWS else f" of up to {most} trips"
 
 
 def _place(step: Step) -> str:

@@ -14,9 +14,8 @@ import numpy as np
 
 from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.lowering_state import Landing
-from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.schedule import Schedule, Step, assigns
 from primgraph.codegen.plan.storage.places import Result
-from primgraph.primitives.shapes import slice_assign
 
 # Making a view of a result in each call takes as long as copying this many bytes.
 _VIEW_BYTES = 6144
@@ -75,7 +74,7 @@ def chains(schedule: Schedule, inside: Collection[int]) -> Iterator[tuple[int, l
     made: dict[int, int] = {}
     followed = set()
     for i, step in enumerate(schedule.steps):
-        if step.op is not slice_assign or i in inside or step.results[0].names:
+        if i in inside or step.results[0].names or not assigns(step):
             continue
         x, y = step.inputs
         if x in made and schedule.uses[x] == 1 and x != schedule.root[y]:

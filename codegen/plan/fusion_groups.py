@@ -18,8 +18,6 @@ from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.dims import of_one_trip
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import full
-from primgraph.primitives.shapes import broadcast
 
 # Maximum number of whole arrays that a region keeps for later steps which would otherwise be among
 # its own.
@@ -125,8 +123,7 @@ class _Arrangement:
         # Values that are single numbers, maybe broadcast.
         self.constant: set[int] = set()
         for step in schedule.steps:
-            repeated = step.op is broadcast and step.operands[0].size == 1
-            if step.op is full or repeated:
+            if step.eqn.number is not None or (step.op.is_view and step.operands[0].size == 1):
                 self.constant.update(step.outputs)
         # Late values, and whether computing them is too much work to be moved before a region.
         self.waiting: dict[int, bool] = {}

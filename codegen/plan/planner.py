@@ -10,10 +10,9 @@ from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.fusion_groups import Region
 from primgraph.codegen.plan.lowering_state import Draft
 from primgraph.codegen.plan.program import Loop, Options, Plan
-from primgraph.codegen.plan.schedule import Schedule
+from primgraph.codegen.plan.schedule import Schedule, assigns
 from primgraph.codegen.plan.steps import plan_results, plan_step
 from primgraph.codegen.plan.storage.arena import AnyArena, Arena, packing
-from primgraph.primitives.shapes import slice_assign
 
 
 def landings(schedule: Schedule) -> Any:
@@ -21,7 +20,7 @@ def landings(schedule: Schedule) -> Any:
 
     Few programs need it: it is loaded by the first one that does.
     """
-    if any(step.op is slice_assign for step in schedule.steps):
+    if any(map(assigns, schedule.steps)):
         return import_module("primgraph.codegen.plan.copy_elision")
     return None
 

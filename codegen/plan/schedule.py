@@ -13,15 +13,20 @@ from typing import Any, NamedTuple, final
 
 from primgraph.base.user_lines import Source
 from primgraph.errors import CompileError
-from primgraph.ir.graph import Equation, Graph
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.graph import COUNTED, NUMBER, SIZE, Equation, Graph
+from primgraph.ir.index_maps import Dependence, IndexMap
+from primgraph.ir.primitive import Fact, Primitive
 from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
+from primgraph.primitives.control import REGIONS, Flow, Regions
 
 # Without substitutions symbolic sizes stand for themselves.
 NONE: Mapping[str, int] = MappingProxyType({})
+
+# Parameters of loops that bound the number of steps.
+_LENGTHS = {Flow.ROWS: "length", Flow.TEST: "limit"}
 
 # Maximum number of equations in one generated function: compile time is superlinear.
 CHUNK = 1000
@@ -73,12 +78,64 @@ class Step(NamedTuple):
     def results(self) -> tuple[TensorType, ...]:
         return self.form.results
 
+    @property
+    def number(self) -> Any:
+        """Number or symbolic size that all elements of the result equal, or None."""
+        number = self.held(NUMBER)
+        return self.held(SIZE) if number is None else number
+
+    @property
+    def regions(self) -> Regions | None:
+        """Layout of operands, results and bodies of a branch, a loop or a checkpoint, else None."""
+        rule = self.op.fact(REGIONS)
+        return None if rule is None else rule(len(self.operands), **self.params)
+
+    @property
+    def flow(self) -> Flow | None:
+        """How the step runs its bodies, None for other steps."""
+        regions = self.regions
+        return None if regions is None else regions.flow
+
+    @property
+    def most_trips(self) -> Any:
+        """Number of steps of a loop, or its limit; None for other steps, and without a limit."""
+        flow = self.flow
+        return self.params[_LENGTHS[flow]] if flow in _LENGTHS else None
+
+    def held(self, fact: Fact[str]) -> Any:
+        """Return the parameter that a fact of the op names, or None."""
+        name = self.op.fact(fact)
+        return self.params[name] if name else None
+
+    def dependence(self, k: int, i: int) -> Dependence:
+        """Return what of operand `i` the elements of result `k` depend on."""
+        return self.op.dependence(k, i, self.operands, self.results, self.params)
+
     def giving(self, shape: Shape) -> Step:
         """Return the step with another shape of its first result."""
         form = copy(self.form)
         first, *others = form.results
         form.results = (TensorType(shape, first.dtype), *others)
         return self._replace(form=form)
+
+
+def stored_shape(step: Step) -> Shape:
+    """Return the shape in which a literal is stored; it is broadcast to that of the result."""
+    if step.eqn.number is not None:
+        return ()
+    shape, axis = step.results[0].shape, step.held(COUNTED)
+    return shape if axis is None else (shape[axis], *(1 for _ in shape[axis + 1 :]))
+
+
+def assigns(step: Step) -> bool:
+    """Return whether the result is operand 0 with a part of it replaced by operand 1."""
+    shown = step.dependence(0, 0) if step.op.moves and len(step.inputs) == 2 else None
+    return isinstance(shown, IndexMap) and shown.hole is not None
+
+
+def is_repetition(step: Step) -> bool:
+    """Return whether the result is a view that repeats the operand along new axes, if anything."""
+    return step.op.is_view and isinstance(step.form.seen[0], Expand | None)
 
 
 def seen_shape(step: Step, k: int) -> Shape:

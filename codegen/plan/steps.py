@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.lowering_state import Draft
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Put, Return
-from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.schedule import Step, stored_shape
 from primgraph.codegen.plan.site import At, is_plain
 from primgraph.codegen.plan.storage.places import Argument, Held, Place
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import broadcast_shapes
-from primgraph.primitives.constants import full, iota, iota_shape
 
 
 def plan_step(draft: Draft, i: int, step: Step) -> None:
@@ -34,13 +33,12 @@ def plan_step(draft: Draft, i: int, step: Step) -> None:
 
 
 def _constant(draft: Draft, step: Step) -> None:
-    type, store, p = step.results[0], draft.store, step.params
-    if step.op is full:
-        place: Place = store.number(p["value"], type.dtype)
-    elif step.op is iota:
-        place = store.constant(step, iota_shape(p["shape"], p["axis"]))
+    store, number = draft.store, step.eqn.number
+    place: Place
+    if number is not None:
+        place = store.number(number, step.results[0].dtype)
     else:
-        place = store.constant(step, type.shape)
+        place = store.constant(step, stored_shape(step))
     draft.places[step.outputs[0]] = place
 
 

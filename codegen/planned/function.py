@@ -46,7 +46,6 @@ from primgraph.codegen.planned.looks import look
 from primgraph.codegen.planned.workspace import Workspace
 from primgraph.codegen.run.growing import Growing
 from primgraph.codegen.run.threads import share
-from primgraph.primitives.constants import constant
 
 # NumPy has deprecated a third positional operand of these two.
 _OUT_BY_NAME = ("maximum", "minimum")
@@ -106,8 +105,9 @@ def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
     table: dict[str, Any] = {}
     for place in plan.constants:
         name = name_of(place)
-        if isinstance(place, Constant) and place.step.op is constant:
-            table[name] = place.step.params["value"].data
+        array = place.step.eqn.array if isinstance(place, Constant) else None
+        if array is not None:
+            table[name] = array
             continue
         lines.append(f"{name} = {_constant(place)}")
         if not isinstance(place, Constant):
@@ -393,7 +393,7 @@ def _print_user(printer: Printer, x: Call) -> None:
         printer.line(f"t = {text}")
     for k, place in enumerate(x.outs):
         found = f"t[{k}]" if x.step.op.multiple else text
-        if x.step.op in CARDS and not x.step.results[k].shape:
+        if CARDS.get(x.step.op) is not None and not x.step.results[k].shape:
             found = f"{printer.np('asarray')}({found})"
         if isinstance(place, Result) and not place.given:
             printer.parts.bind(name_of(place))

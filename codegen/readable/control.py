@@ -16,7 +16,7 @@ from primgraph.codegen.readable.page import Page, Piece
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import BOOL, TensorType
-from primgraph.primitives.control import checkpoint, cond, parted, scan
+from primgraph.primitives.control import Flow, parted
 
 # Writes a step to a page.
 Write: TypeAlias = Callable[[Page, int, Step], None]
@@ -25,14 +25,15 @@ Write: TypeAlias = Callable[[Page, int, Step], None]
 def write_control(page: Page, i: int, step: Step, write: Write) -> None:
     """Write a branch or a loop to a page, as statements."""
     writer = _Writer(page, i, step, write)
-    if step.op is cond:
-        writer.branches()
-    elif step.op is checkpoint:
-        writer.block()
-    elif step.op is scan:
-        writer.scan()
-    else:
-        writer.loop()
+    write_flow = {
+        Flow.CHOICE: writer.branches,
+        Flow.ONCE: writer.block,
+        Flow.ROWS: writer.scan,
+        Flow.TEST: writer.loop,
+    }
+    flow = step.flow
+    assert flow is not None
+    write_flow[flow]()
 
 
 @final
@@ -193,7 +194,7 @@ class _Writer:
         inner.opening, inner.table, inner.users = page.opening, page.table, page.users
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
         # All bodies except a checkpoint's are in a block of their own.
-        inner.depth = page.depth + (self.step.op is not checkpoint)
+        inner.depth = page.depth + (self.step.flow is not Flow.ONCE)
         for number, piece in enumerate(given):
             inner.pieces[number] = piece
         rows = page.parts.current.body

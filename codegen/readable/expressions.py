@@ -15,17 +15,14 @@ from primgraph.codegen.cards.spelling.notation import Text
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement
-from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.schedule import Step, stored_shape
 from primgraph.codegen.readable.control import write_control
 from primgraph.codegen.readable.page import LONGEST, Page, Piece
-from primgraph.codegen.readable.shapes import REDUCTIONS
 from primgraph.codegen.readable.views import write_view
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
-from primgraph.primitives.constants import constant, extent, full, iota, iota_shape
-from primgraph.primitives.elementwise import erf, erfc
-from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import REDUCES
 
 
 def write_step(page: Page, i: int, step: Step) -> None:
@@ -35,14 +32,10 @@ def write_step(page: Page, i: int, step: Step) -> None:
         write_control(page, i, step, write_step)
     elif card is None:
         _call_user(page, i, step)
-    elif step.op is full:
-        value = step.params["value"]
-        text = literal(value, step.params["dtype"])
-        page.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
-    elif step.op is extent and type(step.params["size"]) is Dim:
-        size = step.params["size"]
-        page.pieces[step.outputs[0]] = Piece(literal(size, step.params["dtype"]), (), scalar=size)
-    elif step.op is constant:
+    elif (number := step.number) is not None:
+        text = literal(number, step.results[0].dtype)
+        page.pieces[step.outputs[0]] = Piece(text, (), scalar=number)
+    elif step.eqn.array is not None:
         page.constant(step)
     elif step.op.is_view:
         for k, value in enumerate(step.outputs):
@@ -70,15 +63,15 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
             page.write(value)
         args, text = _right_hand_side(page, step, card)
     shape = page.shown.get(step.outputs[0], step.results[0].shape)
-    if step.op is iota:
-        shape = iota_shape(step.params["shape"], step.params["axis"])
+    if step.op.literal:
+        shape = stored_shape(step)
     elif card.broadcasts and card.amend is None:
         shapes = {a.shape for a in args}
         shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
     piece = page.joined(text, shape, args, i, step.outputs[0])
-    if step.op is gather:
+    if card.aliases:
         page.shared.add(piece.value)
-    page.settle(piece, card.inline or step.op in REDUCTIONS)
+    page.settle(piece, card.inline or step.op.fact(REDUCES))
     if card.amend is not None:
         line = card.amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
         for a in args:
@@ -106,22 +99,22 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         page.include(card.helper)
         last = page.explicit(args[-1], step.operands[-1])
         return card.repeated([*(a.text for a in args[:-1]), last.text], step)
-    library = _library(page, step)
+    library = _library(page, step, card)
     if library:
-        return Text(library.format(f"{step.op.name}({args[0].text.code})"))
+        return Text(library.format(f"{card.library}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
-    shown = page.shown.get(step.outputs[0]) if step.op in REDUCTIONS else None
+    shown = page.shown.get(step.outputs[0]) if step.op.fact(REDUCES) else None
     return card.read([a.text for a in args], step if shown is None else step.giving(shown))
 
 
-def _library(page: Page, step: Step) -> str:
-    """Return the format of a library call of an error function in a standalone file, or "".
+def _library(page: Page, step: Step, card: Card) -> str:
+    """Return the format of a library call in place of a helper in a standalone file, or "".
 
     Python's `math` has one for scalars, but its float would divide differently from NumPy's.
     """
     type = step.results[0]
-    if not page.standalone or step.op not in (erf, erfc):
+    if not page.standalone or not card.library:
         return ""
     if page.file.scipy and type.dtype in (FLOAT32, FLOAT64):
         page.file.imports["from scipy import special"] = None

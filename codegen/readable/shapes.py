@@ -10,16 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import final
 
-from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
+from primgraph.codegen.plan.schedule import Schedule, Step, is_repetition, seen_shape
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
-from primgraph.primitives.constants import extent, full
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
-from primgraph.primitives.shapes import broadcast, reshape
-
-_NUMBERS: frozenset[Op] = frozenset({full, extent})
-REDUCTIONS: frozenset[Op] = frozenset({reduce_sum, reduce_prod, reduce_max, reduce_min})
+from primgraph.ir.views import Reshape
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import REDUCES
 
 
 def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
@@ -30,10 +26,10 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
     of these values support that.
     """
     # Only these can be written in another shape.
-    if not any(s.op in REDUCTIONS or s.op is reshape or s.op is matmul for s in schedule.steps):
+    if not any(map(_may_change, schedule.steps)):
         return {}
     groups = _Groups(schedule)
-    numbers = {v for s in schedule.steps if s.op in _NUMBERS for v in s.outputs}
+    numbers = {v for s in schedule.steps if s.number is not None for v in s.outputs}
     joining = [_joins(s, aligned) for s in schedule.steps]
     for step, joins in zip(schedule.steps, joining, strict=True):
         if joins:
@@ -48,6 +44,16 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
         if not joins:
             _ask(groups, step)
     return groups.answers()
+
+
+def _may_change(step: Step) -> bool:
+    """Return whether a step may be written in another shape by itself."""
+    op = step.op
+    return op.fact(REDUCES) or op.fact(CONTRACTS) or _reshapes(step)
+
+
+def _reshapes(step: Step) -> bool:
+    return step.op.is_view and isinstance(step.form.seen[0], Reshape)
 
 
 def _joins(step: Step, aligned: Collection[Op]) -> bool:
@@ -127,18 +133,18 @@ class _Groups:
 def _ask(groups: _Groups, step: Step) -> None:
     """Record the shapes that a step supports which is not elementwise."""
     x, result = step.inputs[:1], step.outputs[0]
-    if step.op in REDUCTIONS:
+    if step.op.fact(REDUCES):
         groups.ask(x[0], None)
         groups.ask(result, _kept(step))
-    elif step.op is broadcast:
+    elif is_repetition(step):
         groups.ask(x[0], seen_shape(step, 0))
         groups.ask(result, None)
-    elif step.op is reshape and _is_alike(step):
+    elif _reshapes(step) and _is_alike(step):
         groups.wish(x[0], step.results[0].shape)
         groups.ask(result, _without_ones(step.operands[0].shape))
-    elif step.op is matmul and _vectors(step):
+    elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
-    elif step.op not in _NUMBERS:
+    elif step.number is None:
         for value in (*step.inputs, *step.outputs):
             groups.ask(value, None)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from primgraph.codegen.cards.spelling.notation import ATOM, Text
-from primgraph.codegen.plan.schedule import Step, seen_shape
+from primgraph.codegen.plan.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.plan.storage.views import view_text
 from primgraph.codegen.readable.page import Page, Piece
-from primgraph.ir.views import Expand, Permute, Reshape, View
-from primgraph.primitives.shapes import broadcast, slice_
+from primgraph.ir.index_maps import of_view
+from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 
 _MOST_AXES = 4
 
@@ -48,7 +48,8 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
 def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
     """Return the indexing that replaces a slice and a reshape to single positions, or None."""
     made = page.schedule.steps[piece.step] if piece.pending else None
-    if made is None or made.op is not slice_ or made.outputs[0] != step.inputs[0]:
+    cut = made.form.seen[0] if made is not None and made.op.is_view else None
+    if made is None or not isinstance(cut, Slice) or made.outputs[0] != step.inputs[0]:
         return None
     pairs = zip(made.results[0].shape, made.operands[0].shape, strict=True)
     alone = [n == 1 and n != whole for n, whole in pairs]
@@ -57,9 +58,10 @@ def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
         (*made.inputs, *step.inputs, *step.outputs)
     ):
         return None
+    shown = of_view(cut, made.operands[0].shape, made.results[0].shape).operand
     x, _, ranges = piece.text.code[:-1].rpartition("[")
-    starts = zip(ranges.split(", "), alone, made.params["starts"], strict=False)
-    parts = [str(start) if single else text for text, single, start in starts]
+    starts = zip(ranges.split(", "), alone, shown, strict=False)
+    parts = [str(start.start) if single else text for text, single, start in starts]
     while parts[-1] == ":":
         parts.pop()
     return Text(f"{x}[{', '.join(parts)}]")
@@ -71,7 +73,7 @@ def _seen(page: Page, step: Step, k: int, value: int) -> View | None:
     after = page.shown.get(value)
     if before is None and after is None:
         return _with_none(step.form.seen[k], step)
-    if step.op is broadcast:
+    if is_repetition(step):
         return None
     shape = step.results[k].shape if after is None else after
     source = step.operands[0].shape if before is None else before

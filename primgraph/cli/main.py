@@ -94,24 +94,7 @@ def _outside(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "primgraph", description="Programs and their derivatives of any order as NumPy source."
-    )
-    version = f"primgraph {sys.modules['primgraph'].__version__}"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    show = _command(commands, "show", _show, "print a graph as text, which can be read again")
-    show.add_argument("--stage", choices=("built", "lowered", "compiled"), default="built")
-    show.add_argument("--tree", action="store_true", help="by lines of your code, as a tree")
-
-    grad = _command(commands, "grad", _grad, "print the graph of a derivative")
-    _by(grad)
-    grad.add_argument("--order", type=_positive, default=1, help="differentiate so often (1)")
-    grad.add_argument("--forward", action="store_true", help="by forward mode")
-    grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
-
+def _emit_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     emit = _command(
         commands, "emit", _emit, "write functions that need NumPy only, or nothing but C"
     )
@@ -130,6 +113,34 @@ def _parser() -> argparse.ArgumentParser:
     )
     _output(emit, "the standard output")
 
+
+def _cache_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    about = "tell what compiled C is kept, and where, or remove it"
+    kept = commands.add_parser("cache", help=about, description=about.capitalize() + ".")
+    kept.add_argument("what", nargs="?", choices=("show", "clear"), default="show")
+    kept.set_defaults(run=_cache)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "primgraph", description="Programs and their derivatives of any order as NumPy source."
+    )
+    version = f"primgraph {sys.modules['primgraph'].__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    show = _command(commands, "show", _show, "print a graph as text, which can be read again")
+    show.add_argument("--stage", choices=("built", "lowered", "compiled"), default="built")
+    show.add_argument("--tree", action="store_true", help="by lines of your code, as a tree")
+
+    grad = _command(commands, "grad", _grad, "print the graph of a derivative")
+    _by(grad)
+    grad.add_argument("--order", type=_positive, default=1, help="differentiate so often (1)")
+    grad.add_argument("--forward", action="store_true", help="by forward mode")
+    grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
+
+    _emit_command(commands)
+
     check = _command(commands, "check", _check, "compare derivatives with independent ones")
     check.add_argument("--order", type=_positive, default=2, help="up to this order (2)")
     _at(check)
@@ -145,10 +156,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _command(commands, "info", _info, "print versions, and what a graph needs", "?")
 
-    about = "tell what compiled C is kept, and where, or remove it"
-    kept = commands.add_parser("cache", help=about, description=about.capitalize() + ".")
-    kept.add_argument("what", nargs="?", choices=("show", "clear"), default="show")
-    kept.set_defaults(run=_cache)
+    _cache_command(commands)
     return parser
 
 

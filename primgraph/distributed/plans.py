@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 from typing import final
@@ -89,6 +90,23 @@ class Plan:
         return "\n".join([*lines, *([f"  WARNING     {self.warning()}"] if not self.fits else [])])
 
 
+def _parcel_bytes(kernels: Kernels, used: Iterable[int]) -> int:
+    """Return the bytes of the different parcels of code and constants for these chunks."""
+    parcels = {}
+    for i in used:
+        parcel, large = kernels.packed(kernels.chunks.rows[i])
+        parcels[parcel.digest] = parcel.nbytes + sum(a.nbytes for a in large)
+    return sum(parcels.values())
+
+
+def _tree_of_sums(width: int) -> tuple[int, int]:
+    """Return the levels, and the nodes, of the tree that adds up so many results."""
+    levels = nodes = 0
+    while width > 1:
+        nodes, width, levels = nodes + width, ceil(width / FAN_IN), levels + 1
+    return levels, nodes
+
+
 def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> Plan:
     """Estimate the cost of evaluating `kernels` on all chunks.
 
@@ -113,13 +131,8 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
     else:
         kept, memory = 0, live_bytes(schedule(graph))
     flops = sum(part.flops for part in works(graph)) if exact else 0
-    parcels = {}
-    for i in used if exact else ():
-        parcel, large = kernels.packed(chunks.rows[i])
-        parcels[parcel.digest] = parcel.nbytes + sum(a.nbytes for a in large)
-    levels, nodes, width = 0, 0, len(used)
-    while width > 1:
-        nodes, width, levels = nodes + width, ceil(width / FAN_IN), levels + 1
+    parcels = _parcel_bytes(kernels, used if exact else ())
+    levels, nodes = _tree_of_sums(len(used))
     process = PROCESS_BYTES if engine.client is not None else 0
     task, fixed = data + memory, sent + returned
     fitting = 0
@@ -135,7 +148,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
         threads=threads,
         flops=flops * chunks.total // largest,
         bytes_read=sum(chunks.bytes_of(i) for i in used),
-        bytes_sent=(sent + sum(parcels.values())) * max(len(workers), 1),
+        bytes_sent=(sent + parcels) * max(len(workers), 1),
         bytes_returned=returned * (nodes + 1),
         levels=levels,
         task_bytes=task,

@@ -21,7 +21,7 @@ from primgraph.errors import (
 )
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import extent_at, names_in
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import ARRAY, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType, declared_shape
@@ -29,7 +29,6 @@ from primgraph.operators import reshape, zeros_like
 from primgraph.operators import sum as sum_
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import constant, extent, full
 from primgraph.primitives.shapes import broadcast
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
@@ -143,8 +142,8 @@ def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
     """Return the ops of a graph with the numbers in their parameters."""
     found = []
     for eqn in lower(graph).body:
-        value = eqn.kwargs["value"] if eqn.op in (full, constant) else None
-        found.append((eqn.op.name, value))
+        array = eqn.held(ARRAY)
+        found.append((eqn.op.name, eqn.number if array is None else array))
     return found
 
 
@@ -155,7 +154,7 @@ def _counted(graph: Graph, count: int, size: str) -> tuple[Graph, list[tuple[int
         builder.share_input(value)
     numbers: dict[tuple[int, Any], Value] = {}
     for eqn in graph.body:
-        if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+        if size in names_in(eqn.size):
             key = eqn.kwargs["size"], eqn.kwargs["dtype"]
             if key not in numbers:
                 numbers[key] = builder.input(TensorType((), key[1]))
@@ -165,7 +164,7 @@ def _counted(graph: Graph, count: int, size: str) -> tuple[Graph, list[tuple[int
         builder.share_input(value)
     moved: dict[Value, Value] = {}
     for eqn in graph.body:
-        if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+        if size in names_in(eqn.size):
             number = numbers[eqn.kwargs["size"], eqn.kwargs["dtype"]]
             shape = eqn.output.shape
             if shape:
@@ -184,7 +183,7 @@ def _has_extent(graph: Graph, size: str) -> bool:
     waiting = [graph]
     while waiting:
         for eqn in waiting.pop().body:
-            if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+            if size in names_in(eqn.size):
                 return True
             waiting.extend(eqn.bodies)
     return False

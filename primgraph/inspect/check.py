@@ -27,7 +27,6 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import FLOAT64, Shape
-from primgraph.primitives.elementwise import stop_gradient
 from primgraph.primitives.parts import complex_, imag, real
 from primgraph.primitives.reductions import root_of_squares
 from primgraph.program.program import Program
@@ -258,7 +257,7 @@ class Level:
         # The sum of squares that `root_of_squares` holds is part of its formula, and not a user's
         # constant.
         squares = {e.inputs[1] for e in plain.body if e.op is root_of_squares}
-        stops = [e for e in plain.body if e.op is stop_gradient and e.output not in squares]
+        stops = [e for e in plain.body if e.op.stops and e.output not in squares]
         held = [e.output for e in stops]
         values = interpret(plain.with_outputs(held), *self.arrays)
         stopped = set(held)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 from primgraph.base.user_lines import Source
 from primgraph.codegen import Kernel
-from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.schedule import Schedule, schedule, stored_shape
 from primgraph.codegen.plan.storage.memory_use import call_bytes, kept_bytes, live_bytes
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
@@ -19,10 +19,9 @@ from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.index_maps import IndexMap, Lookup
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import smaller
-from primgraph.primitives.constants import constant, full, iota, iota_shape
-from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.sized import SizedKernel
@@ -330,8 +329,10 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
         for value in read:
             read[value] = elements[value] * plan.types[value].dtype.itemsize
         written = sum(of_one_trip(t.nbytes) for t in step.results)
-        if step.op is gather:
-            read[step.inputs[0]] = smaller(read[step.inputs[0]], written)
+        for i, value in enumerate(step.inputs):
+            shown = step.eqn.dependence(0, i)
+            if isinstance(shown, IndexMap) and any(isinstance(p, Lookup) for p in shown.operand):
+                read[value] = smaller(read[value], written)
         found[step.eqn] = Work(flops, sum(read.values()), written)
     return tuple(found.get(eqn, Work()) for eqn in graph.body)
 
@@ -340,10 +341,8 @@ def _different_elements(plan: Schedule) -> list[int]:
     """Return the number of distinct elements of each value in memory."""
     count = [of_one_trip(t.size) for t in plan.types]
     for step in plan.steps:
-        if step.op is full:
-            count[step.outputs[0]] = 1
-        elif step.op is iota:
-            count[step.outputs[0]] = prod(iota_shape(step.params["shape"], step.params["axis"]))
+        if step.op.literal:
+            count[step.outputs[0]] = of_one_trip(prod(stored_shape(step)))
         else:
             for value in step.outputs:
                 if plan.is_view(value):
@@ -365,7 +364,7 @@ def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> C
             first, results = early
             kept += results
             peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
-    constants = [s.results[0] for s in plan.steps if s.op is constant]
+    constants = [s.results[0] for s in plan.steps if s.eqn.array is not None]
     return Cost(
         graph=graph,
         parts=parts,

@@ -22,7 +22,6 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.slices import backward_slice
 from primgraph.operators.variable import Variable
-from primgraph.primitives.logic import unless_nan
 from primgraph.program.finite import Walk, spread
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values
@@ -285,7 +284,9 @@ def _differentiable(eqn: Equation) -> tuple[Value, ...]:
     """Return the operands of `eqn` that derivatives pass through."""
     if eqn.op.own_slope:
         return eqn.inputs[1:]
-    return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
+    if eqn.op.formal or not isinstance(eqn.op, Primitive):
+        return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
+    return tuple(eqn.op.moving(eqn.inputs))
 
 
 def _ends(eqn: Equation, value: Value) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -264,6 +264,23 @@ class Profile(Tabled):
         return f"{self.headline}\n{self.table()}"
 
 
+def _kernel_and_feed(
+    target: Graph | Program | Kernel,
+    feed: Mapping[str, Any] | Sequence[Any],
+    fetch_list: Sequence[Fetch] | None,
+) -> tuple[Kernel, Mapping[str, Any] | Sequence[Any]]:
+    """Return the kernel to be run, and its arguments."""
+    if isinstance(target, Graph):
+        refuse_fetches(target, fetch_list)
+        given = target.in_order((), feed) if isinstance(feed, Mapping) else feed
+        return compiled(fitted(target, given) if target.sizes else target), feed
+    if isinstance(target, Program):
+        executor, named = _executor(target), _named(feed)
+        kernel = kernel_of(target, fetch_list, executor.sizes(target, named, fetch_list))
+        return kernel, executor.arguments(target, named, fetch_list)
+    return kernel_of(target, fetch_list), feed
+
+
 @checked_late
 def profile(
     target: Graph | Program | Kernel,
@@ -290,36 +307,16 @@ def profile(
     """
     if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
         raise ArgumentError(f"repeats is an integer of at least 1, not {repeats!r:.60}")
-    if isinstance(target, Graph):
-        refuse_fetches(target, fetch_list)
-        given = target.in_order((), feed) if isinstance(feed, Mapping) else feed
-        kernel = compiled(fitted(target, given) if target.sizes else target)
-    elif isinstance(target, Program):
-        executor, feed = _executor(target), _named(feed)
-        kernel = kernel_of(target, fetch_list, executor.sizes(target, feed, fetch_list))
-        feed = executor.arguments(target, feed, fetch_list)
-    else:
-        kernel = kernel_of(target, fetch_list)
+    kernel, feed = _kernel_and_feed(target, feed, fetch_list)
     arrays = _arrays(kernel.graph, feed)
     flat = kernel.flat
     watched, clocks, places = flat.with_clocks()
     run = _runner(flat, arrays)
-    totals: list[float] = []
-    found: list[list[float]] = []
-    counts: list[int] = []
     with alone():
-        run(flat)
-        run(watched)
-        clocks.take()
-        begun = time.perf_counter()
-        while _goes_on(len(totals), repeats, begun):
-            totals.append(run(flat))
-            run(watched)
-            seconds, counts = clocks.take()
-            found.append(seconds)
+        rounds = [*_measured(run, flat, watched, clocks, repeats)]
         allocated = _allocated(run, flat)
-    *means, around = _of_faster_half(found)
-    spent = {i: (n, s) for i, n, s in zip(places, counts, means, strict=False) if n}
+    *means, around = _of_faster_half([seconds for _, seconds, _ in rounds])
+    spent = {i: (n, s) for i, n, s in zip(places, rounds[-1][2], means, strict=False) if n}
     parts = [
         Spent(*spent[i], work) if i in spent else _NOTHING
         for i, work in enumerate(works(kernel.graph))
@@ -327,8 +324,8 @@ def profile(
     return Profile(
         kernel=kernel,
         style=flat.running_style(arrays),
-        seconds=_of_faster_half([[t] for t in totals])[0],
-        repeats=len(totals),
+        seconds=_of_faster_half([[total] for total, _, _ in rounds])[0],
+        repeats=len(rounds),
         parts=tuple(parts),
         around=around,
         ranges=_ranges(kernel.graph, arrays) if ranges else None,
@@ -344,6 +341,21 @@ def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
     chosen = sorted(runs, key=sum)[: (len(runs) + 1) // 2]
     means: list[float] = np.mean(chosen, axis=0).tolist()
     return means
+
+
+def _measured(
+    run: Callable[[Kernel], float], flat: Kernel, watched: Kernel, clocks: Any, repeats: int | None
+) -> Iterator[tuple[float, list[float], list[int]]]:
+    """Yield for each repeat the seconds of a call, and those and the calls of each clock."""
+    run(flat)
+    run(watched)
+    clocks.take()
+    begun, done = time.perf_counter(), 0
+    while _goes_on(done, repeats, begun):
+        total = run(flat)
+        run(watched)
+        yield total, *clocks.take()
+        done += 1
 
 
 def _goes_on(done: int, repeats: int | None, begun: float) -> bool:

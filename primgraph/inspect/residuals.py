@@ -9,7 +9,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import larger
-from primgraph.primitives.control import checkpoint
+from primgraph.primitives.control import Flow, flow_of
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.loops.stacks import fills
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -70,7 +70,7 @@ def _again(graph: Graph, seeds: Sequence[Value]) -> int:
                 places = [i for i, is_one in enumerate(given) if is_one]
                 inside = (
                     _kept(body, places)
-                    if eqn.op is checkpoint
+                    if flow_of(eqn) is Flow.ONCE
                     else _again(body, [body.inputs[i] for i in places])
                 )
                 most = larger(most, inside)

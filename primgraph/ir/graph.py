@@ -16,11 +16,19 @@ from primgraph.ir.frontend.containers import Form, bound, leaves_of
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.frontend.signature import checked
+from primgraph.ir.index_maps import Dependence, Opaque
 from primgraph.ir.params import Nested, Params, bits
-from primgraph.ir.primitive import Op, lookup
+from primgraph.ir.primitive import Fact, Op, Primitive, lookup
 from primgraph.ir.types import TensorType
 from primgraph.ir.value import Value as Value
 from primgraph.ir.value import record
+
+# Parameters that hold the result of a literal: the number that all elements equal, the symbolic
+# size that they equal, the array, and the axis along which they count; "" for other ops.
+NUMBER: Fact[str] = Fact("number", "")
+SIZE: Fact[str] = Fact("size", "")
+ARRAY: Fact[str] = Fact("array", "")
+COUNTED: Fact[str] = Fact("counted", "")
 
 
 @final
@@ -52,6 +60,43 @@ class Equation:
     def bodies(self) -> tuple[Graph, ...]:
         """Graphs among its parameters, in order: bodies of a loop or branch."""
         return tuple(_graphs_in(self.params)) if self.op.has_bodies else ()
+
+    def applies_as(self, other: Equation) -> bool:
+        """Return whether both apply the same op with the same parameters, bit by bit."""
+        return self.op is other.op and bits(self.params) == bits(other.params)
+
+    def dependence(self, k: int, i: int) -> Dependence:
+        """Return what of operand `i` the elements of result `k` depend on; all for an operator."""
+        if not isinstance(self.op, Primitive):
+            return Opaque("it is an operator")
+        operands, results = (tuple([v.type for v in vs]) for vs in (self.inputs, self.outputs))
+        return self.op.dependence(k, i, operands, results, self.kwargs)
+
+    @property
+    def number(self) -> Any:
+        """Number that all elements of the result equal, if a parameter holds it; else None."""
+        return self.held(NUMBER)
+
+    @property
+    def size(self) -> Any:
+        """Symbolic size that all elements of the result equal, or None."""
+        return self.held(SIZE)
+
+    @property
+    def array(self) -> np.ndarray[Any, Any] | None:
+        """Array that is the result, if a parameter holds it; else None."""
+        found = self.held(ARRAY)
+        return None if found is None else found.data
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a parameter holds the result, as a number or an array."""
+        return self.number is not None or self.array is not None
+
+    def held(self, fact: Fact[str]) -> Any:
+        """Return the parameter that a fact of the op names, or None."""
+        name = self.op.fact(fact)
+        return self.kwargs[name] if name else None
 
     def __repr__(self) -> str:
         types = ", ".join(str(v.type) for v in self.inputs)

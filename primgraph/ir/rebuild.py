@@ -115,7 +115,4 @@ def full_value(builder: Builder, value: Value) -> bool | int | float | None:
     # A view of a uniform array is uniform, too.
     while eqn is not None and eqn.op.is_view and not (eqn.op.stops or eqn.op.multiple):
         eqn = builder.definition(eqn.inputs[0])
-    if eqn is None or eqn.op.name != "full":
-        return None
-    scalar: bool | int | float = eqn.kwargs["value"]
-    return scalar
+    return None if eqn is None else eqn.number

@@ -12,7 +12,7 @@ from primgraph.errors import ArgumentError, BuildError, FeedError, PrimgraphErro
 from primgraph.ir.assumptions import Condition, noting
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim, extent_at, is_open, names_in
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import SIZE, Equation, Graph, Value
 from primgraph.ir.params import Params
 from primgraph.ir.primitive import lookup
 from primgraph.ir.rebuild import NOWHERE, written
@@ -69,10 +69,11 @@ def _recorded(
     builder: Builder, eqn: Equation, inputs: tuple[Value, ...], params: dict[str, Any]
 ) -> tuple[Value, ...]:
     """Record the equation with these parameters; a size used as a value becomes a number."""
-    if eqn.op is not lookup("extent") or type(params["size"]) is Dim:
+    name = eqn.op.fact(SIZE)
+    if not name or type(params[name]) is Dim:
         return builder.emit(eqn.op, inputs, params)
-    rest = {k: v for k, v in params.items() if k != "size"}
-    number = scalar_of(params["size"], params["dtype"])
+    rest = {k: v for k, v in params.items() if k != name}
+    number = scalar_of(params[name], params["dtype"])
     return builder.emit(lookup("full"), (), {**rest, "value": number})
 
 

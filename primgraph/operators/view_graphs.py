@@ -8,15 +8,17 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import taken_apart
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import Index, of_view
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import Shape, TensorType
+from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 from primgraph.operators.call import on_handles
 from primgraph.operators.variable import Variable, emit, emit_all, mannered
 from primgraph.primitives import parts, shapes
+from primgraph.primitives.parts import COMPONENT
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
@@ -95,45 +97,62 @@ write_through = on_handles(lambda view, base, new: view.write(base, new))
 
 
 def _shows_elements(eqn: Equation) -> bool:
-    if eqn.op is shapes.broadcast:
-        return eqn.inputs[0].type.size == eqn.outputs[0].type.size
-    return eqn.op.is_view or eqn.op in (parts.real, parts.imag)
+    """Return whether elements of the result are elements of the operand, each at most once."""
+    if not eqn.op.is_view:
+        return eqn.op.fact(COMPONENT) is not None
+    repeats = isinstance(_view(eqn, 0), Expand | None)
+    return not repeats or eqn.inputs[0].type.size == eqn.outputs[0].type.size
+
+
+def _view(eqn: Equation, k: int) -> View | None:
+    assert isinstance(eqn.op, Primitive)
+    return eqn.op.seen(k, eqn.inputs[0].type, eqn.kwargs)
 
 
 def _seen(eqn: Equation, x: Array) -> Any:
     """Return the result of an equation as NumPy's view of `x`, where the primitive would copy."""
-    params = eqn.kwargs
-    if eqn.op is shapes.broadcast:
-        return np.broadcast_to(np.expand_dims(x, params["new_axes"]), params["shape"])
-    if eqn.op is shapes.reverse:
-        return np.flip(x, params["axes"])
-    if eqn.op in (parts.real, parts.imag) and x.dtype.kind != "c":
-        # An array with the memory of complex numbers, used only for its layout.
-        return x
-    assert isinstance(eqn.op, Primitive)
-    return eqn.op.impl(x, **params)
+    if not eqn.op.is_view:
+        assert isinstance(eqn.op, Primitive)
+        # An array with the memory of complex numbers is used only for its layout.
+        return x if x.dtype.kind != "c" else eqn.op.impl(x)
+    shown = [_shown(_view(eqn, k), x, value.shape) for k, value in enumerate(eqn.outputs)]
+    return shown if eqn.op.multiple else shown[0]
+
+
+def _shown(how: View | None, x: Array, shape: Shape) -> Array:
+    match how:
+        case Reshape():
+            return x.reshape(shape)
+        case Permute(axes):
+            return x.transpose(axes)
+        case Slice(ranges):
+            return x[tuple([slice(*ends) for ends in ranges])]
+        case Expand(new):
+            x = x[tuple([None if is_new else slice(None) for is_new in new])]
+    return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def _put_back(eqn: Equation, k: int, x: Variable, new: Variable) -> Variable:
     """Return `x` after `new` was written to result `k` of a view equation."""
-    op, params = eqn.op, eqn.kwargs
-    if op is shapes.permute:
-        axes = params["axes"]
-        return emit(shapes.permute, new, axes=tuple(axes.index(i) for i in range(len(axes))))
-    if op is shapes.reverse:
-        return emit(shapes.reverse, new, **params)
-    if op is shapes.reshape or op is shapes.broadcast:
-        return emit(shapes.reshape, new, shape=x.shape)
-    if op is shapes.slice_:
-        return emit(shapes.slice_assign, x, new, starts=params["starts"], steps=params["steps"])
-    if op is shapes.split:
-        starts = [0] * x.ndim
-        starts[params["axis"]] = sum(params["sizes"][:k])
-        return emit(shapes.slice_assign, x, new, starts=tuple(starts), steps=(1,) * x.ndim)
-    if op is parts.real:
-        return emit(parts.complex_, new, emit(parts.imag, x))
-    if op is parts.imag:
-        return emit(parts.complex_, emit(parts.real, x), new)
-    if new.shape != x.shape:
-        raise ArgumentError(f"a view by {op.name} cannot be written to")
-    return new
+    put = eqn.op.fact(COMPONENT)
+    if put is not None:
+        real, imag = (emit(part, x) for part in (parts.real, parts.imag))
+        return emit(parts.complex_, *put(new, real, imag))
+    match _view(eqn, k):
+        case Permute(axes):
+            return emit(shapes.permute, new, axes=tuple(axes.index(i) for i in range(len(axes))))
+        case Slice() as how:
+            return _put_slice(how, x, new)
+    return emit(shapes.reshape, new, shape=x.shape)
+
+
+def _put_slice(how: Slice, x: Variable, new: Variable) -> Variable:
+    places = [p for p in of_view(how, x.shape, new.shape).operand if isinstance(p, Index)]
+    starts, steps = (tuple(ends) for ends in zip(*map(_start_and_step, places), strict=True))
+    if new.shape == x.shape:
+        return emit(shapes.reverse, new, axes=tuple(a for a, by in enumerate(steps) if by < 0))
+    return emit(shapes.slice_assign, x, new, starts=starts, steps=steps)
+
+
+def _start_and_step(place: Index) -> tuple[int, int]:
+    return place.start, place.terms[0][1]

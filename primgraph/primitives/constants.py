@@ -8,8 +8,8 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim, bounds
-from primgraph.ir.facts.ranges import ARRAY, INDICES, NUMBER, RANGE, Range, of_array
-from primgraph.ir.graph import Value
+from primgraph.ir.facts.ranges import RANGE, Range, of_array
+from primgraph.ir.graph import ARRAY, COUNTED, NUMBER, SIZE, Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_axis, scalar_of
@@ -23,7 +23,6 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     return TensorType(as_shape(shape), dtype)
 
 
-full.declare(NUMBER, lambda *, value, shape, dtype: value)
 full.declare(RANGE, lambda *, value, shape, dtype: of_array(np.asarray(value)))
 
 
@@ -49,7 +48,6 @@ def constant(*, value: Array) -> TensorType:
     return value.type
 
 
-constant.declare(ARRAY, lambda *, value: value.data)
 constant.declare(RANGE, lambda *, value: of_array(value.data))
 
 
@@ -63,7 +61,10 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     return result
 
 
-iota.declare(INDICES, lambda *, shape, axis, dtype: axis)
+full.declare(NUMBER, "value")
+extent.declare(SIZE, "size")
+constant.declare(ARRAY, "value")
+iota.declare(COUNTED, "axis")
 
 
 @primitive(
@@ -162,11 +163,6 @@ def _iota(shape: Shape, axis: int, dtype: DType) -> np.ndarray[Any, Any]:
     column[axis] = shape[axis]
     count = np.arange(shape[axis]).astype(dtype).reshape(column)
     return np.array(np.broadcast_to(count, shape))
-
-
-def iota_shape(shape: Shape, axis: int) -> Shape:
-    """Return the shape of the index array before it is broadcast along the other axes."""
-    return (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
 def _require_key(name: str, key: TensorType) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import reduce
 from typing import Any, final
 
@@ -24,6 +25,16 @@ from primgraph.ir.types import BOOL, INT64, TensorType, larger, leading, without
 
 COUNT = TensorType((), INT64)
 TRUTH = TensorType((), BOOL)
+
+
+@final
+class Flow(Enum):
+    """How an op runs its bodies: one of them, or one per row of stacks, or while a test holds."""
+
+    ONCE = "once"
+    CHOICE = "choice"
+    ROWS = "rows"
+    TEST = "test"
 
 
 @final
@@ -66,6 +77,17 @@ class Regions:
         """Return the layout of a loop over `body`, whose operands are those of the body."""
         return cls((body,), 0, consts, carries, is_loop=True)
 
+    @property
+    def flow(self) -> Flow:
+        if self.is_loop:
+            return Flow.ROWS if self.test is None else Flow.TEST
+        return Flow.CHOICE if self.lead else Flow.ONCE
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The test of a loop, if it has one, and the bodies."""
+        return self.bodies if self.test is None else (self.test, *self.bodies)
+
     def result(self, k: int) -> int:
         """Map a body result index to the equation result index."""
         return k + 1 if self.counts and k >= self.carries else k
@@ -88,6 +110,13 @@ class Regions:
 # The rule `rule(operands, **params)` for the layout, by the number of operands; None for ops whose
 # results do not follow from those of their bodies.
 REGIONS: Fact[Callable[..., Regions] | None] = Fact("regions", None)
+
+
+def flow_of(eqn: Equation) -> Flow | None:
+    """Return how an equation runs its bodies; None for one without a layout."""
+    return None if eqn.op.fact(REGIONS) is None else Regions.of(eqn).flow
+
+
 # The rule `rule(bodies, constants, **params)` for the parameters with other bodies, which take
 # constants of these types after their own.
 EXTENDED: Fact[Callable[..., dict[str, Any]] | None] = Fact("extended regions", None)

@@ -207,6 +207,9 @@ def _rounded(least: Sizes) -> float:
 
 # Linear and bilinear operations.
 
+# Signs with which the result adds up the operands; empty for other ops.
+SIGNS: Fact[tuple[int, ...]] = Fact("signs", ())
+
 
 def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
     """Return the cotangent of the linear factor of `x * y`, which `Linear` marks."""
@@ -232,6 +235,9 @@ neg = elementwise(
     "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,),
     facts={RANGE: negated, LEAST: _of_operand},
 )  # fmt: skip
+add.declare(SIGNS, (1, 1))
+sub.declare(SIGNS, (1, -1))
+neg.declare(SIGNS, (-1,))
 mul = elementwise(
     "mul", np.multiply, flops=1, operands=2, kinds=ALGEBRA, linear="each", commutative=True,
     transpose=_mul_transpose,
@@ -599,6 +605,9 @@ abs_ = elementwise(
         ALWAYS: {0: NOT_NEGATIVE},
     },
 )  # fmt: skip
+# The number of a dtype that leaves the other operand as it is: "least", "largest", or neither.
+UNIT: Fact[str] = Fact("unit", "")
+
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,
     jvp=(
@@ -619,6 +628,8 @@ maximum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[1 
 minimum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[i], x[1 - i])))
 for _op in (maximum, minimum):
     _op.declare(JOINS, True)
+maximum.declare(UNIT, "least")
+minimum.declare(UNIT, "largest")
 remainder = elementwise(
     "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),

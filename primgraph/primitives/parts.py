@@ -9,6 +9,7 @@ Re(dz)`; `ct = -i t` for the imaginary part; the conjugate of the cotangent for 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from primgraph.errors import DTypeError
 from primgraph.ir.facts.ranges import HOLOMORPHIC, POLYNOMIAL, RANGE, absolute
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, primitive
+from primgraph.ir.primitive import Fact, Linear, Primitive, primitive
 from primgraph.ir.types import TensorType, common_type, complex_dtype, real_dtype
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import equal, select
@@ -31,6 +32,11 @@ def _parts(name: str, z: TensorType) -> TensorType:
     return z.with_dtype(real_dtype(z.dtype))
 
 
+# The rule `rule(new, real, imag)` for the parts of a number in which the result, one of them, is
+# replaced; None for other ops.
+COMPONENT: Fact[Callable[[Any, Any, Any], tuple[Any, Any]] | None] = Fact("component", None)
+
+
 @primitive(impl=lambda z: np.array(np.real(z)), linear=True, elementwise=True, flops=0)
 def real(z: TensorType) -> TensorType:
     """Return the real parts."""
@@ -41,6 +47,10 @@ def real(z: TensorType) -> TensorType:
 def imag(z: TensorType) -> TensorType:
     """Return the imaginary parts."""
     return _parts("imag", z)
+
+
+real.declare(COMPONENT, lambda new, real, imag: (new, imag))
+imag.declare(COMPONENT, lambda new, real, imag: (real, new))
 
 
 @primitive(impl=np.conjugate, linear=True, elementwise=True, flops=0)

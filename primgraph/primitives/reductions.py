@@ -114,6 +114,11 @@ def _reduce_sum_range(eqn: Equation, around: Around, x: Range) -> Range:
 
 
 reduce_sum.declare(STRUCTURE, lambda eqn, definition, x: x & Structure.NOT_NEGATIVE)
+# Whether the result combines the elements along the parameter `axes`, which it lacks.
+REDUCES: Fact[bool] = Fact("reduces", False)
+# Whether it is their sum.
+SUMS: Fact[bool] = Fact("sums", False)
+reduce_sum.declare(SUMS, True)
 
 
 @reduce_sum.transpose
@@ -492,6 +497,7 @@ def _batch_over_axes(op: Primitive[Value]) -> None:
 
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
+    _op.declare(REDUCES, True)
     _batch_over_axes(_op)
     _op.declare(MOVES_BACK, True)
 for _op in (root_of_squares, as_softmax_of, cumsum):

@@ -17,7 +17,7 @@ from primgraph.ir.facts.matrices import POSITIVE, STRUCTURE
 from primgraph.ir.facts.ranges import RANGE, joined
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, Strided, embedded, identity
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, flipped, part_of, sliced
 from primgraph.primitives.constants import zeros_like
@@ -332,6 +332,9 @@ def concat(*xs: TensorType, axis: int) -> TensorType:
 concat.declare(RANGE, joined)
 slice_assign.declare(RANGE, joined)
 slice_assign.declare(STRUCTURE, lambda eqn, definition, x, y: x & y & POSITIVE)
+# The axis along which the operands stand one behind the other; "" for other ops.
+JOINED: Fact[str] = Fact("joined", "")
+concat.declare(JOINED, "axis")
 
 
 @concat.index_map

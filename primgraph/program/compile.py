@@ -19,7 +19,6 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.primitives.elementwise import stop_gradient
 from primgraph.primitives.linear_algebra import assumptions, matrix_functions, spectra, systems
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
@@ -92,31 +91,37 @@ def compile(
     array([2., 4.])
     """
     style = style_for(style, target)
+    _require_graph(graph)
+    if not graph.sizes:
+        return compiled(graph, style=style, math=math, donated=donated)
+    options = {"style": style, "math": math, "donated": donated}
+    return _sized_kernel(graph, options, kept_sizes, new_sizes)
+
+
+def _require_graph(graph: Any) -> None:
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
             hint="make one with pg.trace(function, *specs), or program.graph([outputs])",
         )
-    if not graph.sizes:
-        return compiled(graph, style=style, math=math, donated=donated)
-    check_level(math)
+
+
+def _sized_kernel(
+    graph: Graph, options: dict[str, Any], kept_sizes: Any, new_sizes: Any
+) -> SizedKernel:
+    """Return a kernel that is compiled for each size, and one for all sizes, when needed."""
+    check_level(options["math"])
     plain = simplified_early(graph)
 
     def make(sizes: Mapping[str, int]) -> Kernel:
-        return compiled(at_sizes(plain, sizes), style=style, math=math, donated=donated)
+        return compiled(at_sizes(plain, sizes), **options)
 
     def whole() -> Kernel:
-        return generic(plain, math, donated=donated, style=style)
+        return generic(plain, **options)
 
-    policy = Policy.checked(kept_sizes, new_sizes, compiles=style != "readable")
-    options = {
-        "style": style,
-        "math": math,
-        "donated": donated,
-        "kept_sizes": kept_sizes,
-        "new_sizes": new_sizes,
-    }
-    return SizedKernel(graph, make, whole, policy, (compile, options))
+    policy = Policy.checked(kept_sizes, new_sizes, compiles=options["style"] != "readable")
+    sized = {"kept_sizes": kept_sizes, "new_sizes": new_sizes}
+    return SizedKernel(graph, make, whole, policy, (compile, {**options, **sized}))
 
 
 def default_target() -> str:
@@ -243,7 +248,7 @@ def _without_stops(graph: Graph) -> Graph:
     body: list[Equation] = []
     for eqn in graph.body:
         inputs = tuple([moved.get(v, v) for v in eqn.inputs])
-        if eqn.op is stop_gradient:
+        if eqn.op.stops:
             moved[eqn.output] = inputs[0]
         elif inputs == eqn.inputs:
             body.append(eqn)
@@ -290,7 +295,7 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     if plain.has_bodies:
         plain = iterated(plain)
     plain = clean_up(plain, math, last=True)
-    has_systems = plain.has_bodies or any(e.op in _OF_MATRICES for e in plain.body)
+    has_systems = not _OF_MATRICES.isdisjoint(plain.ops)
     if has_systems:
         chosen = structure(plain)
         plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))

@@ -155,6 +155,7 @@ class Walk:
         there = [_spelled(a[place]) for a in creation.operands if a.shape == shape]
         pointwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
         made = f"{_spelled(creation.result[place])}{_at(place)}"
+        card = CARDS.get(eqn.op)
         return NumericalError(
             f"{eqn.op.name} makes {made} of {' and '.join(there) if pointwise else 'what has none'}"
             + (f", {eqn.source}" if _role(eqn) else ""),
@@ -163,7 +164,7 @@ class Walk:
                 *self.operands(eqn, place),
                 f"result:        {eqn.outputs[0].type} {spread(creation.result)}",
             ],
-            hint=CARDS[eqn.op].advice if eqn.op in CARDS else "",
+            hint="" if card is None else card.advice,
         )
 
     def operands(self, eqn: Equation, place: tuple[int, ...] = ()) -> list[str]:

@@ -18,9 +18,9 @@ from primgraph.errors import PrimgraphError
 from primgraph.ir.dims import of_one_trip, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
-from primgraph.primitives.control import scan, while_loop
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.control import Flow
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import REDUCES
 
 # Number of calls within which a compilation must pay off.
 RUNS = 10_000
@@ -31,7 +31,6 @@ _CALL, _STEP, _OPERATOR = 400, 2000, 15
 # Nanoseconds of a product, of a reduction, of a LAPACK function, and of a function that NumPy
 # combines from several calls.
 _PRODUCT, _REDUCTION, _LAPACK, _HELPER = 800, 1500, 4000, 10_000
-_REDUCTIONS = (reduce_sum, reduce_prod, reduce_max, reduce_min)
 # Number of multiplications up to which matrix products never use BLAS.
 _FEW = 131_072
 # Fraction of a step's loop time that native code saves.
@@ -77,12 +76,12 @@ def _in_step(step: Step) -> float:
         return inside * _trips(step)
     card = CARDS[step.op]
     saved = _SHARE * card.nanoseconds(step)
-    if step.op is matmul:
+    if step.op.fact(CONTRACTS):
         m, n = step.results[0].shape[-2:]
         return _PRODUCT + (saved if m * n * step.operands[0].shape[-1] < _FEW else 0.0)
     if card.blas and card.fallible:
         return _HELPER + saved if card.helper else _LAPACK
-    if step.op in _REDUCTIONS:
+    if step.op.fact(REDUCES):
         # BLAS computes sums along the first axes as products.
         return _REDUCTION + (0.0 if card.blas else saved)
     return _CALL + saved
@@ -91,15 +90,14 @@ def _in_step(step: Step) -> float:
 def _in_operators(step: Step) -> float:
     """Estimate the nanoseconds of a step that Python computes element by element."""
     scalar = None if step.op.has_bodies else CARDS[step.op].scalar
-    if step.op is matmul and any(t.size != 1 for t in step.operands):
+    if step.op.fact(CONTRACTS) and any(t.size != 1 for t in step.operands):
         return math.inf
     elements = sum([typical(t.size) for t in step.results])
     return math.inf if scalar is None else _OPERATOR * scalar.weight * elements
 
 
 def _trips(step: Step) -> int:
-    if step.op is scan:
-        return typical(of_one_trip(step.params["length"]))
-    if step.op is while_loop:
-        return min(typical(step.params["limit"] or _TRIPS), _TRIPS)
-    return 1
+    most = step.most_trips
+    if step.flow is Flow.TEST:
+        return min(typical(most or _TRIPS), _TRIPS)
+    return 1 if most is None else typical(of_one_trip(most))

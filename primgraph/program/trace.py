@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, overload
 
@@ -141,26 +141,28 @@ def trace(
         raise ArgumentError(
             f"trace: function is a function, not {type(function).__name__} {function!r:.60}"
         )
+    return _traced(function, specs, named, modules_named(through) if rebind else None)
+
+
+def _traced(
+    function: Callable[..., Any],
+    specs: Sequence[Any],
+    named: Mapping[str, Any],
+    through: Any,
+) -> Graph:
+    """Return the graph of a function; without `through` the function is called as it is."""
     name = generated_name(function)
     rooms = importlib.import_module("primgraph.numpy.rebound")
     written, kind = function, Variable
-    if rebind:
-        written, kind = rooms.traceable(function, modules_named(through))
+    if through is not None:
+        written, kind = rooms.traceable(function, through)
     builder = Builder(name if name.isidentifier() else "f")
     builder.owner = "function"
     builder.written = True
     shorten_tracebacks()
     titles = [*_parameter_names(function, len(specs)), *named]
-    arguments, given = [], []
-    for title, example in zip(titles, [*specs, *named.values()], strict=True):
-        tree, leaves = _apart(example)
-        types = [_type_of(leaf) for leaf in leaves]
-        hints = names(tree, title)
-        inputs = [
-            builder.input(t, free_name(builder, n)) for t, n in zip(types, hints, strict=True)
-        ]
-        arguments.append((title, tree))
-        given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
+    examples = zip(titles, [*specs, *named.values()], strict=True)
+    arguments, given = _arguments(builder, kind, examples)
     users = inspect.unwrap(function)
     watching = rooms.watching(name, rooms.mentioned(users), users)
     with watching, builder, mannered(kind), tracked():
@@ -172,6 +174,21 @@ def trace(
     form = Form(tuple(arguments), tree)
     graph = builder.part(builder.inputs, values, form=form)
     return with_flags(graph, builder) if builder.stopped else graph
+
+
+def _arguments(
+    builder: Builder, kind: type[Variable], examples: Iterable[tuple[str, Any]]
+) -> tuple[list[tuple[str, Any]], list[Any]]:
+    """Add inputs for examples of arguments; return the containers by name, and the arguments."""
+    arguments, given = [], []
+    for title, example in examples:
+        tree, leaves = _apart(example)
+        types = [_type_of(leaf) for leaf in leaves]
+        pairs = zip(types, names(tree, title), strict=True)
+        inputs = [builder.input(t, free_name(builder, n)) for t, n in pairs]
+        arguments.append((title, tree))
+        given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
+    return arguments, given
 
 
 def with_flags(graph: Graph, traced: Builder) -> Graph:
@@ -189,7 +206,7 @@ def with_flags(graph: Graph, traced: Builder) -> Graph:
         hold(value, traced.declared_at.get(value))
     for eqn in graph.body:
         builder.add_all([eqn], moved, builder.share)
-        if eqn.op is not stop:
+        if not eqn.op.stops:
             for value in eqn.outputs:
                 hold(value, eqn.source)
     outputs = [moved.get(v, v) for v in graph.outputs]

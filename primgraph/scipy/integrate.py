@@ -80,6 +80,19 @@ def odeint(
         raise ArgumentError(
             f"odeint of variables takes rtol, atol, tfirst and mxstep, and no {next(iter(options))}"
         )
+    return _odeint(func, y0, t, args, (rtol, atol), tfirst, mxstep)
+
+
+def _odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: Sequence[Any],
+    tolerances: tuple[float | None, float | None],
+    tfirst: bool,
+    mxstep: int,
+) -> Any:
+    """Solve by steps of Dormand and Prince."""
     asarray = functions["asarray"]
     start, times = asarray(y0, dtype=_float_of(y0)), asarray(t, dtype=_float_of(t))
     start = expand_dims(start, 0) if start.ndim == 0 else start
@@ -93,10 +106,10 @@ def odeint(
             raise ShapeError(f"odeint: func gives {found.type}, and y0 is {y.type}")
         return found
 
-    allowed = (_TOLERANCE if rtol is None else rtol, _TOLERANCE if atol is None else atol)
+    rtol, atol = (_TOLERANCE if given is None else given for given in tolerances)
 
     def between(carry: Any, ends: Any) -> Any:
-        y, step = _integrated(slope, carry, ends, allowed, mxstep)
+        y, step = _integrated(slope, carry, ends, (rtol, atol), mxstep)
         return (y, step), y
 
     first = 0.01 * stop_gradient(times[-1] - times[0])

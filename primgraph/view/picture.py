@@ -17,7 +17,6 @@ from primgraph.ir.frontend.result_names import UNTITLED, target_name
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.text import brief_text, names, value_text
-from primgraph.primitives.constants import full
 from primgraph.program.program import Program
 from primgraph.program.sized import SizedKernel
 from primgraph.view.grouping import Group, groupings_of
@@ -237,8 +236,8 @@ class _Drawing:
                 states[box] = value.hint
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):
-            if eqn.op is full and eqn.output not in shown:
-                text = value_text(eqn.kwargs["value"])
+            if (number := eqn.number) is not None and eqn.output not in shown:
+                text = value_text(number)
                 self.inlined[eqn.output] = self.name[eqn.output] = text
             else:
                 self._equation(i, eqn)
@@ -339,8 +338,8 @@ class _Drawing:
         kept = set(body.outputs)
         for eqn in body.body:
             self.name.update((v, named[v]) for v in eqn.outputs)
-            if eqn.op is full and eqn.output not in kept:
-                text = value_text(eqn.kwargs["value"])
+            if (number := eqn.number) is not None and eqn.output not in kept:
+                text = value_text(number)
                 self.inlined[eqn.output] = self.name[eqn.output] = text
             else:
                 self._made(eqn, part if eqn.inputs else ("constant", 0), (), None)

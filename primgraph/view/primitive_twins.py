@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice
 from primgraph.operators.call import Operator
-from primgraph.primitives.constants import constant, full
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 
@@ -45,7 +44,7 @@ def _is_derived(eqn: Equation) -> bool:
 
 
 def _is_constant(eqn: Equation | None) -> bool:
-    return eqn is not None and eqn.op in (full, constant)
+    return eqn is not None and eqn.is_known
 
 
 def _contracted(

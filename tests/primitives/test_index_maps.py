@@ -12,6 +12,9 @@ from primgraph.ir import dims
 from primgraph.ir.index_maps import IndexMap, Opaque, RowMajor
 from primgraph.ir.primitive import lookup, primitive
 from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.primitives.elementwise import SIGNS, UNIT
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.reductions import REDUCES, SUMS
 
 # As many elements of each operand are changed at most.
 MOST = 24
@@ -171,3 +174,44 @@ def put_in(sizes):
     if isinstance(sizes, tuple | list):
         return type(sizes)(put_in(v) for v in sizes)
     return sizes.at({"n": 5}) if isinstance(sizes, dims.Dim) else sizes
+
+
+def declared(fact):
+    """The primitives of the package that declare a fact."""
+    return {name: op for name, op in ours().items() if op.fact(fact)}
+
+
+def test_sums_have_the_signs_that_they_declare():
+    x, y = np.array([3.0, -2.0]), np.array([0.5, 4.0])
+    for op in declared(SIGNS).values():
+        signs = op.fact(SIGNS)
+        (found,) = op.evaluate([x, y][: len(signs)], {})
+        assert np.array_equal(found, sum(s * v for s, v in zip(signs, (x, y), strict=False)))
+
+
+def test_units_leave_the_other_operand_as_it_is():
+    x = np.arange(256, dtype=np.uint8)
+    ends = {"least": np.zeros_like(x), "largest": np.full_like(x, 255)}
+    for op in declared(UNIT).values():
+        assert np.array_equal(op.evaluate([x, ends[op.fact(UNIT)]], {})[0], x)
+
+
+def test_products_and_sums_are_what_they_declare():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    for op in declared(CONTRACTS).values():
+        assert np.array_equal(op.evaluate([x, y], {})[0], x @ y)
+    for op in declared(SUMS).values():
+        assert np.array_equal(op.evaluate([x], {"axes": (1,)})[0], x.sum(1))
+    assert declared(SUMS).keys() < declared(REDUCES).keys()
+
+
+def test_equations_say_what_literals_hold():
+    spec = pg.spec(("n", 3))
+    graph = pg.trace(lambda x: (x * 0.5, x + np.arange(3.0), x * x.shape[0]), spec)
+    held = [(e.number, e.size, None if e.array is None else e.array.tolist()) for e in graph.body]
+    n = spec.shape[0]
+    assert [h for h in held if h != (None, None, None)] == [
+        (0.5, None, None),
+        (None, None, [0.0, 1.0, 2.0]),
+        (None, n, None),
+    ]

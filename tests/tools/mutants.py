@@ -130,6 +130,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/dataflow/masks/guards_through_loops.py": BODIES,
     "transforms/optimize/join_solves.py": MATRICES,
     "transforms/optimize/matrix_structure.py": MATRICES,
+    "transforms/rewrite/matrices.py": MATRICES,
     "transforms/dataflow/batch_independence.py": ["mixing", "jacobian", "functional"],
     "transforms/rewrite/*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip

@@ -24,11 +24,11 @@ from primgraph.primitives import logic
 from primgraph.primitives.constants import filled
 from primgraph.transforms import dead_code, simplify
 from primgraph.transforms.optimize.simplify import _sweep, rules
+from primgraph.transforms.rewrite.functions import STABLE
 from primgraph.transforms.rewrite.row_conditions import floats, power_of_two, single
 from primgraph.transforms.rewrite.rows import rows
 from primgraph.transforms.rewrite.rule import Family, Rule, Table
 from primgraph.transforms.rewrite.sink_moves import LAST
-from primgraph.transforms.rewrite.stable_forms import STABLE
 from primgraph.transforms.rewrite.terms import (
     Applied,
     Condition,

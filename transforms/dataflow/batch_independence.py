@@ -14,8 +14,8 @@ from typing import TypeAlias, TypeVar, final
 
 import numpy as np
 
-from primgraph.ir.facts.ranges import ARRAY, INDICES, SAME
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.facts.ranges import SAME
+from primgraph.ir.graph import COUNTED, Equation, Graph, Value
 from primgraph.ir.index_maps import (
     Dependence,
     Index,
@@ -225,12 +225,12 @@ class Counts:
             eqn = self._made.get(eqn.inputs[0])
         if eqn is None:
             return None
-        indices, array = eqn.op.fact(INDICES), eqn.op.fact(ARRAY)
+        axis, array = eqn.held(COUNTED), eqn.array
         found = None
-        if indices is not None and after == 1:
-            found = indices(**eqn.kwargs), 0
+        if axis is not None and after == 1:
+            found = axis, 0
         elif array is not None:
-            found = _counted(array(**eqn.kwargs) // after)
+            found = _counted(array // after)
         for move in reversed(moves):
             if found is not None:
                 axis = _axis_behind(move, found[0])

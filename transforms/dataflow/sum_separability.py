@@ -14,8 +14,8 @@ from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import names_in
-from primgraph.ir.facts.ranges import INDICES, SAME, number_of
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.facts.ranges import SAME, number_of
+from primgraph.ir.graph import COUNTED, Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, Lookup, variables_of
 from primgraph.ir.primitive import Primitive, recording
 from primgraph.ir.slices import backward_slice
@@ -247,9 +247,9 @@ class _Kinds(Samples[_Kind]):
 
 def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
     """Return whether the result varies with the sample index without depending on a sample."""
-    indices = eqn.op.fact(INDICES)
-    if indices is not None:
-        return _has(eqn.output.shape[indices(**eqn.kwargs)], rows)
+    axis = eqn.held(COUNTED)
+    if axis is not None:
+        return _has(eqn.output.shape[axis], rows)
     random = isinstance(eqn.op, Primitive) and eqn.op.random
     return random and any(_has(n, rows) for v in eqn.outputs for n in v.shape)
 

@@ -23,7 +23,7 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, full_value, require_primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import constant_op, filled, zeros_like
-from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
+from primgraph.primitives.elementwise import SIGNS, add, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.logic import select
 from primgraph.primitives.reductions import reduce_sum
@@ -180,7 +180,7 @@ def _added(work: _Work, eqn: Equation) -> list[list[Term]]:
         listed = work.terms.get(value)
         if listed is None:
             work.require_zero(value)
-        elif place and eqn.op is sub:
+        elif eqn.op.fact(SIGNS)[place] < 0:
             parts.append([_negative(work, t, value.type) for t in listed])
         else:
             parts.append(listed)
@@ -194,8 +194,7 @@ def _negative(work: _Work, term: Term, type: TensorType) -> Term:
 
 
 def _negated(work: _Work, eqn: Equation) -> list[list[Term]]:
-    (x,) = eqn.inputs
-    return [[_negative(work, t, x.type) for t in work.terms[x]]]
+    return [[_negative(work, t, eqn.output.type) for t in work.terms[eqn.inputs[0]]]]
 
 
 def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
@@ -203,7 +202,7 @@ def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
     if x in work.terms and y in work.terms:
         raise _Unknown
     if y in work.terms:
-        if eqn.op is div:
+        if eqn.op.linear != "each":
             raise _Unknown
         x, y = y, x
     by = work.moved[y]
@@ -211,10 +210,9 @@ def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 
 def _times(work: _Work, term: Term, by: Value, eqn: Equation) -> Term:
-    if eqn.op is mul:
-        factor = by if term.factor is None else mul(term.factor, by)
-    else:
-        factor = div(work.full(term, eqn.output.type), by)
+    assert isinstance(eqn.op, Primitive)
+    is_new = eqn.op.linear == "each" and term.factor is None
+    factor = by if is_new else eqn.op(work.full(term, eqn.output.type), by)
     return Term(factor, term.columns, term.has_gaps, False)
 
 

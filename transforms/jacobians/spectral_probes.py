@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import IndexMap, variables_of
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.primitives.constants import full
-from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
-from primgraph.primitives.reductions import reduce_sum
-from primgraph.primitives.shapes import broadcast
-
-_ALONE = {alone for _, alone in VALUES_ALONE.values()}
+from primgraph.primitives.linear_algebra.spectra import SPECTRUM
+from primgraph.primitives.reductions import SUMS
 
 
 @final
@@ -64,8 +61,9 @@ class Probes:
             return []
         found: dict[tuple[Op, tuple[Value, ...]], list[Value]] = {}
         for eqn in self._graph.body:
-            if eqn.op in VALUES_ALONE or eqn.op in _ALONE:
-                place, alone = VALUES_ALONE.get(eqn.op, (0, eqn.op))
+            spectrum = eqn.op.fact(SPECTRUM)
+            if spectrum is not None:
+                place, alone = spectrum
                 found.setdefault((alone, tuple(eqn.inputs)), []).append(eqn.outputs[place])
         return next((values for values in found.values() if w in values), [])
 
@@ -80,17 +78,17 @@ class Probes:
 
 
 def _sums_last(eqn: Equation) -> bool:
-    if eqn.op is not reduce_sum:
-        return False
-    return bool(eqn.inputs[0].type.ndim - 1 in eqn.kwargs["axes"])
+    return eqn.op.fact(SUMS) and bool(eqn.inputs[0].type.ndim - 1 in eqn.kwargs["axes"])
 
 
 def _is_even(eqn: Equation, even: set[Value]) -> bool:
-    if eqn.op is full:
+    if eqn.number is not None:
         return True
-    if eqn.op is broadcast:
-        last = eqn.output.type.ndim - 1
-        return bool(last in eqn.kwargs["new_axes"]) or eqn.inputs[0] in even
+    shown, last = eqn.dependence(0, 0) if eqn.op.is_view else None, eqn.outputs[0].type.ndim - 1
+    if isinstance(shown, IndexMap) and last >= 0:
+        repeated = last not in variables_of(shown.operand)
+        in_place = variables_of(shown.operand[-1:]) == {last}
+        return repeated or (in_place and eqn.inputs[0] in even)
     if eqn.op.formal:
         return eqn.inputs[0] in even
     elementwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise

@@ -72,7 +72,8 @@ def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
         return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
     if eqn.op is unless_nan:
         return ranges[eqn.inputs[1]].nan
-    return eqn.op in (mul, matmul) and not all(ranges[v].finite for v in eqn.inputs)
+    bilinear = isinstance(eqn.op, Primitive) and eqn.op.linear == "each"
+    return bilinear and not all(ranges[v].finite for v in eqn.inputs)
 
 
 @final

@@ -17,7 +17,7 @@ from primgraph.transforms.batch import batched
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 from primgraph.transforms.dataflow.locality import multiplies_sums, view_of
 from primgraph.transforms.horizontal_fusion import functions_of_joined, functions_of_slices
-from primgraph.transforms.optimize.simplify_loops import Loop
+from primgraph.transforms.optimize.loop_parts import Loop
 
 # Loops with fewer iterations are not split. Bodies of at most `_FEWEST` elements run on Python
 # floats and are not split either.

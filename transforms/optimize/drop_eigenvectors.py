@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.linear_algebra.spectra import VALUES_ALONE
+from primgraph.primitives.linear_algebra.spectra import SPECTRUM
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
@@ -14,20 +15,23 @@ def values_alone(graph: Graph) -> Graph:
 
     A derivative needs them: then the factorisation that gives both also serves the value.
     """
-    if not any(eqn.op in VALUES_ALONE for eqn in graph.body):
-        return graph
     read = {v for eqn in graph.body for v in eqn.inputs}.union(graph.outputs)
+    alone = {eqn: found for eqn in graph.body if (found := _alone(eqn, read)) is not None}
+    if not alone:
+        return graph
     builder, moved = rebuild(graph)
     for eqn in graph.body:
-        if eqn.op not in VALUES_ALONE or not _alone(eqn, read):
+        if eqn not in alone:
             copy(builder, eqn, moved)
             continue
-        place, op = VALUES_ALONE[eqn.op]
+        place, op = alone[eqn]
         builder.source = eqn.source
         (moved[eqn.outputs[place]],) = builder.emit(op, [moved[eqn.inputs[0]]], {})
     return builder.graph([moved[v] for v in graph.outputs])
 
 
-def _alone(eqn: Equation, read: set[Value]) -> bool:
-    place, _ = VALUES_ALONE[eqn.op]
-    return all(k == place or v not in read for k, v in enumerate(eqn.outputs))
+def _alone(eqn: Equation, read: set[Value]) -> tuple[int, Primitive[Value]] | None:
+    """Return which result is read, and the primitive that computes it alone; else None."""
+    found = eqn.op.fact(SPECTRUM) if eqn.op.multiple else None
+    others = () if found is None else (v for k, v in enumerate(eqn.outputs) if k != found[0])
+    return found if read.isdisjoint(others) else None

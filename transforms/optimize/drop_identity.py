@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.primitives.shapes import permute
+from primgraph.primitives.linear_algebra.products import CONTRACTS
+from primgraph.primitives.linear_algebra.structure import transposed
 from primgraph.transforms.optimize.dead_code import dead_code
 
 
@@ -19,13 +19,14 @@ def without_identity(graph: Graph, seed: int) -> Graph:
     shape = graph.inputs[seed].type.shape
     if len(shape) != 2 or shape[0] != shape[1]:
         return graph
-    unit = {graph.inputs[seed]}
+    unit: set[Value | None] = {graph.inputs[seed]}
+    made = {e.outputs[0]: e for e in graph.body}
     builder, moved = rebuild(graph)
     with builder:
         for eqn in graph.body:
-            if eqn.op is permute and eqn.inputs[0] in unit:
+            if transposed(eqn.outputs[0], made.get) in unit:
                 unit.add(eqn.output)
-            other = _other(eqn.inputs, unit) if eqn.op is matmul else None
+            other = _other(eqn.inputs, unit) if eqn.op.fact(CONTRACTS) else None
             if other is not None and other.type == eqn.output.type:
                 moved[eqn.output] = moved[other]
             else:
@@ -33,7 +34,7 @@ def without_identity(graph: Graph, seed: int) -> Graph:
     return dead_code(builder.graph([moved[v] for v in graph.outputs]))
 
 
-def _other(factors: tuple[Value, ...], unit: set[Value]) -> Value | None:
+def _other(factors: tuple[Value, ...], unit: set[Value | None]) -> Value | None:
     """Return the factor beside an identity, or None."""
     x, y = factors
     if x in unit:

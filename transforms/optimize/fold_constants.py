@@ -11,8 +11,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.constants import constant, constant_op, extent, filled, full
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 # Larger dense results are left to the kernel, unless an operand is a dense constant of that size:
@@ -53,18 +53,18 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     """Return the results of `eqn` on `inputs` as constants; None if it is not to be folded."""
     assert isinstance(eqn.op, Primitive)
     # Constants are folded already; other ops must stay visible to later transforms.
-    if eqn.op in (full, constant, extent) or eqn.op.stops or eqn.op.random:
+    if eqn.op.stops or eqn.op.random or eqn.is_known or eqn.size is not None:
         return None
     definitions = []
     for value in inputs:
         made = builder.definition(value)
-        if made is None or made.op not in (full, constant):
+        if made is None or not made.is_known:
             return None
         definitions.append(made)
-    scalars = [d.kwargs["value"] for d in definitions if d.op is full]
+    scalars = [d.number for d in definitions if d.array is None]
     if eqn.op.elementwise and len(scalars) == len(inputs):
         return _fold_uniform(eqn, inputs, scalars)
-    sizes = [d.outputs[0].type.size for d in definitions if d.op is constant]
+    sizes = [d.outputs[0].type.size for d in definitions if d.array is not None]
     limit = min(max([_SMALL, *sizes]), _LARGEST)
     if any(v.type.is_larger(limit) for v in eqn.outputs):
         return None
@@ -79,7 +79,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
 def _work(eqn: Equation) -> int:
     """Return the approximate number of elements read, written or multiplied."""
     moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
-    if eqn.op is not matmul:
+    if not eqn.op.fact(CONTRACTS):
         return moved
     return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 

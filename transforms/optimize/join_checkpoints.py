@@ -8,7 +8,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.rebuild import NOWHERE
-from primgraph.primitives.control import checkpoint
+from primgraph.primitives.control import Flow, flow_of
 
 # Maximum number of checkpoints with a common operand that are compared.
 CANDIDATES = 8
@@ -32,7 +32,7 @@ def _pairs(body: Sequence[Equation]) -> dict[Equation, Equation]:
     taking: dict[Value, list[Equation]] = {}
     made: dict[Equation, Equation] = {}
     for eqn in body:
-        if eqn.op is not checkpoint:
+        if flow_of(eqn) is not Flow.ONCE:
             continue
         known = [taking[v][-CANDIDATES:] for v in eqn.inputs if v in taking]
         if known and eqn.source is not None and eqn.source.role == "tangent":
@@ -61,7 +61,7 @@ def _as_one(first: Equation, last: Equation) -> Equation | None:
         return None
     params = freeze_all([("body", builder.graph(ends))])
     outputs = (*first.outputs, *last.outputs)
-    return Equation(checkpoint, tuple(operands), params, outputs, first.source)
+    return Equation(first.op, tuple(operands), params, outputs, first.source)
 
 
 def _costs(body: Sequence[Equation]) -> int:

@@ -12,9 +12,9 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
-from primgraph.primitives.control import CONTROL, checkpoint, cond
+from primgraph.primitives.control import Flow, flow_of
 from primgraph.transforms.optimize.join_checkpoints import CANDIDATES
-from primgraph.transforms.optimize.simplify_loops import Loop
+from primgraph.transforms.optimize.loop_parts import Loop
 
 
 def joined(graph: Graph) -> Graph:
@@ -25,7 +25,7 @@ def joined(graph: Graph) -> Graph:
     """
     groups: dict[object, list[Equation]] = {}
     for eqn in graph.body:
-        if eqn.op in CONTROL and eqn.op is not checkpoint:
+        if flow_of(eqn) not in (None, Flow.ONCE):
             groups.setdefault(_key(eqn), []).append(eqn)
     waiting = [group for group in groups.values() if len(group) > 1]
     if not waiting:
@@ -59,7 +59,7 @@ def _end(moved: dict[Value, Value], value: Value) -> Value:
 
 def _key(eqn: Equation) -> object:
     """Return the key that equations must share to be merged."""
-    if eqn.op is cond:
+    if flow_of(eqn) is Flow.CHOICE:
         return eqn.op.name, eqn.inputs[0], len(eqn.kwargs["branches"])
     loop = Loop.of(eqn)
     return eqn.op.name, loop.trips, bits(loop.rest)
@@ -70,7 +70,7 @@ def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined
     for one, other in ((first, last), (last, first)):
         if not forward_slice(body, one.outputs).isdisjoint(other.inputs):
             return None
-    if first.op is cond:
+    if flow_of(first) is Flow.CHOICE:
         return _one_choice(first, last), {}
     loop, twin = Loop.of(first), Loop.of(last)
     return _covering(twin, loop) or _covering(loop, twin)
@@ -89,7 +89,7 @@ def _one_choice(first: Equation, last: Equation) -> Equation:
         branches.append(builder.graph(ends))
     params = freeze_all([("branches", tuple(branches))])
     outputs = (*first.outputs, *last.outputs)
-    return Equation(cond, (index, *operands), params, outputs, _first_written(first, last))
+    return Equation(first.op, (index, *operands), params, outputs, _first_written(first, last))
 
 
 def _first_written(one: Equation, other: Equation) -> Source | None:
@@ -162,11 +162,11 @@ def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Val
     One of the merged loops may have lost checkpoint results that it does not need.
     """
     moved = dict(zip(graph.inputs, given, strict=True))
-    there = [eqn for eqn in builder.body if eqn.op is checkpoint]
+    there = [eqn for eqn in builder.body if flow_of(eqn) is Flow.ONCE]
     for eqn in graph.body:
         inputs = tuple([moved[v] for v in eqn.inputs])
         found = None
-        if eqn.op is checkpoint:
+        if flow_of(eqn) is Flow.ONCE:
             made = (_among(first, eqn, inputs) for first in there[:CANDIDATES])
             found = next((results for results in made if results is not None), None)
         outputs = builder.copy(eqn, inputs) if found is None else found

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.index_maps import Index, IndexMap, RowMajor, axes_at
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.elementwise import add
-from primgraph.primitives.linear_algebra.products import matmul, swap_last
-from primgraph.primitives.shapes import concat, permute, reshape, slice_
+from primgraph.primitives.elementwise import SIGNS, add
+from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul, swap_last
+from primgraph.primitives.linear_algebra.structure import transposed
+from primgraph.primitives.shapes import concat, reshape, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 
@@ -86,27 +88,36 @@ def _of_parts(graph: Graph) -> Graph:
 
 
 def _is_plain_product(eqn: Equation) -> bool:
-    return eqn.op is matmul and eqn.output.type.ndim == 2 and eqn.output.type.is_float
+    return eqn.op.fact(CONTRACTS) and eqn.output.type.ndim == 2 and eqn.output.type.is_float
 
 
 def _rows(value: Value, made: dict[Value, Equation]) -> _Rows | None:
     """Return the rows of a larger array that `value` consists of, or None."""
-    columns, eqn = value.shape[1], made.get(value)
-    if eqn is not None and eqn.op is reshape:
-        eqn = made.get(eqn.inputs[0])
-    if eqn is None or eqn.op is not slice_ or value.type.size == 0:
+    columns, eqn, part = value.shape[1], made.get(value), value
+    if eqn is not None and isinstance(eqn.dependence(eqn.outputs.index(part), 0), RowMajor):
+        part = eqn.inputs[0]
+        eqn = made.get(part)
+    first = None if eqn is None or value.type.size == 0 else _first_row(eqn, part)
+    if eqn is None or first is None:
         return None
-    (base,), p = eqn.inputs, eqn.kwargs
-    everything = zip(p["starts"][1:], p["sizes"][1:], base.shape[1:], strict=True)
-    if not base.shape or any(start or size != n for start, size, n in everything):
-        return None
-    if any(step != 1 for step in p["steps"]):
-        return None
+    base = eqn.inputs[0]
     each = base.type.size // base.shape[0]
     if each % columns:
         return None
-    start = p["starts"][0] * each // columns
+    start = first * each // columns
     return _Rows(base, start, start + value.shape[0])
+
+
+def _first_row(eqn: Equation, part: Value) -> int | None:
+    """Return the first of the consecutive rows of an array that a view consists of, or None."""
+    shown = eqn.dependence(eqn.outputs.index(part), 0) if eqn.op.is_view else None
+    if not isinstance(shown, IndexMap) or not shown.operand:
+        return None
+    axes, (first, *others) = axes_at(range(part.type.ndim)), shown.operand
+    alike = part.shape[1:] == eqn.inputs[0].shape[1:] and (*others,) == axes[1:]
+    if not (alike and isinstance(first, Index) and first.variable == 0 and shown.result == axes):
+        return None
+    return first.start
 
 
 def _fill_base(base: Value, group: dict[Equation, _Rows]) -> bool:
@@ -159,7 +170,7 @@ def _of_sums(graph: Graph) -> Graph:
 def _sums(graph: Graph) -> dict[Equation, _Sum]:
     """Return sums with several products that are worth joining, by their last equation."""
     reads = Counter(chain(graph.outputs, chain.from_iterable(e.inputs for e in graph.body)))
-    made = {e.output: e for e in graph.body if e.op in (add, matmul, permute)}
+    made = {e.outputs[0]: e for e in graph.body}
     place = {v: i for i, e in enumerate(graph.body) for v in e.outputs}
     inside: set[Equation] = set()
     sums: dict[Equation, _Sum] = {}
@@ -167,11 +178,10 @@ def _sums(graph: Graph) -> dict[Equation, _Sum]:
     def origin(product: Equation) -> int:
         """Return the position of the left factor's origin, which orders the parts of an array."""
         x = product.inputs[0]
-        eqn = made.get(x)
-        return place.get(eqn.inputs[0] if eqn is not None and eqn.op is permute else x, -1)
+        return place.get(transposed(x, made.get) or x, -1)
 
     for eqn in reversed(graph.body):
-        if eqn.op is not add or eqn in inside:
+        if not _is_sum(eqn) or eqn in inside:
             continue
         terms, within = _terms(eqn, made, reads)
         inside.update(within)
@@ -181,6 +191,10 @@ def _sums(graph: Graph) -> dict[Equation, _Sum]:
             rest = [v for v in terms if v not in joined]
             sums[eqn] = _Sum(sorted(products, key=origin), rest, [*within, *products])
     return sums
+
+
+def _is_sum(eqn: Equation) -> bool:
+    return eqn.op.fact(SIGNS) == (1, 1)
 
 
 def _terms(
@@ -193,7 +207,7 @@ def _terms(
     while waiting:
         value = waiting.pop()
         eqn = made.get(value)
-        if eqn is None or eqn.op is not add or reads[value] > 1:
+        if eqn is None or not _is_sum(eqn) or reads[value] > 1:
             terms.append(value)
         else:
             within.append(eqn)
@@ -212,11 +226,11 @@ def _pays(eqn: Equation | None) -> bool:
 def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
     """Return the sum of the products of these pairs as one product."""
     left, right = zip(*factors, strict=True)
-    made = [builder.definition(x) for x in left]
+    swapped = [transposed(x, builder.definition) for x in left]
+    columns = [x for x in swapped if x is not None]
     below = concat(*right, axis=0)
-    swapped = [e.inputs[0] for e in made if e is not None and e.op is permute]
-    if len(swapped) == len(left):
-        beside = swap_last(concat(*swapped, axis=0))
+    if len(columns) == len(left):
+        beside = swap_last(concat(*columns, axis=0))
     else:
         beside = concat(*left, axis=1)
     return matmul(beside, below)

@@ -13,7 +13,7 @@ from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import INT64
 from primgraph.primitives.constants import iota
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linear_algebra.systems import inv, solve
+from primgraph.primitives.linear_algebra.systems import SOLVES, solve
 from primgraph.primitives.logic import equal
 from primgraph.primitives.shapes import broadcast, concat, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform
@@ -25,7 +25,7 @@ def join_solves(graph: Graph) -> Graph:
 
     An inverse is a solve for the identity, and is merged with other solves.
     """
-    if not (graph.has_bodies or any(e.op is solve for e in graph.body)):
+    if not (graph.has_bodies or any(e.op.fact(SOLVES) for e in graph.body)):
         return graph
     graph = _in_bodies(graph)
     joined = _groups(graph)
@@ -51,7 +51,7 @@ def _groups(graph: Graph) -> dict[Equation, list[Equation]]:
     found: dict[tuple[Value, int], list[Equation]] = {}
     for eqn in graph.body:
         here = max(map(stage.__getitem__, eqn.inputs), default=0)
-        if eqn.op in (solve, inv):
+        if eqn.op.fact(SOLVES):
             found.setdefault((eqn.inputs[0], here), []).append(eqn)
             here += 1
         for value in eqn.outputs:
@@ -105,7 +105,7 @@ def _identity(like: Value) -> Value:
 def _solve_together(builder: Builder, group: Sequence[Equation], moved: dict[Value, Value]) -> None:
     builder.source = group[0].source or NOWHERE
     matrix = moved[group[0].inputs[0]]
-    sides = [moved[e.inputs[1]] if e.op is solve else _identity(matrix) for e in group]
+    sides = [moved[e.inputs[1]] if len(e.inputs) > 1 else _identity(matrix) for e in group]
     last = len(matrix.shape) - 1
     solved = solve(matrix, concat(*sides, axis=last))
     starts = accumulate((side.shape[-1] for side in sides), initial=0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 
 # Longer chains are split into pieces of this many factors, as the search takes cubic time.
@@ -51,12 +51,12 @@ def _chains(graph: Graph) -> tuple[dict[Equation, list[Value]], set[Equation]]:
     reads = Counter(graph.outputs)
     for eqn in graph.body:
         reads.update(eqn.inputs)
-    products = {e.output: e for e in graph.body if e.op is matmul}
+    products = {e.output: e for e in graph.body if e.op.fact(CONTRACTS)}
     taken: set[Equation] = set()
     chains: dict[Equation, list[Value]] = {}
     inner: set[Equation] = set()
     for eqn in reversed(graph.body):
-        if eqn.op is not matmul or eqn in taken:
+        if not eqn.op.fact(CONTRACTS) or eqn in taken:
             continue
         factors, within = _factors(eqn, products, reads)
         taken.update(within)

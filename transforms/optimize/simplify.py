@@ -20,7 +20,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.rewrite.arithmetic import ARITHMETIC, FACTORS
 from primgraph.transforms.rewrite.assembly import PLACES
 from primgraph.transforms.rewrite.complex_parts import PARTS_OF_COMPLEX
-from primgraph.transforms.rewrite.functions import FUNCTIONS
+from primgraph.transforms.rewrite.functions import FUNCTIONS, STABLE
 from primgraph.transforms.rewrite.logic import LOGIC
 from primgraph.transforms.rewrite.rule import (
     Family,
@@ -36,7 +36,6 @@ from primgraph.transforms.rewrite.rule import (
 from primgraph.transforms.rewrite.signs import SIGNS
 from primgraph.transforms.rewrite.sink_moves import LAST, OWN_SLOPES
 from primgraph.transforms.rewrite.slices import PARTS
-from primgraph.transforms.rewrite.stable_forms import STABLE
 from primgraph.transforms.rewrite.sums import SUMS
 from primgraph.transforms.rewrite.views import VIEWS
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from operator import is_
+from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.choices import LOOKS_UP
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
-from primgraph.primitives.control import CONTROL, branch_taken, checkpoint, cond, parted, scan
+from primgraph.primitives.control import Flow, branch_taken, flow_of
+from primgraph.transforms.optimize.loop_parts import Loop
+from primgraph.transforms.optimize.prune_bodies import needed
 
 Clean: TypeAlias = Callable[[Graph], Graph]
 
@@ -30,244 +31,10 @@ def tidied(graph: Graph, clean: Clean) -> Graph:
     Loop-invariant equations are hoisted before the loop. A branch with a constant index is inlined.
     """
     sweep = _Sweep(clean)
-    for eqn in _needed(graph):
+    for eqn in needed(graph):
         sweep.add(eqn)
     outputs = [sweep.moved.get(v, v) for v in graph.outputs]
     return Graph(graph.inputs, sweep.body, outputs, graph.name)
-
-
-def pruned(graph: Graph, *, deep: bool = False) -> Graph:
-    """Eliminate dead equations, and dead results, carries and operands of loops and branches.
-
-    With `deep`, also in bodies, at every depth.
-    """
-    return Graph(graph.inputs, _needed(graph, deep), graph.outputs, graph.name)
-
-
-def _needed(graph: Graph, deep: bool = False) -> list[Equation]:
-    kept: list[Equation] = []
-    live = set(graph.outputs)
-    for eqn in reversed(graph.body):
-        if live.isdisjoint(eqn.outputs):
-            continue
-        plain = _pruned(eqn, live) if eqn.op in CONTROL else eqn
-        again = map_bodies(plain, _pruned_body) if deep else plain
-        if again is not plain:
-            # Operands that the bodies no longer read are removed from the equation, too.
-            plain = _pruned(again, live) if plain.op in CONTROL else again
-        live.update(plain.inputs)
-        kept.append(plain)
-    kept.reverse()
-    return kept
-
-
-def _pruned_body(graph: Graph) -> Graph:
-    """Return the body without dead equations; itself if nothing changes."""
-    body = _needed(graph, deep=True)
-    same = len(body) == len(graph.body) and all(map(is_, body, graph.body))
-    return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """Parts of a loop equation.
-
-    `test` is None for a scan, and `count` is the iteration count that a while loop returns.
-    `carried` and `stacked` are the other results. `rest` has the parameters that do not describe
-    operands.
-    """
-
-    op: Op
-    trips: tuple[Value, ...]
-    consts: tuple[Value, ...]
-    init: tuple[Value, ...]
-    xs: tuple[Value, ...]
-    body: Graph
-    test: Graph | None
-    carried: tuple[Value, ...]
-    count: tuple[Value, ...]
-    stacked: tuple[Value, ...]
-    rest: tuple[tuple[str, Any], ...]
-    eqn: Equation
-
-    @classmethod
-    def of(cls, eqn: Equation) -> Loop:
-        p = eqn.kwargs
-        is_scan = eqn.op is scan
-        counted = is_scan and p["counted"]
-        given = eqn.inputs[counted:]
-        carries = p["carries"] if is_scan else len(given) - p["consts"]
-        consts, init, xs = parted(given, p["consts"], carries)
-        stacked = eqn.outputs[carries + (not is_scan) :]
-        names = ("length", "reverse", "counted") if is_scan else ("limit",)
-        return cls(
-            eqn.op,
-            eqn.inputs[:counted],
-            tuple(consts),
-            tuple(init),
-            tuple(xs),
-            p["body"],
-            None if is_scan else p["test"],
-            eqn.outputs[:carries],
-            () if is_scan else eqn.outputs[carries : carries + 1],
-            stacked,
-            tuple([(name, p[name]) for name in names]),
-            eqn,
-        )
-
-    @property
-    def inputs(self) -> tuple[list[Value], list[Value], list[Value]]:
-        """Return the body inputs: constants, carries and rows."""
-        return parted(self.body.inputs, len(self.consts), len(self.init))
-
-    def equation(self) -> Equation:
-        """Return the loop as an equation; the original one if nothing has changed."""
-        params: dict[str, Any] = {**dict(self.rest), "body": self.body, "consts": len(self.consts)}
-        if self.test is None:
-            params["carries"] = len(self.init)
-        else:
-            params["test"] = self.test
-        inputs = (*self.trips, *self.consts, *self.init, *self.xs)
-        outputs = (*self.carried, *self.count, *self.stacked)
-        old = self.eqn
-        # Graphs are compared by identity, as a comparison takes as long as construction.
-        same = all(
-            p is old.kwargs[k] if isinstance(p, Graph) else p == old.kwargs[k]
-            for k, p in params.items()
-        )
-        if same and inputs == old.inputs and outputs == old.outputs:
-            return old
-        return Equation(self.op, inputs, freeze_all(params.items()), outputs, old.source)
-
-    def taking(
-        self,
-        consts: Sequence[tuple[Value, Value]],
-        carries: Collection[int] | None = None,
-        rows: Sequence[tuple[Value, Value]] | None = None,
-        stacks: Collection[int] | None = None,
-        body: Iterable[Equation] | None = None,
-    ) -> Loop:
-        """Return the loop with other operands, each paired with its body input.
-
-        Only the carries and stacks at these positions are kept.
-        """
-        _, states, xs = self.inputs
-        count = len(self.init)
-        kept = [k for k in range(count) if carries is None or k in carries]
-        stays = [k for k in range(len(self.stacked)) if stacks is None or k in stacks]
-        pairs = list(zip(self.xs, xs, strict=True)) if rows is None else rows
-        graph, test = self.body, self.test
-        outputs = [*[graph.outputs[k] for k in kept], *[graph.outputs[count + k] for k in stays]]
-        inputs = [*[v for _, v in consts], *[states[k] for k in kept], *[v for _, v in pairs]]
-        if test is not None:
-            test = self._test_for([v for _, v in consts], kept)
-        return replace(
-            self,
-            consts=tuple([v for v, _ in consts]),
-            init=tuple([self.init[k] for k in kept]),
-            xs=tuple([v for v, _ in pairs]),
-            body=_graph(graph, inputs, graph.body if body is None else body, outputs),
-            test=test,
-            carried=tuple([self.carried[k] for k in kept]),
-            stacked=tuple([self.stacked[k] for k in stays]),
-        )
-
-    def _test_for(self, consts: Sequence[Value], kept: Sequence[int]) -> Graph:
-        """Return the test for these body constants; it ignores constants that it lacks so far."""
-        assert self.test is not None
-        fixed, states, _ = self.inputs
-        known = dict(zip(fixed, self.test.inputs, strict=False))
-        for state, mine in zip(states, self.test.inputs[len(fixed) :], strict=True):
-            known[state] = mine
-        inputs = [known[v] if v in known else Value(v.type) for v in consts]
-        inputs += [self.test.inputs[len(fixed) + k] for k in kept]
-        return _graph(self.test, inputs, self.test.body, self.test.outputs)
-
-
-def _graph(
-    old: Graph, inputs: Sequence[Value], body: Iterable[Equation], outputs: Sequence[Value]
-) -> Graph:
-    """Return `old` with these inputs, equations and outputs: itself if nothing changes."""
-    kept = (tuple(inputs), tuple(body), tuple(outputs))
-    return old if kept == (old.inputs, old.body, old.outputs) else Graph(*kept, old.name)
-
-
-def _pruned(eqn: Equation, live: Collection[Value]) -> Equation:
-    """Return the equation without results that are not `live` and their dependencies."""
-    if eqn.op is checkpoint:
-        return _pruned_checkpoint(eqn, live)
-    return _pruned_branches(eqn, live) if eqn.op is cond else _pruned_loop(eqn, live)
-
-
-def _pruned_checkpoint(eqn: Equation, live: Collection[Value]) -> Equation:
-    (body,) = eqn.bodies
-    ends = [k for k, v in enumerate(eqn.outputs) if v in live]
-    wanted = [body.outputs[k] for k in ends]
-    part = Graph(body.inputs, backward_slice(body.body, wanted), wanted, body.name)
-    read = _read(part)
-    stays = [i for i, v in enumerate(body.inputs) if v in read]
-    if len(ends) == len(eqn.outputs) and len(stays) == len(eqn.inputs):
-        return eqn
-    plain = Graph([body.inputs[i] for i in stays], part.body, wanted, body.name)
-    inputs = tuple([eqn.inputs[i] for i in stays])
-    outputs = tuple([eqn.outputs[k] for k in ends])
-    return Equation(eqn.op, inputs, freeze_all([("body", plain)]), outputs, eqn.source)
-
-
-def _pruned_branches(eqn: Equation, live: Collection[Value]) -> Equation:
-    ends = [k for k, v in enumerate(eqn.outputs) if v in live]
-    branches = []
-    for branch in eqn.kwargs["branches"]:
-        wanted = [branch.outputs[k] for k in ends]
-        part = backward_slice(branch.body, wanted)
-        branches.append(Graph(branch.inputs, part, wanted, branch.name))
-    used = [_read(branch) for branch in branches]
-    count = len(eqn.inputs) - 1
-    stays = [
-        i
-        for i in range(count)
-        if any(b.inputs[i] in read for b, read in zip(branches, used, strict=True))
-    ]
-    if len(ends) == len(eqn.outputs) and len(stays) == count:
-        return eqn
-    plain = [Graph([b.inputs[i] for i in stays], b.body, b.outputs, b.name) for b in branches]
-    inputs = (eqn.inputs[0], *[eqn.inputs[1 + i] for i in stays])
-    outputs = tuple([eqn.outputs[k] for k in ends])
-    params = freeze_all([("branches", tuple(plain))])
-    return Equation(eqn.op, inputs, params, outputs, eqn.source)
-
-
-def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
-    loop = Loop.of(eqn)
-    consts, states, xs = loop.inputs
-    outputs = loop.body.outputs
-    stacks = [k for k, v in enumerate(loop.stacked) if v in live]
-    carries = {k for k, v in enumerate(loop.carried) if v in live}
-    asked: set[Value] = set()
-    if loop.test is not None:
-        read = _read(loop.test)
-        carries |= {k for k in range(len(states)) if loop.test.inputs[len(consts) + k] in read}
-        asked = {c for c, v in zip(consts, loop.test.inputs, strict=False) if v in read}
-    count = len(states)
-    if not carries and not stacks:
-        # A loop that only counts its iterations keeps one carry.
-        carries = {0}
-    while True:
-        ends = [*[outputs[k] for k in sorted(carries)], *[outputs[count + k] for k in stacks]]
-        part = backward_slice(loop.body.body, ends)
-        read = {v for e in part for v in e.inputs}.union(ends)
-        more = {k for k, v in enumerate(states) if v in read}
-        if more <= carries:
-            break
-        carries |= more
-    fixed = [(v, c) for v, c in zip(loop.consts, consts, strict=True) if c in read or c in asked]
-    rows = [(v, x) for v, x in zip(loop.xs, xs, strict=True) if x in read]
-    return loop.taking(fixed, carries, rows, stacks, part).equation()
-
-
-def _read(graph: Graph) -> set[Value]:
-    return {v for e in graph.body for v in e.inputs}.union(graph.outputs)
 
 
 @final
@@ -287,14 +54,16 @@ class _Sweep:
             eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
         if not eqn.op.has_bodies:
             self._append(eqn)
-        elif eqn.op is cond:
-            self._branches(eqn)
-        elif eqn.op is checkpoint:
-            self._checkpoint(eqn)
-        elif eqn.op not in CONTROL:
-            self._append(map_bodies(eqn, self._clean))
-        else:
-            self._loop(eqn)
+            return
+        match flow_of(eqn):
+            case None:
+                self._append(map_bodies(eqn, self._clean))
+            case Flow.ONCE:
+                self._checkpoint(eqn)
+            case Flow.CHOICE:
+                self._branches(eqn)
+            case _:
+                self._loop(eqn)
 
     def _append(self, eqn: Equation) -> None:
         self.body.append(eqn)
@@ -303,7 +72,7 @@ class _Sweep:
     def _number(self, value: Value) -> Any:
         """Return the number that all elements of a constant equal, or None."""
         eqn = self._defined.get(value)
-        return None if eqn is None or eqn.op is not full else eqn.kwargs["value"]
+        return None if eqn is None else eqn.number
 
     def _clean(self, graph: Graph) -> Graph:
         if graph not in self._cleaned:
@@ -381,7 +150,7 @@ class _Sweep:
         """Turn carries that never change into constants."""
         consts, states, _ = loop.inputs
         outputs = loop.body.outputs
-        numbers = {e.output: e.kwargs["value"] for e in loop.body.body if e.op is full}
+        numbers = {e.outputs[0]: e.number for e in loop.body.body if e.number is not None}
         same = [
             k
             for k, v in enumerate(states)

@@ -161,3 +161,19 @@ fast(sqrt(x) * sqrt(x), x)
 fast(exp(x) * exp(y), exp(x + y), single(exp(x), exp(y)), why="one exponential less")
 fast(sigmoid(x) * sigmoid(-x), sigmoid(x) - sigmoid(x) * sigmoid(x), why="one exponential less")
 fast(log(exp(x) / y), x - log(y), why="for a softmax it is its logarithm, without underflow")
+
+
+# Forms that neither overflow nor cancel, but may be slower: NumPy computes `log(1 + exp(x))` faster
+# than `logaddexp(x, 0)`. They apply when a graph is raised, not when it is compiled.
+STABLE = Family()
+stable = rows(STABLE, "fast")
+
+expm1, log1p, logaddexp = words(e.expm1, e.log1p, e.logaddexp)
+
+stable(1 / (1 + exp(x)), sigmoid(-x))
+stable(exp(x) / (1 + exp(x)), sigmoid(x))
+stable(1 - sigmoid(x), sigmoid(-x), single(sigmoid(x)), why="nothing cancels")
+stable(log1p(exp(x)), logaddexp(x, 0))
+stable(log(sigmoid(x)), -logaddexp(-x, 0))
+stable(exp(x) - 1, expm1(x), single(exp(x)), why="right for small x too")
+stable(log(1 + x), log1p(x), why="right for small x too")

@@ -24,7 +24,7 @@ from primgraph.codegen.native.c.spellings import SPELLINGS, c_type, type_name
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import DType
 from primgraph.primitives import logic
-from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.elementwise import UNIT
 
 _PLACE = re.compile(r"@(\d)@")
 _BINARY = re.compile(r"@0@ ([-+*/&|^]|[<>=!]=|[<>]) @1@")
@@ -98,17 +98,15 @@ def trivial(step: Step, args: Sequence[Text]) -> Text | None:
     if dtype is None or dtype.kind not in "ub" or len(args) != 2:
         return None
     least = ("false", "0") if dtype.kind == "b" else ("0u", "UINT64_C(0)")
+    largest = ("true", "1") if dtype.kind == "b" else ()
+    unit = step.op.fact(UNIT)
     for k, arg in enumerate(args):
-        if arg.code in least:
-            if step.op in (maximum, minimum):
-                return args[1 - k] if step.op is maximum else arg
-            if (step.op, k) in _KNOWN:
-                return Text(_KNOWN[step.op, k])
-        elif dtype.kind == "b" and arg.code in ("true", "1"):
-            if step.op in (maximum, minimum):
-                return args[1 - k] if step.op is minimum else arg
-            if (step.op, 1 - k) in _KNOWN:
-                return Text(_KNOWN[step.op, 1 - k])
+        end = "least" if arg.code in least else "largest" if arg.code in largest else ""
+        if end and unit:
+            return args[1 - k] if end == unit else arg
+        known = _KNOWN.get((step.op, k if end == "least" else 1 - k)) if end else None
+        if known is not None:
+            return Text(known)
     return None
 
 

@@ -15,7 +15,7 @@ from primgraph.codegen.native.lower.dynamic_stack import asked, one_more
 from primgraph.ir.dims import TRIPS, is_open, of_one_trip, typical
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType, larger
-from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
+from primgraph.primitives.control import Flow, flops_of, parted
 
 
 class Body(NamedTuple):
@@ -57,15 +57,16 @@ def control(writer: Writer, item: Control) -> Iterator[str]:
     """Yield the lines of a branch or a loop, and add functions for its bodies."""
     pairs = zip(item.bodies, item.constants, strict=True)
     bodies = [writer.body(plan, constants) for plan, constants in pairs]
-    if item.step.op is cond:
-        yield from _branches(writer, item, bodies)
-    elif item.step.op is scan:
-        yield from _scan(writer, item, bodies[0])
-    elif item.step.op is while_loop:
-        yield from _while(writer, item, *bodies)
-    else:
-        places = [writer.place(v) for v in (*item.operands, *item.values)]
-        yield from _call(writer, bodies[0], places, writer.room(bodies[0].arena))
+    match item.step.flow:
+        case Flow.CHOICE:
+            yield from _branches(writer, item, bodies)
+        case Flow.ROWS:
+            yield from _scan(writer, item, bodies[0])
+        case Flow.TEST:
+            yield from _while(writer, item, *bodies)
+        case _:
+            places = [writer.place(v) for v in (*item.operands, *item.values)]
+            yield from _call(writer, bodies[0], places, writer.room(bodies[0].arena))
 
 
 def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Iterator[str]:

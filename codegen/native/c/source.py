@@ -16,7 +16,7 @@ from primgraph.codegen.native.c.control import Body, control
 from primgraph.codegen.native.c.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
 from primgraph.codegen.native.c.parts import needed
 from primgraph.codegen.native.c.size_arguments import SIZES, Told
-from primgraph.codegen.native.c.spellings import CODES, c_type, type_name
+from primgraph.codegen.native.c.spellings import c_type, codes_of, type_name
 from primgraph.codegen.native.items import (
     PLAIN,
     Blocks,
@@ -35,7 +35,6 @@ from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
 from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import scan, while_loop
 
 # Maximum number of nodes in a C function: compile time is superlinear in its length.
 _CHUNK = 250
@@ -372,11 +371,11 @@ def _declared(plan: Nests) -> Iterator[str]:
         steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
         if isinstance(item, Routine):
             steps.append(item.step)
-        yield from [CODES[s.op] for s in steps if s is not None and s.op in CODES]
+        yield from codes_of(steps)
         if isinstance(item, Blocks):
             yield SHARED
             yield STOP
-        if isinstance(item, Control) and item.step.op in (scan, while_loop):
+        if isinstance(item, Control) and item.is_loop:
             yield STOP
         if isinstance(item, Product):
             dtype = plan.types[item.value].dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -315,6 +315,13 @@ def spelling(step: Step) -> Spelling | None:
 
 # Additional C code of user primitives.
 CODES: dict[Op, str] = {}
+
+
+def codes_of(steps: Iterable[Step | None]) -> list[str]:
+    """Return the code of the user that steps need."""
+    found = [CODES.get(step.op) for step in steps if step is not None]
+    return [code for code in found if code is not None]
+
 
 # Unary functions of runs in the runtime, by name.
 FUNCTIONS: dict[Op, str] = {

@@ -9,9 +9,9 @@ from typing import final
 from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import Dim
+from primgraph.ir.index_maps import of_view, variables_of
 from primgraph.ir.types import Shape
-from primgraph.ir.views import Permute, Reshape, Slice
-from primgraph.primitives.shapes import broadcast
+from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 
 @final
@@ -49,14 +49,12 @@ def whole(root: int, shape: Shape) -> Access:
 def viewed(access: Access, step: Step, k: int) -> Access | None:
     """Return the access of result `k` of the view `step`; None if no strides describe it."""
     source, shape = step.operands[0].shape, step.results[k].shape
-    if step.op is broadcast:
-        new = set(step.params["new_axes"])
-        old = iter(access.strides)
-        strides = tuple([0 if i in new else next(old) for i in range(len(shape))])
-        return Access(access.root, access.offset, strides)
     match step.form.seen[k]:
-        case None:
-            return access
+        case Expand() | None as how:
+            old = iter(access.strides)
+            kept = variables_of(of_view(how, source, shape).operand)
+            strides = [next(old) if axis in kept else 0 for axis in range(len(shape))]
+            return Access(access.root, access.offset, tuple(strides))
         case Permute(axes):
             return Access(access.root, access.offset, tuple([access.strides[a] for a in axes]))
         case Slice(ranges):

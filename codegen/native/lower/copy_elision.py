@@ -6,6 +6,7 @@ Nests write each part directly to its place in the memory of the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from primgraph.codegen.native.lower.access import row_major, whole
 from primgraph.codegen.native.lower.lowering_state import Draft, Overlaid
 from primgraph.codegen.plan.copy_elision import chains, leaves_nothing
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.index_maps import Index, IndexMap
 from primgraph.ir.sizes import names_in_params
 from primgraph.ir.types import Shape
-from primgraph.primitives.shapes import concat, pad, slice_assign
 
 # Larger arrays do not track which elements are assigned.
 _LOOKED_AT = 2**24
@@ -48,58 +49,74 @@ def put_together(draft: Draft, value: int, at: int) -> None:
     draft.last[value] = max(at, draft.last.get(value, -1))
 
 
+class _Part(NamedTuple):
+    """An operand in the result: its elements begin at `starts`, `steps` apart."""
+
+    value: int
+    shape: Shape
+    starts: Shape
+    steps: Shape
+
+
+def _parts(step: Step) -> tuple[int | None, list[_Part]]:
+    """Return the parts of the result, and the operand that they replace parts of, if any."""
+    below, parts = None, []
+    for i, (value, type) in enumerate(zip(step.inputs, step.operands, strict=True)):
+        shown = step.dependence(0, i)
+        assert isinstance(shown, IndexMap)
+        if shown.hole is not None:
+            below = value
+            continue
+        places = [p for p in shown.result if isinstance(p, Index)]
+        starts, steps = [p.start for p in places], [p.terms[0][1] for p in places]
+        parts.append(_Part(value, type.shape, tuple(starts), tuple(steps)))
+    return below, parts
+
+
 def join(draft: Draft, step: Step) -> None:
     """Store the operands into parts of the result."""
-    (value,), shape, p = step.outputs, step.results[0].shape, step.params
-    strides, at = row_major(shape), -1
-    if _is_read_by_element(draft, step):
-        _select(draft, step)
+    (value,), type = step.outputs, step.results[0]
+    below, parts = _parts(step)
+    is_whole = sum(t.size for t in step.operands) == type.size
+    if _is_read_by_element(draft, step, below, parts, is_whole):
+        _select(draft, step, draft.zero(value) if below is None else below, parts[0])
         return
-    if step.op is concat:
-        start = 0
-        for v, type in zip(step.inputs, step.operands, strict=True):
-            at = max(at, put(draft, value, v, type.shape, start * strides[p["axis"]], strides))
-            start += type.shape[p["axis"]]
-    elif step.op is pad:
-        (x,), (type,) = step.inputs, step.operands
-        first = put(draft, value, draft.zero(value), shape, 0, strides)
-        offset = sum(n * s for n, s in zip(p["low"], strides, strict=True))
-        at = put(draft, value, x, type.shape, offset, strides, first + 1)
-    else:
-        (x, y), (_, type) = step.inputs, step.operands
-        offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
-        by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        _overlay(draft, value, x, y, type.shape, offset, by)
-        return
+    strides, at, least = row_major(type.shape), -1, 0
+    if below is None and not is_whole:
+        at = put(draft, value, draft.zero(value), type.shape, 0, strides)
+        least = at + 1
+    for v, shape, starts, steps in parts:
+        offset = sum(n * s for n, s in zip(starts, strides, strict=True))
+        by = tuple([n * s for n, s in zip(steps, strides, strict=True)])
+        if below is not None:
+            _overlay(draft, value, below, v, shape, offset, by)
+            return
+        at = max(at, put(draft, value, v, shape, offset, by, least))
     put_together(draft, value, at)
 
 
-def _is_read_by_element(draft: Draft, step: Step) -> bool:
+def _is_read_by_element(
+    draft: Draft, step: Step, below: int | None, parts: Sequence[_Part], is_whole: bool
+) -> bool:
     """Return whether a part embedded in a constant is better selected per element.
 
     This requires that the whole is read over the same indices, and that C has its dtype.
     """
-    part = step.inputs[-1]
-    if step.op is slice_assign:
-        alone = step.inputs[0] in draft.numbers and all(n == 1 for n in step.params["steps"])
-    else:
-        alone = step.op is pad
+    part = parts[-1]
+    alone = not is_whole if below is None else below in draft.numbers
     # An empty part has no position, also along an axis of size 1, which has no loop.
-    if 0 in step.operands[-1].shape:
+    if not alone or 0 in part.shape or any(n != 1 for n in part.steps):
         return False
-    if not alone or draft.alone or part in draft.numbers or step.outputs[0] in draft.whole:
+    if draft.alone or part.value in draft.numbers or step.outputs[0] in draft.whole:
         return False
     type = step.results[0]
     return type.dtype.kind in "biuf" and c_type(type.dtype) is not None and type.size != 1
 
 
-def _select(draft: Draft, step: Step) -> None:
+def _select(draft: Draft, step: Step, below: int, part: _Part) -> None:
     """Select between part and constant per element, in the loops that read the whole."""
-    (value,), x, type = step.outputs, step.inputs[-1], step.operands[-1]
-    shape = step.results[0].shape
-    below = step.inputs[0] if step.op is slice_assign else draft.zero(value)
-    low = step.params["starts" if step.op is slice_assign else "low"]
-    access = draft.access[x]
+    (value,), shape, low = step.outputs, step.results[0].shape, part.starts
+    access = draft.access[part.value]
     at, _ = draft.nest_for(shape, (), draft.made_by.get(access.root, -1) + 1)
     draft.stored(access.root)
     draft.last[access.root] = max(at, draft.last.get(access.root, -1))
@@ -107,14 +124,13 @@ def _select(draft: Draft, step: Step) -> None:
     offset, indices, within = access.offset, [], []
     for i in axes:
         offset -= low[i] * access.strides[i]
-        if low[i] != 0 or type.shape[i] != shape[i]:
+        if low[i] != 0 or part.shape[i] != shape[i]:
             indices.append(Operand(text="(long)", strides=tuple([int(i == k) for k in axes])))
-            within.append((low[i], type.shape[i]))
+            within.append((low[i], part.shape[i]))
     strides = tuple([access.strides[i] for i in axes])
-    part = Operand(root=access.root, offset=offset, strides=strides)
-    operands = (part, *indices)
+    read = Operand(root=access.root, offset=offset, strides=strides)
     number = draft.numbers[below]
-    draft.node(at, Node(step, value, "inner", number, operands, within=tuple(within)))
+    draft.node(at, Node(step, value, "inner", number, (read, *indices), within=tuple(within)))
     draft.access[value] = whole(value, shape)
     draft.made_by[value] = at
 

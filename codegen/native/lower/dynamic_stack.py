@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.ir.dims import is_open
-from primgraph.primitives.control import scan, while_loop
 
 # Size in bytes of a pointer, and padding behind the last row.
 POINTER, _BEHIND = 8, 64
@@ -28,7 +27,7 @@ def stays_inside(plan: Nests) -> bool:
     if not any(is_open(type.shape) for type in plan.schedule.types):
         return True
     for item in plan.items:
-        loops = isinstance(item, Control) and item.step.op in (scan, while_loop)
+        loops = isinstance(item, Control) and item.is_loop
         if isinstance(item, Outside):
             return False
         steps = [item.step] if isinstance(item, Control) else []

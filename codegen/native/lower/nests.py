@@ -8,6 +8,7 @@ how items are printed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +36,6 @@ from primgraph.codegen.native.lower.copy_elision import expect, join, place
 from primgraph.codegen.native.lower.indexing import (
     add_at,
     can_index,
-    strides_of_windows,
     take,
     take_along,
     window,
@@ -46,11 +46,13 @@ from primgraph.codegen.native.lower.routines import pays, routine
 from primgraph.codegen.native.lower.sums import add_up
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.codegen.plan.storage.limits import Limits
-from primgraph.ir.dims import TRIPS, is_open
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import COUNTED, SIZE
+from primgraph.ir.index_maps import Index, IndexMap, variables_of
+from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import names_in_params
-from primgraph.primitives.constants import extent as extent_op
-from primgraph.primitives.constants import full, iota
-from primgraph.primitives.control import CONTROL, scan, while_loop
+from primgraph.primitives.constants import full
+from primgraph.primitives.control import Flow
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linear_algebra.assumptions import assumed
@@ -60,7 +62,13 @@ from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.primitives.sorting import reorder
 from primgraph.primitives.windows import overlap_add, windows
 
-REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
+REDUCTIONS: dict[Op, str] = {
+    reduce_sum: "sum",
+    overlap_add: "sum",
+    reduce_prod: "prod",
+    reduce_max: "max",
+    reduce_min: "min",
+}
 
 
 def nests(
@@ -125,7 +133,7 @@ def _add(draft: Draft, step: Step) -> None:
         pass
     elif op in SPELLINGS or op in FUNCTIONS:
         _compute(draft, step)
-    elif op in REDUCTIONS or op is overlap_add:
+    elif op in REDUCTIONS:
         _reduce(draft, step)
     elif routine(step, draft.alone) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
@@ -155,14 +163,15 @@ def _count(draft: Draft, step: Step) -> None:
     """Lower symbolic sizes and the indices along an axis."""
     (value,), (type,) = step.outputs, step.results
     kind = c_type(type.dtype)
-    if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
-        draft.numbers[value] = f"(({kind}){extent(step.params['size'])})"
-    elif step.op is iota and type.shape[step.params["axis"]] == 1 and kind:
+    size, axis = step.held(SIZE), step.held(COUNTED)
+    if size is not None and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(size)})"
+    elif axis is not None and type.shape[axis] == 1 and kind:
         draft.numbers[value] = literal(0, type.dtype)
         draft.exact[value] = 0
-    elif step.op is iota and kind:
+    elif axis is not None and kind:
         at, _ = draft.nest_for(type.shape, ())
-        strides = [int(i == step.params["axis"]) for i in range(type.ndim)]
+        strides = [int(i == axis) for i in range(type.ndim)]
         along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
         counted = Operand(text=f"({kind})", strides=along)
         draft.node(at, Node(None, value, "copy", "", (counted,)))
@@ -191,15 +200,23 @@ def _compute(draft: Draft, step: Step) -> None:
     draft.made_by[value] = at
 
 
+def _strides_onto(step: Step, strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps in the result for each axis of the operand."""
+    shown = step.dependence(0, 0)
+    assert isinstance(shown, IndexMap)
+    apart: dict[int, int] = defaultdict(int)
+    for index, stride in zip(shown.result, strides, strict=True):
+        assert isinstance(index, Index)
+        for variable, by in index.terms:
+            apart[variable] += by * stride
+    return tuple([apart[v] for (v,) in (variables_of([p]) for p in shown.operand)])
+
+
 def _reduce(draft: Draft, step: Step) -> None:
     (x,), (value,) = step.inputs, step.outputs
     shape, result = step.operands[0].shape, step.results[0].shape
     at, _ = draft.nest_for(shape, (x,))
-    if step.op is overlap_add:
-        kind, strides = "sum", strides_of_windows(step.params, row_major(result))
-    else:
-        kind, kept, axes = REDUCTIONS[step.op], iter(row_major(result)), step.params["axes"]
-        strides = tuple([0 if i in axes else next(kept) for i in range(len(shape))])
+    kind, strides = REDUCTIONS[step.op], _strides_onto(step, row_major(result))
     along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
     operand = draft.operand(x, shape, at)
     draft.node(at, Node(step, value, kind, "", (operand,), along))
@@ -244,13 +261,12 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
 
 def _bodies(step: Step, draft: Draft) -> list[Nests]:
     """Lower the bodies of a branch or loop; empty if this back end cannot do it."""
-    p = step.params
-    if step.op not in CONTROL:
+    regions = step.regions
+    if regions is None:
         return []
     # Bodies have no memory for growing stacks; a loop along some might have none.
-    along = step.op is scan and p["length"] is TRIPS
+    along = regions.flow is Flow.ROWS and not regions.stacks
     if draft.complete and (along or any(is_open(type.shape) for type in step.results)):
         return []
-    graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
     limits, alone = draft.limits or LIMITS, draft.alone
-    return [nests(schedule(body), limits, complete=True, alone=alone) for body in graphs]
+    return [nests(schedule(body), limits, complete=True, alone=alone) for body in regions.graphs]

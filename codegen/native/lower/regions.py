@@ -35,7 +35,7 @@ from primgraph.codegen.plan.storage.limits import Limits
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import larger, smaller
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 
 Add: TypeAlias = Callable[[Draft, Step], None]
 
@@ -160,7 +160,7 @@ def _lay_factors(draft: Draft, steps: Schedule, given: list[tuple[int, int | Non
     """Copy column-major matrices that each block reads as a whole to row-major order."""
     for step in steps.steps:
         v = step.inputs[-1]
-        if step.op is not matmul or v >= len(given) or given[v][1] is not None:
+        if not step.op.fact(CONTRACTS) or v >= len(given) or given[v][1] is not None:
             continue
         value = given[v][0]
         if value not in draft.numbers and draft.access[value].strides[-1] != 1:

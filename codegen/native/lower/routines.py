@@ -24,8 +24,9 @@ from primgraph.primitives.linear_algebra.products import matmul
 def routine(step: Step, alone: bool = False) -> Lines | None:
     """Return the generator of calls for `step`, if a C function exists; `alone` excludes LAPACK."""
     found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
-    if found is None and not alone and step.op in systems.FAR and systems.there_is_lapack(step):
-        found = systems.FAR[step.op]
+    far = systems.FAR.get(step.op) if found is None and not alone else None
+    if far is not None and systems.there_is_lapack(step):
+        found = far
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
@@ -41,11 +42,17 @@ _MOST_SORTED = 256
 
 def pays(step: Step) -> bool:
     """Return whether C is at least as fast as a NumPy call."""
-    if step.op in systems.ROUTINES and lapack() is None:
-        shape = step.operands[0].shape
-        return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
-    if step.op is not sorting.sort:
+    rule = PAYS.get(step.op)
+    return rule is None or rule(step)
+
+
+def _few_rows(step: Step) -> bool:
+    if lapack() is not None:
         return True
+    return typical(max(step.operands[0].shape[-2:], key=typical)) <= systems.MOST_ROWS
+
+
+def _few_sorted(step: Step) -> bool:
     return typical(step.operands[0].shape[step.params["axis"]]) <= _MOST_SORTED
 
 
@@ -177,4 +184,10 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     constants.random_uniform: ("iu", _random),
     constants.random_bernoulli: ("iu", _random),
     reductions.root_of_squares: ("f", _root_of_squares),
+}
+
+# Conditions under which C is at least as fast as NumPy; functions without one always are.
+PAYS: dict[Op, Callable[[Step], bool]] = {
+    sorting.sort: _few_sorted,
+    **dict.fromkeys(systems.ROUTINES, _few_rows),
 }

@@ -129,7 +129,7 @@ def _lu(call: Call) -> Iterator[str]:
 def _eigh(call: Call) -> Iterator[str]:
     """Yield `eigh` with the workspace of LAPACK's manual, for blocks of 64 columns."""
     n = _size(call)
-    vectors = call.step.op is spectra.eigh
+    vectors = call.step.op.multiple
     more = 1 + 70 * n + (2 * n * n if vectors else 0)
     whole = 5 * n + 3
     args = ["z0", "z1" if vectors else "0", "x0", _doubles(call, n * n + n + more), extent(more)]
@@ -143,7 +143,7 @@ def _svd(call: Call) -> Iterator[str]:
     # Workspace of a matrix of size k by k and of both sides, and blocks of 64 columns.
     more = 4 * k * k + 138 * k + 65 * (m + n) + 4160
     u, s, v, p, q, job = "0", "z0", "0", 0, 0, "N"
-    if call.step.op is spectra.svd:
+    if call.step.op.multiple:
         u, s, v, job = "z0", "z1", "z2", "A" if call.step.params["full"] else "S"
         p, q = call.step.results[0].shape[-1], call.step.results[2].shape[-2]
     room = _doubles(call, m * n + m * p + q * n + k + more)

@@ -90,12 +90,6 @@ FINITE_SLOPE: Fact[Callable[..., bool] | None] = Fact("finite slope", None)
 # be declared of primitives that are linear, or that move elements. Functions that are bounded on
 # the real line have poles in the complex plane, or grow exponentially.
 POLYNOMIAL: Fact[bool] = Fact("polynomial", False)
-# The rule `rule(**params)` for the number that all elements of the result equal.
-NUMBER: Fact[Callable[..., Any] | None] = Fact("number", None)
-# The rule `rule(**params)` for the array that is the result.
-ARRAY: Fact[Callable[..., np.ndarray[Any, Any]] | None] = Fact("array", None)
-# The rule `rule(**params)` for the axis along which elements of the result are their own indices.
-INDICES: Fact[Callable[..., int] | None] = Fact("indices", None)
 # Whether elements of the result are those of the only operand, maybe of another dtype.
 SAME: Fact[bool] = Fact("same elements", False)
 # Whether the derivative is linear over the complex numbers where operand and result are complex.
@@ -104,8 +98,7 @@ HOLOMORPHIC: Fact[bool] = Fact("holomorphic", True)
 
 def number_of(eqn: Equation | None) -> Any:
     """Return the number that all elements of the result of `eqn` equal; None if it is unknown."""
-    rule = None if eqn is None else eqn.op.fact(NUMBER)
-    return None if eqn is None or rule is None else rule(**eqn.kwargs)
+    return None if eqn is None else eqn.number
 
 
 class Sizes(Protocol):

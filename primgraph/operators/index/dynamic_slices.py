@@ -172,8 +172,7 @@ def _are_equal(first: _Place, last: _Place) -> bool:
         mine, theirs = one[0].definition(one[1]), other[0].definition(other[1])
         if mine is None or theirs is None:
             return False
-        same = mine.op is theirs.op and mine.params == theirs.params
-        if not same or len(mine.inputs) != len(theirs.inputs):
+        if not mine.applies_as(theirs) or len(mine.inputs) != len(theirs.inputs):
             return False
         if mine.outputs.index(one[1]) != theirs.outputs.index(other[1]):
             return False

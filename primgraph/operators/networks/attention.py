@@ -103,19 +103,7 @@ def scaled_dot_product_attention(
     _check(name, q, k, v)
     if require_flag("enable_gqa", enable_gqa) and q.ndim > 2:
         k, v = (_for_heads(name, x, q.shape[-3]) for x in (k, v))
-    allowed = added = None
-    if require_flag("is_causal", is_causal):
-        if attn_mask is not None:
-            raise ArgumentError(f"{name} takes either a mask or is_causal")
-        shape = (q.shape[-2], k.shape[-2])
-        allowed = greater_equal(iota(shape, 0, INT64), iota(shape, 1, INT64))
-    elif attn_mask is not None:
-        mask = lift(attn_mask)
-        lead = max((x.shape[:-2] for x in (q, k)), key=len)
-        if not broadcasts_to(mask.shape, (*lead, q.shape[-2], k.shape[-2])):
-            raise ShapeError(f"{name}: a mask {mask.type} does not fit {q.type} and {k.type}")
-        allowed, added = parts_of_mask(mask)
-    shares = shares_of(q, k, _scale(q, scale), allowed, added)
+    shares = shares_of(q, k, _scale(q, scale), *_mask(name, q, k, attn_mask, is_causal))
     if require_number("dropout_p", dropout_p):
         if dropout_key is None:
             raise ArgumentError(f"{name} drops shares by a key", hint="give dropout_key=3")
@@ -174,3 +162,21 @@ def shares_of(q: Any, k: Any, scale: Any, allowed: Any, added: Any) -> Any:
         return softmax(scores)
     low = float(np.finfo(scores.dtype).min) / 2
     return where(allowed, softmax(where(allowed, scores, low)), 0)
+
+
+def _mask(
+    name: str, q: Variable, k: Variable, mask: ArrayLike | None, is_causal: bool
+) -> tuple[Variable | None, Variable | None]:
+    """Return which positions take part, and what is added to their scores."""
+    shape = (q.shape[-2], k.shape[-2])
+    if require_flag("is_causal", is_causal):
+        if mask is not None:
+            raise ArgumentError(f"{name} takes either a mask or is_causal")
+        return greater_equal(iota(shape, 0, INT64), iota(shape, 1, INT64)), None
+    if mask is None:
+        return None, None
+    given = lift(mask)
+    lead = max((x.shape[:-2] for x in (q, k)), key=len)
+    if not broadcasts_to(given.shape, (*lead, *shape)):
+        raise ShapeError(f"{name}: a mask {given.type} does not fit {q.type} and {k.type}")
+    return parts_of_mask(given)

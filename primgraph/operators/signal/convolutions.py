@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
@@ -115,6 +116,23 @@ def _convolved(
     return channels_only(result, had_samples)
 
 
+def _windows_of_elements(value: Variable, kernel: Variable, parts: int) -> Variable:
+    """Return the window that each element spreads over, of all output channels."""
+    placed, channels = samples_last(value), value.shape[1] // parts
+    stack, order = ((parts,), (0, 2, 1)) if parts > 1 else ((), (1, 0))
+    inner, outer = math.prod(kernel.shape[1:]), math.prod(placed.shape[1:])
+    columns = permuted(reshaped(kernel, (*stack, channels, inner)), order)
+    found = product(columns, reshaped(placed, (*stack, channels, outer)))
+    return reshaped(found, (parts * kernel.shape[1], *kernel.shape[2:], *placed.shape[1:]))
+
+
+def _inner(x: Variable, starts: Sequence[int], sizes: Sequence[int]) -> Variable:
+    """Return a part along all axes but the first, the channels, and the last, the samples."""
+    first, *_, last = x.shape
+    begin, steps = (0, *starts, 0), (1,) * x.ndim
+    return emit(shapes.slice_, x, starts=begin, sizes=(first, *sizes, last), steps=steps)
+
+
 def _transposed(
     name: str,
     count: int,
@@ -146,14 +164,8 @@ def _transposed(
     beyond = zip(more, sliding.steps, sliding.dilations, strict=True)
     if any(n >= max(s, d) for n, s, d in beyond):
         raise ArgumentError(f"{name}: output_padding is smaller than stride or dilation")
-    placed = samples_last(value)
-    stack = (parts,) if parts > 1 else ()
-    inner, outer = math.prod(kernel.shape[1:]), math.prod(placed.shape[1:])
-    order = (0, 2, 1) if parts > 1 else (1, 0)
-    columns = permuted(reshaped(kernel, (*stack, channels // parts, inner)), order)
-    found = product(columns, reshaped(placed, (*stack, channels // parts, outer)))
+    whole = _windows_of_elements(value, kernel, parts)
     outputs = parts * kernel.shape[1]
-    whole = reshaped(found, (outputs, *sliding.sizes, *placed.shape[1:]))
     reach = zip(value.shape[2:], sliding.steps, sliding.spans, more, strict=True)
     # A window at each element; elements beyond the last one are zero.
     extents = tuple((n - 1) * s + m + e for n, s, m, e in reach)
@@ -162,13 +174,7 @@ def _transposed(
         raise ShapeError(f"{name} of {value.type}: padding {cut} leaves nothing")
     total = _added(sliding, whole, extents, more)
     if any(cut):
-        total = emit(
-            shapes.slice_,
-            total,
-            starts=(0, *cut, 0),
-            sizes=(outputs, *ends, total.shape[-1]),
-            steps=(1,) * total.ndim,
-        )
+        total = _inner(total, cut, ends)
     if added is not None:
         flat = reshaped(total, (outputs, math.prod(total.shape[1:])))
         total = reshaped(_with_bias(name, flat, added), (outputs, *total.shape[1:]))

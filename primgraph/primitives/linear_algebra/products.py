@@ -11,10 +11,13 @@ from primgraph.ir.facts.choices import MOVES_BACK
 from primgraph.ir.facts.ranges import RANGE, products
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Op, Primitive, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Op, Primitive, Types, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import permute, reshape
+
+# Whether the result is the matrix product of both operands.
+CONTRACTS: Fact[bool] = Fact("contracts", False)
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -40,6 +43,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 
 matmul.declare(MOVES_BACK, True)
 matmul.declare(RANGE, products)
+matmul.declare(CONTRACTS, True)
 
 
 @matmul.index_map

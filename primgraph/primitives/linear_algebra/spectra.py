@@ -20,7 +20,7 @@ import numpy as np
 
 from primgraph.ir.facts.matrices import ALWAYS, Structure
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Op, Primitive, primitive
+from primgraph.ir.primitive import Fact, Primitive, primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled
 from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul, swap_last
@@ -192,9 +192,11 @@ def _svdvals_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return svdvals(a)
 
 
-# Maps a decomposition to the index of its output with the values, and to the primitive that
-# computes only these.
-VALUES_ALONE: dict[Op, tuple[int, Primitive[Value]]] = {eigh: (0, eigvalsh), svd: (1, svdvals)}
+# The result that has eigenvalues or singular values, and the primitive that computes them alone.
+SPECTRUM: Fact[tuple[int, Primitive[Value]] | None] = Fact("spectrum", None)
+for _op, _place, _alone in ((eigh, 0, eigvalsh), (svd, 1, svdvals)):
+    _op.declare(SPECTRUM, (_place, _alone))
+    _alone.declare(SPECTRUM, (0, _alone))
 
 
 def _pinv(a: Any, *, rcond: float) -> Any:

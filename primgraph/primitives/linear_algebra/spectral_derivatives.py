@@ -19,15 +19,15 @@ The formal primitives here carry this derivative beside a value that is computed
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from primgraph.errors import ShapeError
-from primgraph.ir.graph import Value
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import TensorType, smaller
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
@@ -197,6 +197,33 @@ def spectral_tangent(p: Spectrum, d: Value) -> Value:
     return as_spectral_tangent(_diagonal(u, v, d), *p[:4], d, hermitian=hermitian)
 
 
+class Around(Protocol):
+    """Questions about the graph around an equation."""
+
+    def is_summed(self, value: Value) -> bool:
+        """Return whether only sums over the last axis read `value`."""
+
+    def is_even(self, value: Value) -> bool:
+        """Return whether all elements of `value` along the last axis are equal."""
+
+    def probe(self, values: Value, gradient: Value) -> Probe | None:
+        """Return how a gradient by `values` varies with them, if that is known."""
+
+
+# The rule `rule(eqn, inputs, tangents, around)` for tangents that depend on the graph around an
+# equation, in place of the pushforward.
+PUSHFORWARD_AROUND: Fact[Callable[..., list[Value | None]] | None] = Fact(
+    "pushforward_around", None
+)
+
+
+@as_spectral_tangent.declares(PUSHFORWARD_AROUND)
+def _as_spectral_tangent_around(
+    eqn: Equation, x: Sequence[Value], dx: Mapping[int, Value], around: Around
+) -> list[Value | None]:
+    return tangents_of_tangent(x, dx, summed=around.is_summed(eqn.output), **eqn.kwargs)
+
+
 @as_spectral_tangent.pushforward
 def _as_spectral_tangent_pushforward(
     x: Sequence[Value], dx: Mapping[int, Value], turned: bool, *, hermitian: bool
@@ -311,6 +338,16 @@ def _as_spectral_gradient_pushforward(
     x: Sequence[Value], dx: Mapping[int, Value], turned: bool, *, hermitian: bool
 ) -> list[Value | None]:
     return tangents_of_gradient(x, dx, hermitian=hermitian)
+
+
+@as_spectral_gradient.declares(PUSHFORWARD_AROUND)
+def _as_spectral_gradient_around(
+    eqn: Equation, x: Sequence[Value], dx: Mapping[int, Value], around: Around
+) -> list[Value | None]:
+    """Return the tangent: where values are equal, it depends on how the gradient varies."""
+    g = eqn.inputs[5]
+    even, probe = around.is_even(g), around.probe(eqn.inputs[2], g)
+    return tangents_of_gradient(x, dx, even=even, probe=probe, **eqn.kwargs)
 
 
 def tangents_of_gradient(

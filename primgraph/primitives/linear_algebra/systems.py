@@ -19,7 +19,7 @@ from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.matrices import ALWAYS, DEFINITE, DIAGONAL, STRUCTURE, Structure
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Rule, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Rule, Types, primitive
 from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -267,6 +267,12 @@ def inv(a: TensorType) -> TensorType:
 @inv.declares(STRUCTURE)
 def _inv_structure(eqn: Equation, definition: Rule, a: Structure) -> Structure:
     return a & (DIAGONAL | DEFINITE)
+
+
+# Whether the result solves a system with the matrix operand 0: for operand 1, or the identity.
+SOLVES: Fact[bool] = Fact("solves", False)
+for _op in (solve, inv):
+    _op.declare(SOLVES, True)
 
 
 @inv.jvp()

@@ -22,7 +22,7 @@ import numpy as np
 from primgraph.errors import DTypeError, LinAlgError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import IndexMap, tied
-from primgraph.ir.primitive import Linear, Types, primitive
+from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import abs_, cast
@@ -149,6 +149,10 @@ def _refused(x: Any, bad: Any, *, message: str) -> Any:
     return np.array(x)
 
 
+# The parameter that holds the message of an error which is the user's concern; "" for other ops.
+MESSAGE: Fact[str] = Fact("message", "")
+
+
 @primitive(impl=_refused, linear=(0,), flops=0)
 def unless_any(x: TensorType, bad: TensorType, *, message: str) -> TensorType:
     """Return `x`; raise `LinAlgError` with this message at run time if any `bad` is true."""
@@ -157,6 +161,9 @@ def unless_any(x: TensorType, bad: TensorType, *, message: str) -> TensorType:
     if x.shape != bad.shape:
         raise ShapeError(f"unless_any takes operands of one shape, not {x} and {bad}")
     return x
+
+
+unless_any.declare(MESSAGE, "message")
 
 
 @unless_any.transpose
