@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.derivatives.functions import require_scalar
-from primgraph.derivatives.request import require_direction
+from primgraph.derivatives.request import require_direction, require_scalar
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.backward import seeds_of
 from primgraph.eager.derivatives.other_modes import answers, jets, matrix, reached, tangents

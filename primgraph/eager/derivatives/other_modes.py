@@ -95,7 +95,7 @@ def _step(question: Question, place: int, type: TensorType) -> Derived:
 
 
 def _forward(outputs: list[Variable], inputs: list[Variable], seeds: list[Any]) -> Found:
-    found: list[Variable | None] = forward_grad(outputs, inputs, seeds)  # type: ignore[assignment]
+    found: Found = forward_grad(outputs, inputs, seeds)
     return found
 
 
@@ -135,7 +135,7 @@ def _strips(
     function = outputs if of == "Jacobian" else outputs[0]
     more = {"holomorphic": _are_complex(outputs, inputs)} if of == "Jacobian" else {}
     found = _MATRICES[of](function, inputs, is_batched, check=check, **more)
-    found._slopes.choose(("reverse", "forward")[axis])
+    found._matrix.choose(("reverse", "forward")[axis])
     lead = (slice(None),) * (is_batched + axis)
     return [found[(*lead, list(numbers))]]
 
