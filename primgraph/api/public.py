@@ -85,6 +85,15 @@ def beside(outputs: Any, inputs: Any) -> Any:
     return [in_program(recorder, v) if isinstance(v, Tensor) else v for v in inputs]
 
 
+def _all_beside(
+    outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of `grad` with the inputs `beside` the outputs."""
+    inputs = [beside(outputs, v) for v in args[1:2]]
+    named = {k: beside(outputs, v) if k == "inputs" else v for k, v in kwargs.items()}
+    return (*args[:1], *inputs, *args[2:]), named
+
+
 def _are_variables(value: Any) -> bool:
     """Return whether a function is called on variables, or on objects that are not arrays."""
     if any(isinstance(item, Variable) for item in handles_in(value)):
@@ -235,26 +244,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     """
     outputs = _first("outputs", args, kwargs)
     if _is_function(outputs):
-        return _gradient_of(*args, **kwargs)
+        return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
-    inputs = [beside(outputs, v) for v in args[1:2]]
-    kwargs |= {k: beside(outputs, v) for k, v in kwargs.items() if k == "inputs"}
-    return of_variables.grad(*args[:1], *inputs, *args[2:], **kwargs)
-
-
-@checked_late
-def _gradient_of(
-    outputs: Function,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Derivative[..., Any]:
-    return gradient_of(outputs, argnums, has_aux, holomorphic)
-
-
-# The name in messages.
-_gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
+    args, kwargs = _all_beside(outputs, args, kwargs)
+    return of_variables.grad(*args, **kwargs)
 
 
 @overload
