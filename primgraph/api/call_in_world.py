@@ -193,21 +193,14 @@ class Computed(Applied):
         ]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
-        outputs, inputs = self._outputs[:count], self._arguments
         found = matrix(
             "jacobian",
-            outputs,
-            inputs,
-            lambda y, x: (*y.shape, *x.shape),
+            self._outputs[:count],
+            self._arguments,
             tracked=self._tracked,
             options={"mode": mode},
         )
-        if found is not None:
-            return [[self._family(n) for n in row] for row in found]
-        return [
-            [self._zeros(TensorType((*y.type.shape, *x.type.shape), x.type.dtype)) for x in inputs]
-            for y in outputs
-        ]
+        return [[self._family(n) for n in row] for row in found]
 
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         outputs = self._outputs[:count]

@@ -86,7 +86,7 @@ def gradients_of(
     seeds: Sequence[Variable | None],
     *,
     is_grads_batched: bool,
-    no_grad_vars: Collection[Variable],
+    no_grad_vars: Collection[Variable] = (),
     apart: bool,
 ) -> list[Variable]:
     """Like `grad`, with zeros for unused inputs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -107,11 +107,16 @@ def _through_gradients(
 
 def _seed(builder: Builder, value: Value) -> Value | None:
     """Return a cotangent as a seed without formal dependences; None for ones."""
-    eqn = builder.definition(value)
-    while eqn is not None and eqn.op is as_function_of:
-        value = eqn.inputs[0]
-        eqn = builder.definition(value)
+    *_, value = _behind(builder, value)
     return None if full_value(builder, value) == 1 else value
+
+
+def _behind(builder: Builder, value: Value) -> Iterator[Value]:
+    """Yield `value`, and the values that it equals but for formal dependences."""
+    yield value
+    while (eqn := builder.definition(value)) and eqn.op.formal and not eqn.op.own_slope:
+        value = eqn.inputs[0]
+        yield value
 
 
 def _complete(
@@ -279,11 +284,8 @@ def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
 
 def _line_of(builder: Builder, value: Value) -> Line | None:
     """Return the known line of `value`, or of the value behind formal dependences."""
-    found = builder.lines.get(value)
-    while found is None and (eqn := builder.definition(value)) and eqn.op is as_function_of:
-        value = eqn.inputs[0]
-        found = builder.lines.get(value)
-    return found
+    lines = (builder.lines.get(v) for v in _behind(builder, value))
+    return next((line for line in lines if line is not None), None)
 
 
 def _note_lines(

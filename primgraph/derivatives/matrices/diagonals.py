@@ -129,10 +129,11 @@ def jacobian_diagonal(
         return None
 
 
-def _from_elements(request: Request, colors: Indices, symmetric: bool) -> Variable:
+def _from_elements(request: Request, colors: Indices, symmetric: bool) -> Variable | None:
     """Compute the diagonal by elementwise formulas if these are simpler than products."""
     operator = JacobianOperator(request, symmetric=symmetric)
-    assert operator.forward
+    if not operator.goes_forward:
+        return None
     numbers = np.arange(colors.size)
     pattern = Pattern.from_coo(numbers, numbers, (colors.size, colors.size))
     places = colors * colors.size + numbers
