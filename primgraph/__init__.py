@@ -80,23 +80,12 @@ if TYPE_CHECKING:
     )
     from primgraph.api.derivatives.jets import biharmonic, jet, partials, taylor
     from primgraph.api.derivatives.of_functions import jacfwd, jacrev, value_and_grad
+    from primgraph.api.derivatives.operators import divergence, hessian_diagonal, laplacian
+    from primgraph.api.derivatives.products import hvp, jvp, vhp, vjp
     from primgraph.api.derivatives.sparse import sparse_hessian, sparse_jacobian
     from primgraph.api.derivatives.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.api.jit import RecompilationWarning, jit
-    from primgraph.api.public import (
-        batched_jacobian,
-        divergence,
-        forward_grad,
-        grad,
-        hessian,
-        hessian_diagonal,
-        hvp,
-        jacobian,
-        jvp,
-        laplacian,
-        vhp,
-        vjp,
-    )
+    from primgraph.api.public import batched_jacobian, forward_grad, grad, hessian, jacobian
     from primgraph.api.vmap import vmap
     from primgraph.codegen import Kernel, get_num_threads, set_num_threads
     from primgraph.control.branches import cond, switch
@@ -177,7 +166,7 @@ else:
         "custom_jvp": "primgraph.custom.decorators",
         "custom_vjp": "primgraph.custom.decorators",
         "diff": "primgraph.inspect.diff",
-        "divergence": "primgraph.api.public",
+        "divergence": "primgraph.api.derivatives.operators",
         "enable_grad": "primgraph.eager.derivatives.recording",
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
@@ -189,9 +178,9 @@ else:
         "grad": "primgraph.api.public",
         "growth": "primgraph.view.growth",
         "hessian": "primgraph.api.public",
-        "hessian_diagonal": "primgraph.api.public",
+        "hessian_diagonal": "primgraph.api.derivatives.operators",
         "hessian_sparsity": "primgraph.api.derivatives.sparsity",
-        "hvp": "primgraph.api.public",
+        "hvp": "primgraph.api.derivatives.products",
         "inference_mode": "primgraph.eager.derivatives.recording",
         "is_grad_enabled": "primgraph.eager.derivatives.recording",
         "jacfwd": "primgraph.api.derivatives.of_functions",
@@ -200,8 +189,8 @@ else:
         "jacrev": "primgraph.api.derivatives.of_functions",
         "jet": "primgraph.api.derivatives.jets",
         "jit": "primgraph.api.jit",
-        "jvp": "primgraph.api.public",
-        "laplacian": "primgraph.api.public",
+        "jvp": "primgraph.api.derivatives.products",
+        "laplacian": "primgraph.api.derivatives.operators",
         "load": "primgraph.program.save",
         "map": "primgraph.control.loops",
         "minibatches": "primgraph.training.fit",
@@ -224,8 +213,8 @@ else:
         "taylor": "primgraph.api.derivatives.jets",
         "tensor": "primgraph.eager.tensor",
         "value_and_grad": "primgraph.api.derivatives.of_functions",
-        "vhp": "primgraph.api.public",
-        "vjp": "primgraph.api.public",
+        "vhp": "primgraph.api.derivatives.products",
+        "vjp": "primgraph.api.derivatives.products",
         "vmap": "primgraph.api.vmap",
         "while_loop": "primgraph.control.loops",
     }
@@ -271,7 +260,6 @@ else:
             "scipy.special": "primgraph.scipy.special",
             "scipy.stats": "primgraph.scipy.stats",
             "sparse Jacobians": "primgraph.derivatives.matrices.sparse",
-            "structured Jacobians": "primgraph.derivatives.matrices.structured",
             "version": "primgraph",
         }
     )

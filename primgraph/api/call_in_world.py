@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.base.providers import provider
 from primgraph.derivatives.matrices.jacobian import blocks_of
-from primgraph.derivatives.request import located, note_gradients, seeds_for
-from primgraph.derivatives.traced_call import Call
+from primgraph.derivatives.modes import forward, reverse
+from primgraph.derivatives.request import Request, located
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.gradient_nodes import gradients, path
 from primgraph.eager.derivatives.other_modes import (
@@ -89,53 +89,53 @@ class Recorded(Applied):
     """Function of variables, in their program."""
 
     def __init__(self, name: str, function: Flat, inputs: Sequence[Variable]) -> None:
-        self._call = Call.of(name, lambda *arguments: [*function(arguments)], inputs)
-        self.results = self._handles(self._call.outputs)
+        self._request = Request.of_call(name, lambda *arguments: [*function(arguments)], inputs)
+        self.results = self._handles(self._request.outputs)
 
     def _handles(self, values: Sequence[Any]) -> list[Handle]:
-        return handed_out([handle_of(self._call.builder, v) for v in values])
+        return handed_out([handle_of(self._request.builder, v) for v in values])
 
     def _given(self, seeds: Sequence[Any]) -> list[Any]:
         """Move seeds that are tensors to the program."""
-        builder = self._call.builder
+        builder = self._request.builder
         return [in_program(builder, s) if isinstance(s, Tensor) else s for s in seeds]
 
     def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
-        call = self._call
-        with located(call.origin):
-            values = seeds_for(call.builder, "v", self._given(seeds), call.outputs[:count])
-            found = call.cotangents(call.path(call.results[:count]), values)
+        request = self._request.first(count)
+        with located(request.origin):
+            values = request.seeds("v", self._given(seeds), request.outputs)
+            found = request.with_zeros(reverse(request, values, None, lenient=True), request.inputs)
             if values == [None]:
-                note_gradients(call.builder, call.inputs, call.outputs[:1], found)
+                request.note_gradients(found)
             return self._handles(found)
 
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
-        call = self._call
-        with located(call.origin):
-            values = seeds_for(call.builder, "v", self._given(seeds), call.inputs)
-            return self._handles(call.tangents(call.path(call.results[:count]), values))
+        request = self._request.first(count)
+        with located(request.origin):
+            values = request.seeds("v", self._given(seeds), request.inputs)
+            return self._handles(request.with_zeros(forward(request, values), request.outputs))
 
     def jets(
         self, count: int, series: Sequence[Mapping[int, Any]], order: int
     ) -> list[list[Handle]]:
-        call = self._call
-        with located(call.origin):
+        request = self._request.first(count)
+        with located(request.origin):
             given = [
                 dict(zip(terms, self._given([*terms.values()]), strict=True)) for terms in series
             ]
-            of_arrays = import_module("primgraph.derivatives.jets").of_arrays
-            return [self._handles(row) for row in of_arrays(call, count, given, order)]
+            rows = provider("Taylor mode").of_arrays(request, given, order)
+            return [self._handles(row) for row in rows]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
-        with located(self._call.origin):
-            return [[*row] for row in blocks_of(self._call, count, mode)]
+        with located(self._request.origin):
+            return [[*row] for row in blocks_of(self._request.first(count), mode)]
 
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
-        path = self._call.path(self._call.results[:count])
-        return path.reached, [a in path.wrt for a in self._call.arguments]
+        request = self._request.first(count)
+        return request.path.reached, [a in request.path.wrt for a in request.sources]
 
     def origin(self) -> list[str]:
-        return self._call.origin()
+        return self._request.origin()
 
 
 @final
@@ -193,21 +193,14 @@ class Computed(Applied):
         ]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
-        outputs, inputs = self._outputs[:count], self._arguments
         found = matrix(
             "jacobian",
-            outputs,
-            inputs,
-            lambda y, x: (*y.shape, *x.shape),
+            self._outputs[:count],
+            self._arguments,
             tracked=self._tracked,
             options={"mode": mode},
         )
-        if found is not None:
-            return [[self._family(n) for n in row] for row in found]
-        return [
-            [self._zeros(TensorType((*y.type.shape, *x.type.shape), x.type.dtype)) for x in inputs]
-            for y in outputs
-        ]
+        return [[self._family(n) for n in row] for row in found]
 
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         outputs = self._outputs[:count]

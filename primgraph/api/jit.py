@@ -19,9 +19,20 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.api.arguments import following, positions_of
-from primgraph.api.jit_call import Call, Difference, Place, Signature, differences
+from primgraph.api.jit_call import (
+    POSITIONAL,
+    Call,
+    Difference,
+    Place,
+    Signature,
+    declared_sizes,
+    differences,
+    names_in_order,
+    parameters_of,
+    static_places,
+)
 from primgraph.api.jit_html import shown
-from primgraph.api.tracing import Traced, dotted, traced
+from primgraph.api.tracing import Traced, dotted, form_of, traced
 from primgraph.api.transformed import P, R, Transformed
 from primgraph.api.world import OnTensors, world_among
 from primgraph.base.array_functions import MEMBERS
@@ -37,12 +48,11 @@ from primgraph.eager.node import given
 from primgraph.eager.run import compute
 from primgraph.eager.tensor import Tensor, family_of
 from primgraph.errors import ArgumentError, unknown_attribute
-from primgraph.ir.dims import Dim, names_in
-from primgraph.ir.frontend.containers import LEAF, Form
+from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.result_names import generated_name
 from primgraph.ir.frontend.signature import applied, checked
 from primgraph.ir.primitive import innermost
-from primgraph.ir.types import Shape, TensorType, declared_shape
+from primgraph.ir.types import TensorType
 from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
@@ -167,62 +177,46 @@ def jit(
 ) -> Any:
     """Compile a function: trace it, and generate NumPy code for each kind of call.
 
-    The function is called once for each combination of shapes, dtypes and containers of its
-    arguments, with variables in place of arrays. Side effects happen only then. Python numbers
-    count as arrays; a float has the widest float dtype among the arrays of the call, or else the
-    default dtype. Arguments at `static_argnums` or named in `static_argnames` are not traced: each
-    new value, which must be hashable, compiles again. Static values are equal if their classes and
-    values are, at each leaf of tuples, frozen sets and dataclasses: `(2,)` and `(2.0,)` differ, and
-    so do `0.0` and `-0.0`; a NaN equals a NaN. Objects of other classes use their own equality.
-    `compilations` of the result lists what was compiled, and why.
+    The function is called once, with variables, for each combination of shapes, dtypes and
+    containers of its arguments; side effects happen only then. Python numbers count as arrays; a
+    float has the widest float dtype among the arrays of the call, or else the default dtype.
+    Arguments at `static_argnums` or named in `static_argnames` are not traced: each new value,
+    which must be hashable, compiles again. Static values are equal if their classes and values are,
+    at each leaf of tuples, frozen sets and dataclasses: `(2,)` and `(2.0,)`, and `0.0` and `-0.0`,
+    differ; a NaN equals a NaN. Objects of other classes use their own equality.
 
-    The code of the `max_entries` most recently used kinds of calls is kept. A function that
-    compiles again and again warns with a `RecompilationWarning` that names the most frequent cause.
+    The code of the `max_entries` most recently used kinds of calls is kept; `compilations` of the
+    result lists them, and why. A function that compiles again and again warns with a
+    `RecompilationWarning`. Without a function, return a decorator: `@pg.jit(target="c")`.
 
-    Without a function, return a decorator: `@pg.jit(target="c")`.
+    Arrays and numbers give arrays. Tensors give tensors that can be differentiated. Tensors found
+    elsewhere, such as the parameters of a layer, are read at each call; if they require gradients,
+    results are tensors. Switching a layer between training and evaluation compiles again; other
+    Python state is read once. On variables, and in a program or a traced function, the function is
+    called as it is. `math` and `target` are those of `pg.compile`; `rebind` and `through`, by which
+    functions written for NumPy are traced unchanged, those of `pg.trace`.
 
-    Arrays and numbers give arrays. Tensors give tensors that can be differentiated. Tensors that
-    the function finds elsewhere, such as the parameters of a layer, are read at each call; if they
-    require gradients, results are tensors. Switching a layer between training and evaluation
-    compiles again; other Python state is read once. On variables, and within a program or a traced
-    function, the function is called as it is. `math` and `target` are those of `pg.compile`.
-
-    A function written for NumPy is traced unchanged, as in `pg.trace`: a copy of it uses the names
-    of `primgraph.numpy`. Functions of the modules in `through` are followed too. `rebind=False`
-    traces the function itself.
-
-    `sizes` gives shapes by the names of parameters, as in `sizes={"x": ("N", 3)}`. One compilation
-    then serves all sizes; see `pg.SizedKernel`. None and -1 are sizes with names of their own. An
-    array in a container is named as in messages, such as `batch['x']`. For tensors, shapes are
-    numbers.
+    `sizes={"x": ("N", 3)}` gives shapes by the names of parameters: one compilation then serves all
+    sizes; see `pg.SizedKernel`. None and -1 are sizes with names of their own. Arrays in containers
+    are named as in messages, such as `batch['x']`. For tensors, shapes are numbers.
 
     Raises `ArgumentError` for arguments and results that are no containers of arrays, with their
     place, and for static ones that cannot be hashed. Where Python asks a variable for a number, the
     error names the line.
 
     >>> scaled = pg.jit(lambda x, n: x * n, static_argnames="n", max_entries=16)
-    >>> scaled(np.ones(3), n=2)
-    array([2., 2., 2.])
-    >>> scaled(np.ones(3), n=3)
-    array([3., 3., 3.])
+    >>> scaled(np.ones(3), n=2), scaled(np.ones(3), n=3)
+    (array([2., 2., 2.]), array([3., 3., 3.]))
     >>> print(*scaled.compilations, sep=", ")
     the first call, n is 3, and was 2
     """
-    if function is None:
-        return partial(
-            jit,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            math=math,
-            target=target,
-            sizes=sizes,
-            rebind=rebind,
-            through=through,
-            max_entries=max_entries,
-        )
     names = modules_named(through)
-    options = math, sizes, rebind, names, target, max_entries
-    return Jit(function, static_argnums, static_argnames, *options)
+    options = static_argnums, static_argnames, math, sizes, rebind, names, target, max_entries
+    return partial(_made, options) if function is None else Jit(function, *options)
+
+
+def _made(options: tuple[Any, ...], function: Callable[..., Any]) -> Jit[..., Any]:
+    return Jit(function, *options)
 
 
 @final
@@ -255,17 +249,17 @@ class Jit(Transformed[P, R]):
         self.rebind = rebind
         self.through = through
         self.max_entries = max_entries
-        self.sizes = _declared(sizes or {})
+        self.sizes = declared_sizes(sizes or {})
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         places = (
             positions_of("jit", static_argnums, "static_argnums") if static_argnums != () else ()
         )
         sizes = dict(self.sizes)
         self._options = places, names, math, sizes, rebind, through, target, max_entries
-        parameters = _parameters(function)
-        self.ordered = _ordered(parameters)
-        self.statics = _statics(parameters, places, names)
-        self._names = [p.name for p in parameters if p.kind in _POSITIONAL]
+        parameters = parameters_of(function)
+        self.ordered = names_in_order(parameters)
+        self.statics = static_places(parameters, places, names)
+        self._names = [p.name for p in parameters if p.kind in POSITIONAL]
         self._math, self._target = math, target
         self._lock = make_lock()
         # By signature key, then by the training modes of layers.
@@ -368,7 +362,9 @@ class Jit(Transformed[P, R]):
         self._look_at([*self._used.values()][-_COMPARED:])
         found = self._differences(call.signature) if not known else _modes(known[-1])
         reasons = tuple([difference.text for difference in found]) or ("the first call",)
-        with compiling(f"jit {self._title(call.signature)}", "; ".join(reasons)):
+        types = ", ".join([str(TensorType(*type)) for type in call.signature.types])
+        title = f"jit {generated_name(self.function)}({types})"
+        with compiling(title, "; ".join(reasons)):
             made = self._compiled(call, key, reasons)
         with self._lock:
             # Another thread may have compiled it first.
@@ -408,36 +404,13 @@ class Jit(Transformed[P, R]):
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
         captured = rooms.Captured.of(mentioned)
-        form = self._form(parts, found)
+        form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
-
-    def _form(self, parts: Sequence[tuple[Place, tree.Structure]], found: Traced) -> Form | None:
-        """How kernels take the arguments and return the results; None for keys of other kinds."""
-        arguments = [(self.root(p).replace("argument ", "x"), s) for p, s in parts]
-        try:
-            listed = [(name, tree.form(s)) for name, s in arguments]
-            results = tree.form(found.structure)
-        except ArgumentError:
-            return None
-        count = sum(tree.count(s) for _, s in parts)
-        taken = {name for name, _ in listed}
-        for number, value in enumerate(found.graph.inputs[count:]):
-            name = value.hint or f"tensor{number}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            listed.append((name, LEAF))
-        return Form(tuple(listed), results)
 
     def _look_at(self, entries: Iterable[_Entry]) -> None:
         """Warn about captured arrays that have changed since compilation."""
         for captured in {id(c.array): c for e in entries for c in e.captured}.values():
             captured.warn_of_change(generated_name(self.function))
-
-    def _title(self, signature: Signature) -> str:
-        """Return the name and the types of the arguments, for a message."""
-        types = [str(TensorType(shape, dtype)) for shape, dtype in signature.types]
-        return f"{generated_name(self.function)}({', '.join(types)})"
 
     def _keep(self, entry: _Entry, signature: Signature) -> None:
         """Add a new entry, and evict the least recently used one if there are too many."""
@@ -486,20 +459,6 @@ class Jit(Transformed[P, R]):
 
 
 _numbers = itertools.count()
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _declared(sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """Return the shapes of arrays; None and -1 become new symbolic sizes."""
-    taken: set[str] = set()
-    for shape in sizes.values():
-        named = [n for n in shape if isinstance(n, str | Dim)] if isinstance(shape, tuple) else ()
-        taken |= names_in(declared_shape(named))
-    found: dict[str, Shape] = {}
-    for name, shape in sizes.items():
-        found[name] = declared_shape(shape, name, taken)
-        taken |= names_in(found[name])
-    return found
 
 
 def _modes(entry: _Entry) -> list[Difference]:
@@ -536,47 +495,3 @@ def _types_of(arrays: Sequence[Any]) -> Hashable:
         types.append(array.shape)
         types.append(array.dtype)
     return tuple(types)
-
-
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return [*inspect.signature(function).parameters.values()]
-    except (TypeError, ValueError):
-        return []
-
-
-def _ordered(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    """Return the parameters that can be given by position and by name."""
-    kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
-    return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
-
-
-def _statics(
-    parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
-) -> frozenset[Place]:
-    """Return the places of static arguments: by position and by name, if they have both.
-
-    Raises `ArgumentError` for a name or a position that the function does not have.
-    """
-    found: set[Place] = {*places, *names}
-    ordered = [p.name for p in parameters if p.kind in _POSITIONAL]
-    if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        known = [p.name for p in parameters]
-        for name in names:
-            if name not in known:
-                raise ArgumentError(
-                    f"jit: there is no argument {name!r:.60}",
-                    hint=f"the function takes {', '.join(map(repr, known))}",
-                )
-    is_open = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    for place in places:
-        if not is_open and not -len(ordered) <= place < len(ordered):
-            raise ArgumentError(
-                f"jit: static_argnums has {place}, but the function has {len(ordered)} positional "
-                f"argument{'' if len(ordered) == 1 else 's'}",
-                hint=f"the first one has number 0; the function takes {', '.join(ordered)}",
-            )
-        if -len(ordered) <= place < len(ordered):
-            found |= {place % len(ordered), ordered[place]}
-    found |= {i for i, name in enumerate(ordered) if name in names}
-    return frozenset(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
@@ -14,8 +15,9 @@ from primgraph.defaults import get_default_dtype
 from primgraph.eager.inplace.adoption import stand_in
 from primgraph.eager.tensor import family_of
 from primgraph.errors import ArgumentError, PrimgraphError
+from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.params import bits
-from primgraph.ir.types import NAME_OF_DTYPE, DType, Shape, TensorType
+from primgraph.ir.types import NAME_OF_DTYPE, DType, Shape, TensorType, declared_shape
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
@@ -266,3 +268,65 @@ def _float_dtype(leaves: Iterable[Any]) -> DType:
     """Return the dtype of Python floats: the widest of the float arrays, or else the default."""
     found = {x.dtype for x in leaves if isinstance(x, Handle | np.ndarray) and x.dtype.kind == "f"}
     return np.result_type(*found) if found else get_default_dtype()
+
+
+# Parameters of the function.
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def declared_sizes(sizes: Mapping[str, Any]) -> dict[str, Shape]:
+    """Return the shapes of arrays; None and -1 become new symbolic sizes."""
+    taken: set[str] = set()
+    for shape in sizes.values():
+        named = [n for n in shape if isinstance(n, str | Dim)] if isinstance(shape, tuple) else ()
+        taken |= names_in(declared_shape(named))
+    found: dict[str, Shape] = {}
+    for name, shape in sizes.items():
+        found[name] = declared_shape(shape, name, taken)
+        taken |= names_in(found[name])
+    return found
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return []
+
+
+def names_in_order(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the parameters that can be given by position and by name."""
+    kinds = [(p.name, p.kind is p.POSITIONAL_OR_KEYWORD) for p in parameters]
+    return [name for name, either in kinds if either] if all(e for _, e in kinds) else []
+
+
+def static_places(
+    parameters: Sequence[inspect.Parameter], places: Sequence[int], names: Sequence[str]
+) -> frozenset[Place]:
+    """Return the places of static arguments: by position and by name, if they have both.
+
+    Raises `ArgumentError` for a name or a position that the function does not have.
+    """
+    found: set[Place] = {*places, *names}
+    ordered = [p.name for p in parameters if p.kind in POSITIONAL]
+    if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        known = [p.name for p in parameters]
+        for name in names:
+            if name not in known:
+                raise ArgumentError(
+                    f"jit: there is no argument {name!r:.60}",
+                    hint=f"the function takes {', '.join(map(repr, known))}",
+                )
+    is_open = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    for place in places:
+        if not is_open and not -len(ordered) <= place < len(ordered):
+            raise ArgumentError(
+                f"jit: static_argnums has {place}, but the function has {len(ordered)} positional "
+                f"argument{'' if len(ordered) == 1 else 's'}",
+                hint=f"the first one has number 0; the function takes {', '.join(ordered)}",
+            )
+        if -len(ordered) <= place < len(ordered):
+            found |= {place % len(ordered), ordered[place]}
+    found |= {i for i, name in enumerate(ordered) if name in names}
+    return frozenset(found)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from primgraph.api.call_in_world import in_program
-from primgraph.api.derivatives import of_values, operators, products
+from primgraph.api.derivatives import of_values
 from primgraph.api.derivatives.lazy_matrices import matrix_of
 from primgraph.api.derivatives.of_functions import Derivative, gradient_of, hessian_of, jacobian_of
 from primgraph.api.transformed import (
@@ -83,6 +83,15 @@ def beside(outputs: Any, inputs: Any) -> Any:
     if isinstance(inputs, Tensor):
         return in_program(recorder, inputs)
     return [in_program(recorder, v) if isinstance(v, Tensor) else v for v in inputs]
+
+
+def _all_beside(
+    outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of `grad` with the inputs `beside` the outputs."""
+    inputs = [beside(outputs, v) for v in args[1:2]]
+    named = {k: beside(outputs, v) if k == "inputs" else v for k, v in kwargs.items()}
+    return (*args[:1], *inputs, *args[2:]), named
 
 
 def _are_variables(value: Any) -> bool:
@@ -194,53 +203,39 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     """Return the gradient of a function, of tensors, or of variables of a program.
 
     **Of a function:** `grad(function, argnums=0, has_aux=False)` returns a function of the same
-    arguments. It computes the gradient of `function`, which returns one element, by the argument at
-    position `argnums`, in the containers of that argument; by several positions, a tuple.
-    Containers are tuples, lists, dicts, named tuples, dataclasses, and classes given to
-    `pg.register_container`. Arrays and numbers give arrays. Tensors give tensors, and so do tensors
-    that require gradients and that the function finds elsewhere. In a program or a traced function,
-    results are variables. Unused arguments have gradient zero. Values that the function finds
-    elsewhere are constants of this derivative; nested gradients do differentiate by them. With
-    `has_aux` the function returns a value and something else, and the result is the gradient and
-    that. The function runs at each call, so Python control flow may depend on values; use `pg.jit`
-    for functions that are called often.
+    arguments: the gradient of `function`, which returns one element, by the argument at position
+    `argnums`, in its containers; by several positions, a tuple. Containers are tuples, lists,
+    dicts, named tuples, dataclasses, and classes given to `pg.register_container`. Arrays and
+    numbers give arrays; tensors give tensors, and so do tensors that require gradients and that it
+    finds elsewhere. In a program or a traced function, results are variables. Unused arguments have
+    gradient zero. Values found elsewhere are constants of this derivative; nested gradients do
+    differentiate by them. With `has_aux` the function returns a value and something else, and the
+    result is the gradient and that. The function runs at each call, so Python control flow may
+    depend on values; `pg.jit` compiles functions that are called often.
 
     **Of tensors:** return a tuple with the gradient of `sum_i <grad_outputs[i], outputs[i]>` by
     each of `inputs`, with the arguments and rules of `pg.autograd.grad`, which are torch's.
 
-    **Of variables:** return the gradient of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`: one
-    variable for a single input, a list for a sequence. It is None for an input that no output
-    depends on. It is zeros, at no cost, where outputs depend on the input but the derivative is
-    zero everywhere, as for the third derivative of `x**2`. Outputs that no input reaches contribute
-    nothing. `grad_outputs` are arrays or variables of the outputs' shapes, cast to their dtypes;
-    None stands for ones.
+    **Of variables:** return that gradient as one variable for a single input, a list for a
+    sequence; None for an input that no output depends on. It is zeros, at no cost, where the
+    derivative is zero everywhere. `grad_outputs` are arrays or variables of the outputs' shapes,
+    cast to their dtypes; None stands for ones. Inputs may be intermediate values, each with its
+    full gradient; those listed twice count twice. A derivative by one of two equal variables does
+    not count the other. A tensor stands for its parameter or input in the program. Values with
+    `stop_gradient` set, and those in `no_grad_vars`, are constants; as inputs they count as unused.
+    An unused input is an error with `allow_unused=False`, and has zeros with
+    `materialize_grads=True`, even if all are unused, which is an error otherwise. `strict_scalar`
+    requires a seed for each output that has not exactly one element. `is_grads_batched` takes seeds
+    with a leading axis of size N, and returns results of shape `(N, *x.shape)`, in one pass.
+    `holomorphic` returns the complex derivative of holomorphic outputs. Other options have no
+    effect.
 
-    Inputs may be intermediate values. Each gets its full gradient, even if one depends on another.
-    Outputs or inputs listed twice count twice. A derivative by one of two equal variables, such as
-    `a = x * 2` and `b = x * 2`, does not count the other. An input may be a tensor that the outputs
-    were computed with: its parameter in the program, or its input of a compiled function.
+    The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX. Complex
+    outputs need seeds, or `holomorphic`. Results can be differentiated again.
 
-    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants; as inputs they
-    count as unused.
-
-    - `allow_unused=False` makes an unused input an error.
-    - `materialize_grads=True` returns zeros for unused inputs, even if all inputs are unused, which
-      is an error otherwise.
-    - `strict_scalar=True` requires a seed for each output that has not exactly one element.
-    - `is_grads_batched=True` takes seeds with one more leading axis of size N and returns results
-      of shape `(N, *x.shape)`, computed in one vectorized pass. None stands for ones.
-    - `holomorphic=True` returns the complex derivative of complex outputs that are holomorphic in
-      complex inputs.
-    - `retain_graph`, `create_graph` and `only_inputs` have no effect on variables.
-
-    The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX and
-    autograd. Complex outputs need seeds, or `holomorphic`. Results can be differentiated again.
-
-    Raises `NotDifferentiable` if an input or output has no float dtype, if no output depends on any
-    input, or for an unused input with `allow_unused=False`; `NotScalarError` for a function that
-    returns more than one element; `ArgumentError` for other arguments, with their place in a
-    container; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError, for
-    `materialize_grads` with `allow_unused=False`.
+    Raises `NotDifferentiable` for dtypes other than floats, if no output depends on any input, or
+    for an unused input with `allow_unused=False`; `NotScalarError`, `ArgumentError`, `ShapeError`
+    and `OptionError` for values, seeds and options that do not fit.
 
     >>> pg.grad(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
     array([ 3., 12.])
@@ -249,28 +244,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     """
     outputs = _first("outputs", args, kwargs)
     if _is_function(outputs):
-        return _gradient_of(*args, **kwargs)
+        return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
-    if len(args) > 1:
-        args = (outputs, beside(outputs, args[1]), *args[2:])
-    elif "inputs" in kwargs:
-        kwargs["inputs"] = beside(outputs, kwargs["inputs"])
+    args, kwargs = _all_beside(outputs, args, kwargs)
     return of_variables.grad(*args, **kwargs)
-
-
-@checked_late
-def _gradient_of(
-    outputs: Function,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Derivative[..., Any]:
-    return gradient_of(outputs, argnums, has_aux, holomorphic)
-
-
-# The name in messages.
-_gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
 
 
 @overload
@@ -320,75 +298,6 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: i
         order = of_variables.checked_order("forward_grad", order)
         return of_values.forward_grad(outputs, inputs, grad_inputs, order)
     return of_variables.forward_grad(outputs, beside(outputs, inputs), grad_inputs, order=order)
-
-
-@checked_late
-@constant_in_no_grad
-def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """Return `function(*inputs)` and the product of `v` with its Jacobian, by reverse mode.
-
-    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
-    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
-    same containers, ones by default and where it has None. The first result is what the function
-    returned. The second has one entry for each input, like that, zeros for one that the function
-    does not use: alone for a single input, in a tuple for a sequence. Arrays give arrays.
-
-    An array passed twice counts as two arguments. Values that the function finds elsewhere are
-    constants of this derivative. Results can be differentiated again.
-
-    With `strict`, an unused input, or an output that depends on no input, is a `NotDifferentiable`.
-    Raises `ArgumentError`, a TypeError, for other arguments and for a wrong number of entries in
-    `v`; `ShapeError` for a wrong shape of one.
-
-    >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
-    (array([1., 4.]), array([2., 4.]))
-    """
-    return products.vjp(function, inputs, v, strict)
-
-
-@checked_late
-@constant_in_no_grad
-def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
-    """Return `function(*inputs)` and the product of its Jacobian with `v`, by forward mode.
-
-    `v` has the shapes and containers of `inputs`; ones by default. Both results have the containers
-    of the function's result. The product is zero for an output that depends on no input. Other
-    rules are those of `vjp`.
-
-    >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-    (array([1., 4.]), array([2., 0.]))
-    """
-    return products.jvp(function, inputs, v, strict)
-
-
-@checked_late
-@constant_in_no_grad
-def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
-
-    It is computed forward over reverse: the derivative of the gradient along `v`. `v` has the
-    shapes and containers of `inputs`. The product has an entry for each input, as in `vjp`.
-
-    Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` for an unused input. Other rules are those of `vjp`.
-
-    >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-    (array(9.), array([6., 0.]))
-    """
-    return products.hessian_product("hvp", function, inputs, v, strict)
-
-
-@checked_late
-@constant_in_no_grad
-def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
-    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
-
-    A Hessian is symmetric: this is `hvp`.
-
-    >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
-    (array(9.), array([6., 0.]))
-    """
-    return products.hessian_product("vhp", function, inputs, v, strict)
 
 
 @overload
@@ -578,66 +487,3 @@ def hessian(
     if _has_tensors(y):
         return of_values.hessian(y, x)
     return matrices.hessian(y, x)
-
-
-@checked_late
-@constant_in_no_grad
-def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Compute the diagonal of the Hessian of `y`, one element, by `x`.
-
-    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument;
-    without `x`, return the function that computes the diagonal. The result has the type of `x`.
-    With `is_batched`, axis 0 is the batch of independent samples, and `y` has shape `(B,)` or `(B,
-    1)`. That samples do not mix is checked by the structure of the program; for tensors, when the
-    result is read. `check=False` skips the check.
-
-    The Hessian is never formed: the second derivative along each axis is taken by forward over
-    forward mode, in one vectorized pass with a direction for each element of a sample; in one pass
-    for the whole if the gradient is elementwise.
-
-    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
-    several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
-
-    >>> pg.hessian_diagonal(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
-    array([ 6., 12.])
-    """
-    return operators.differential("hessian_diagonal", y, x, is_batched, check)
-
-
-@checked_late
-@constant_in_no_grad
-def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Compute the sum of the unmixed second derivatives of `y`, one element, by `x`.
-
-    `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
-    The result has the type of `y`. With `is_batched`, axis 0 is the batch of independent samples,
-    and `y` and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`.
-
-    No Hessian is formed; operations that are linear in second derivatives apply to their sum.
-    Raises as `hessian_diagonal` does.
-
-    >>> pg.laplacian(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
-    array(18.)
-    """
-    return operators.differential("laplacian", y, x, is_batched, check)
-
-
-@checked_late
-@constant_in_no_grad
-def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
-    """Compute the divergence of `y`: the sum of the diagonal of its Jacobian by `x`.
-
-    `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
-    `hessian_diagonal`. The result is a scalar; with `is_batched`, axis 0 is the batch of
-    independent samples, and the result has shape `(B,)`. For `check` see `hessian_diagonal`.
-
-    One vectorized forward pass takes all directions, of which the diagonal is kept. Of a final
-    matrix product only the diagonal is computed. An elementwise `y` needs one direction.
-
-    Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
-    `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
-
-    >>> pg.divergence(lambda x: x**2)(np.array([1.0, 2.0]))
-    array(6.)
-    """
-    return operators.differential("divergence", y, x, is_batched, check)

@@ -15,6 +15,7 @@ from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder, has_ended, outside
+from primgraph.ir.frontend.containers import LEAF, Form
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, mannered
@@ -107,3 +108,21 @@ def dotted(structure: tree.Structure, root: str) -> list[str]:
         return [root]
     pairs = zip(structure.keys, structure.parts, strict=True)
     return [name for key, part in pairs for name in dotted(part, f"{root}.{key}")]
+
+
+def form_of(arguments: Sequence[tuple[str, tree.Structure]], found: Traced) -> Form | None:
+    """Return how a kernel takes arguments and returns results; None for keys of other kinds."""
+    try:
+        listed = [(name, tree.form(s)) for name, s in arguments]
+        results = tree.form(found.structure)
+    except ArgumentError:
+        return None
+    count = sum(tree.count(s) for _, s in arguments)
+    taken = {name for name, _ in listed}
+    for number, value in enumerate(found.graph.inputs[count:]):
+        name = value.hint or f"tensor{number}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        listed.append((name, LEAF))
+    return Form(tuple(listed), results)

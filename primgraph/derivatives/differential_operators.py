@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.derivatives.functions import require_scalar
 from primgraph.derivatives.independence import require_apart
 from primgraph.derivatives.modes import forward, record, reverse
-from primgraph.derivatives.request import Request, located, variable_of
+from primgraph.derivatives.request import Request, located, require_scalar, variable_of
 from primgraph.derivatives.subgraph import Path
 from primgraph.errors import NotDifferentiable, ShapeError
 from primgraph.ir.assumptions import is_at_least
@@ -103,15 +102,15 @@ def divergence(
     with located(request.origin):
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
-        path, lead = request.path(), lead_of(request, is_batched)
+        path, lead = request.path, lead_of(request, is_batched)
         axes = tuple(range(len(lead), y.ndim))
         if is_batched and check:
             require_apart(path)
         if not path.wrt:
             return zeros_of(request, y, lead)
         with recording(request.builder):
-            if is_diagonal(path.graph, path.moved):
-                slope = _record(request, path, path.jvp(), [*path.free, None])
+            if path.is_diagonal:
+                slope = _record(path, path.jvp(), None)
                 return sum_(slope, axis=axes)
             colors = _axis_colors(path.graph, path.moved[0], lead)
             if colors is not None:
@@ -123,7 +122,7 @@ def divergence(
             along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
             graph = _trace(without_identity(rows, len(path.free)), count, lead)
-            return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
+            return _record(path, graph, _directions(x, lead, count))
 
 
 def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
@@ -206,7 +205,7 @@ def _of_second_order(
     request = asked(name, y, x)
     with located(request.origin):
         require_scalar(name, y, int(is_batched))
-        path, lead = request.path(), lead_of(request, is_batched)
+        path, lead = request.path, lead_of(request, is_batched)
         if is_batched and check:
             require_apart(path)
         if not path.wrt:
@@ -229,7 +228,7 @@ def _of_second_order(
                     if total
                     else found
                 )
-            return _by_directions(request, path, y, x, lead, directions, total=total)
+            return _by_directions(path, x, lead, directions, total=total)
 
 
 # Up to this number of axes each one gets its own direction.
@@ -258,9 +257,7 @@ def _by_gradient(request: Request) -> Variable | None:
 
 
 def _by_directions(
-    request: Request,
     path: Path,
-    y: Variable,
     x: Variable,
     lead: Shape,
     few: np.ndarray[Any, Any] | None,
@@ -276,16 +273,13 @@ def _by_directions(
     last = len(path.free)
     if few is not None:
         graph = batch_sum(second, len(few), [*[None] * last, 0])
-        return _record(request, path, graph, [*path.free, lift(few).value])
+        return _record(path, graph, lift(few).value)
     directions = _directions(x, lead, count)
     if total:
         graph = batch_sum(second, count, [*[None] * last, 0])
-        return _record(request, path, graph, [*path.free, directions], identity=last)
-    given = [*path.free, directions]
-    found = record(
-        request.builder, path, second, given, count=count, batched=(last,), identity=last
-    )
-    along = reshape(Variable(request.builder, found[0]), (count, *lead))
+        return _record(path, graph, directions, identity=True)
+    found = _record(path, second, directions, count=count, identity=True)
+    along = reshape(found, (count, *lead))
     return reshape(moveaxis(along, 0, -1), x.shape)
 
 
@@ -324,15 +318,9 @@ def _directions(x: Variable, lead: Shape, count: int) -> Value:
     return broadcasted(unit, (count, *x.shape)).value
 
 
-def _record(
-    request: Request,
-    path: Path,
-    graph: Graph,
-    given: Sequence[Value | None],
-    identity: int | None = None,
-) -> Variable:
-    found = record(request.builder, path, graph, given, identity=identity)
-    return Variable(request.builder, found[0])
+def _record(path: Path, graph: Graph, seed: Value | None, **options: Any) -> Variable:
+    """Record a derivative along `path` with one result."""
+    return Variable(path.builder, record(path, graph, [seed], **options)[0])
 
 
 def zeros_of(request: Request, like: Variable, shape: Shape) -> Variable:

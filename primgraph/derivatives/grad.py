@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Literal, TypedDict, Unpack, overload
+from typing import Any, TypedDict
 
 import numpy as np
 
 from primgraph.base.providers import provider
 from primgraph.derivatives.modes import forward, reverse
-from primgraph.derivatives.request import Request, Seeds, Variables, located, refuse_functions
+from primgraph.derivatives.request import (
+    Request,
+    Seeds,
+    Variables,
+    located,
+    refuse_functions,
+    variables_of,
+)
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.frontend.signature import checked_late
-from primgraph.operators.call import hands_out
+from primgraph.ir.graph import Value
+from primgraph.operators.call import handed_out, hands_out
 from primgraph.operators.variable import Variable, handle_of
 
 Gradients = Variable | list[Variable] | list[Variable | None] | None
@@ -33,43 +41,6 @@ class GradOptions(TypedDict, total=False):
     only_inputs: bool
 
 
-# Without `allow_unused`, type checkers assume that no input is unused.
-@overload
-def grad(
-    outputs: Variables,
-    inputs: Variable,
-    grad_outputs: Seeds = None,
-    *,
-    allow_unused: bool = True,
-    **options: Unpack[GradOptions],
-) -> Variable: ...
-@overload
-def grad(
-    outputs: Variables,
-    inputs: Sequence[Variable],
-    grad_outputs: Seeds = None,
-    *,
-    allow_unused: Literal[False] = False,
-    **options: Unpack[GradOptions],
-) -> list[Variable]: ...
-@overload
-def grad(
-    outputs: Variables,
-    inputs: Sequence[Variable],
-    grad_outputs: Seeds = None,
-    *,
-    allow_unused: Literal[True],
-    **options: Unpack[GradOptions],
-) -> list[Variable | None]: ...
-@overload
-def grad(
-    outputs: Variables,
-    inputs: Variables,
-    grad_outputs: Seeds = None,
-    *,
-    allow_unused: bool = True,
-    **options: Unpack[GradOptions],
-) -> Gradients: ...
 @hands_out
 @refuse_functions
 @checked_late
@@ -87,46 +58,11 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = True,
     only_inputs: bool = True,
-) -> Gradients:
-    """Return the gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
+) -> Any:
+    """Return the gradients of variables by variables, with the rules of `pg.grad`.
 
-    The result is one gradient of the input's type for each input, alone for a single input, in a
-    list for a sequence; None for an input that no output depends on. If an output depends on an
-    input with zero derivative, as the third derivative of `x**2`, the result is zeros, at no cost.
-    A derivative counts as a function of everything that the outputs depend on. Outputs that depend
-    on no input contribute nothing if others do. `grad_outputs` are arrays or variables of the
-    outputs' shapes, cast to their dtypes. They are ones by default, also for an entry of None, so
-    that outputs need not be scalars.
-
-    Inputs may be intermediate values: each gets its full gradient, also beside another input that
-    it is computed from. Outputs or inputs listed twice count twice. A derivative by one of two
-    equal variables, such as `a = x * 2` and `b = x * 2`, ignores the other.
-
-    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: no gradient passes
-    them, and as inputs they count as unused.
-
-    - `allow_unused=False` makes an unused input an error.
-    - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
-      independent of all inputs, which is an error otherwise.
-    - `strict_scalar=True` requires a seed for each output that has not exactly one element.
-    - `is_grads_batched=True` takes seeds with a leading batch axis of one size N for all, and
-      returns results of shape `(N, *x.shape)`, all N in one vectorised pass. None stands for ones,
-      for each of the N.
-    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs, and gives
-      their complex derivative.
-    - `retain_graph`, `create_graph` and `only_inputs` are accepted as for tensors, without effect:
-      a program keeps its equations, its derivatives can be differentiated, and no other variable
-      gets a gradient.
-
-    The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`; complex outputs
-    need a seed each, or `holomorphic`.
-
-    Results are variables of the same program and can be differentiated again.
-
-    Raises `NotDifferentiable` if an input or output is neither float nor complex, if no output
-    depends on any input, or for an unused input with `allow_unused=False`; `ArgumentError` for
-    arguments that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a
-    ValueError, for `materialize_grads` with `allow_unused=False`.
+    The result is one variable for a single input, a list for a sequence; None for an unused input.
+    Derivatives count as functions of everything that the outputs depend on.
     """
     request = Request.of("grad", outputs, inputs, no_grad_vars)
     with located(request.origin):
@@ -138,14 +74,9 @@ def grad(
         if strict_scalar:
             request.require_seeds(grad_outputs)
         request.require_direction(grad_outputs, holomorphic)
-        count = request.batch_extent(grad_outputs) if is_grads_batched else None
-        seeds = request.seeds("grad_outputs", grad_outputs, request.outputs, count)
-        results = reverse(request, seeds, count, lenient=materialize_grads)
+        results = _gradients(request, grad_outputs, is_grads_batched, has_zeros=materialize_grads)
         if not allow_unused:
             request.refuse_unused(results)
-    if materialize_grads:
-        results = request.with_zeros(results, request.inputs, count)
-    request.note_gradients(results)
     return request.answer(results, inputs)
 
 
@@ -155,7 +86,7 @@ def gradients_of(
     seeds: Sequence[Variable | None],
     *,
     is_grads_batched: bool,
-    no_grad_vars: Collection[Variable],
+    no_grad_vars: Collection[Variable] = (),
     apart: bool,
 ) -> list[Variable]:
     """Like `grad`, with zeros for unused inputs.
@@ -164,45 +95,30 @@ def gradients_of(
     """
     request = replace(Request.of("grad", outputs, inputs, no_grad_vars), apart=apart)
     with located(request.origin):
-        count = request.batch_extent(seeds) if is_grads_batched else None
-        given = request.seeds("grad_outputs", seeds, request.outputs, count)
-        results = reverse(request, given, count, lenient=True)
-    found = request.with_zeros(results, request.inputs, count)
-    request.note_gradients(found)
+        found = _gradients(request, seeds, is_grads_batched, has_zeros=True)
     return [handle_of(request.builder, v) for v in found if v is not None]
 
 
-@overload
-def forward_grad(
-    outputs: Variable, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
-) -> Variable: ...
-@overload
-def forward_grad(
-    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
-) -> list[Variable]: ...
-@overload
-def forward_grad(
-    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
-) -> Gradients: ...
+def _gradients(
+    request: Request, given: Any, is_batched: bool, *, has_zeros: bool
+) -> list[Value | None]:
+    """Return the gradients by all inputs, and note them in the builder."""
+    count = request.batch_extent(given) if is_batched else None
+    seeds = request.seeds("grad_outputs", given, request.outputs, count)
+    results = reverse(request, seeds, count, lenient=has_zeros)
+    if has_zeros:
+        results = request.with_zeros(results, request.inputs, count)
+    request.note_gradients(results)
+    return results
+
+
 @hands_out
 @refuse_functions
 @checked_late
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
-) -> Gradients:
-    """Return the directional derivatives of `outputs` along `grad_inputs`, by forward mode.
-
-    The result is one tangent of the output's type for each output, summed over all inputs: alone
-    for a single output, in a list for a sequence; None for an output that depends on no input.
-    `grad_inputs` are arrays or variables of the inputs' shapes, cast to their dtypes, ones by
-    default. Values with `stop_gradient` set are constants.
-
-    An `order` above one gives the derivative of that order along the same direction, by Taylor mode
-    in one pass.
-
-    Results are variables of the same program and can be differentiated again. Raises like `grad`,
-    except that outputs may be independent of all inputs; `OptionError` for an order below one.
-    """
+) -> Any:
+    """Return the directional derivatives of variables, with the rules of `pg.forward_grad`."""
     request = Request.of("forward_grad", outputs, inputs)
     with located(request.origin):
         order = checked_order("forward_grad", order)
@@ -212,6 +128,35 @@ def forward_grad(
         else:
             results = provider("Taylor mode").along_line(request, seeds, order)
     return request.answer(results, outputs)
+
+
+@checked_late
+def vjp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) -> tuple[Any, Any]:
+    """Return the results of a function of variables, and the gradients along `v`, as `pg.vjp` does.
+
+    Results are alone, or in a list for a sequence.
+    """
+    request = _of_call("vjp", function, inputs)
+    with located(request.origin):
+        seeds = request.seeds("v", v, request.outputs)
+        found = request.with_zeros(reverse(request, seeds, None, lenient=True), request.inputs)
+    return handed_out((request.value, request.answer(found, inputs)))
+
+
+@checked_late
+def jvp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) -> tuple[Any, Any]:
+    """Return the results of a function of variables, and their tangents along `v`, like `vjp`."""
+    request = _of_call("jvp", function, inputs)
+    with located(request.origin):
+        seeds = request.seeds("v", v, request.inputs)
+        found = request.with_zeros(forward(request, seeds), request.outputs)
+    return handed_out((request.value, request.answer(found, request.value)))
+
+
+def _of_call(name: str, function: Any, inputs: Any) -> Request:
+    request = Request.of_call(name, function, variables_of(name, "inputs", inputs))
+    request.require_floats()
+    return request
 
 
 def checked_order(name: str, order: object) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.run.feeds import as_feed
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.modes import record
 from primgraph.derivatives.subgraph import Path
 from primgraph.errors import BuildError, FeedError, MixedSamplesError
@@ -35,14 +35,14 @@ def require_apart(path: Path) -> None:
         )
 
 
-def require_independent(slopes: Slopes, feed: Mapping[str, Any] | None) -> None:
+def require_independent(operator: JacobianOperator, feed: Mapping[str, Any] | None) -> None:
     """Raise `MixedSamplesError` if samples mix, or may mix and no `feed` is given to test it."""
-    fault = mixing(slopes.path.graph, slopes.path.moved)
+    fault = mixing(operator.path.graph, operator.path.moved)
     if fault is None:
         return
     if feed is None:
         raise _mixed(fault, "pass a feed to see whether they do at these arrays")
-    _require_zeros(slopes, feed, _written(fault))
+    _require_zeros(operator, feed, _written(fault))
 
 
 def _mixed(fault: Mixing, hint: str) -> MixedSamplesError:
@@ -57,15 +57,15 @@ def _written(fault: Mixing) -> list[str]:
     return [] if source is None else [f"written here:  {source}   {source.text}"]
 
 
-def _require_zeros(slopes: Slopes, feed: Mapping[str, Any], place: list[str]) -> None:
+def _require_zeros(operator: JacobianOperator, feed: Mapping[str, Any], place: list[str]) -> None:
     """Raise if one sample's outputs vary along random directions in another sample."""
-    batch, extent = slopes.inputs.lead()[0], slopes.inputs.offsets()[-1]
-    graph = _between_samples(slopes, batch, extent)
+    batch, extent = operator.inputs.lead()[0], operator.shape[1]
+    graph = _between_samples(operator, batch, extent)
     tangents = np.zeros((batch, batch, extent))
     own = np.arange(batch)
     tangents[own, own] = np.random.default_rng(0).standard_normal((batch, extent))
-    arrays = _fed(slopes.builder, graph.inputs[:-1], feed)
-    (found,) = compile(graph)(*arrays, tangents.astype(slopes.dtype))
+    arrays = _fed(operator.builder, graph.inputs[:-1], feed)
+    (found,) = compile(graph)(*arrays, tangents.astype(operator.dtype))
     largest = np.max(np.abs(found), axis=2, initial=0.0)
     limit = _ROUNDING * np.max(largest, initial=0.0)
     mixed = np.argwhere(~(largest <= limit) & ~np.eye(batch, dtype=bool))
@@ -78,19 +78,14 @@ def _require_zeros(slopes: Slopes, feed: Mapping[str, Any], place: list[str]) ->
         )
 
 
-def _between_samples(slopes: Slopes, batch: int, extent: int) -> Graph:
+def _between_samples(operator: JacobianOperator, batch: int, extent: int) -> Graph:
     """Return the graph from inputs and tangents of `batch` directions to tangents of the
     outputs."""
-    builder = slopes.builder
+    builder = operator.builder
     with builder.scratch():
-        type = TensorType((batch, batch, extent), slopes.dtype)
+        type = TensorType((batch, batch, extent), operator.dtype)
         tangents = builder.argument(Value(type))
-        given = [*slopes.free, tangents]
-        last = len(slopes.free)
-        found = record(
-            builder, slopes.path, slopes.forward(), given,
-            ends=slopes.ends, count=batch, batched=(last,),
-        )  # fmt: skip
+        found = record(operator.path, operator.forward, [tangents], count=batch)
         body, found = builder.computing(found)
         used = {v for e in body for v in e.inputs}
         return Graph([*(v for v in builder.inputs if v in used), tangents], body, found)

@@ -10,7 +10,6 @@ from primgraph.derivatives.grad import checked_order
 from primgraph.derivatives.modes import record
 from primgraph.derivatives.request import Request, Seeds, Variables, located, seeds_for
 from primgraph.derivatives.subgraph import Path
-from primgraph.derivatives.traced_call import Call
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Graph, Value
@@ -60,61 +59,43 @@ def along_short_line(
     is_short: Callable[[Graph], bool],
 ) -> list[Value | None] | None:
     """Like `along_line`, by a graph of the last derivatives only, if that `is_short`."""
-    path = request.path()
+    path = request.path
     orders = [[1]] * len(path.wrt)
     graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     last = graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
     if not is_short(last):
         return None
     inside = path.from_inside(last, [moved[v] for v in path.inner])
-    found = record(request.builder, path, inside, [*path.free, *seeds])
+    found = record(path, inside, seeds)
     return [v if r else None for v, r in zip(found, path.reached, strict=True)]
 
 
 def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[list[Value] | None]:
     """Return the derivatives of each output, of orders 1 to `order`, along `curves` of the
     inputs."""
-    path = request.path()
+    path = request.path
     if not path.wrt:
         return [None] * len(request.outputs)
-    known = _joined(request.builder, request.inputs, curves)
-
-    def recorded(graph: Graph, seeds: Sequence[Value | None]) -> list[Value]:
-        return record(request.builder, path, graph, [*path.free, *seeds])
-
-    found = _along(path, [known[v] for v in path.wrt], order, recorded)
-    return [row if r else None for row, r in zip(found, path.reached, strict=True)]
-
-
-def of_call(call: Call, count: int, curves: Sequence[Curve], order: int) -> list[list[Value]]:
-    """Return the derivatives of the first `count` outputs of a call along `curves` of arguments."""
-    path = call.path(call.results[:count])
-    found: list[list[Value] | None] = [None] * count
-    if path.wrt:
-        known = dict(zip(call.arguments, curves, strict=True))
-
-        def recorded(graph: Graph, seeds: Sequence[Value | None]) -> list[Value]:
-            return call.record(path, graph, seeds)
-
-        found = [*_along(path, [known[v] for v in path.wrt], order, recorded)]
-    outputs = call.outputs[:count]
-    return [_with_zeros(call.builder, y, row, order) for y, row in zip(outputs, found, strict=True)]
+    known = _joined(request.builder, request.sources, curves)
+    joined = [known[v] for v in path.wrt]
+    graph = jet_graph(path, [sorted(c) for c in joined], order)
+    found = record(path, graph, [c[k] for c in joined for k in sorted(c)])
+    rows = [found[i : i + order] for i in range(0, len(found), order)]
+    is_all = request.call is not None
+    return [row if r or is_all else None for row, r in zip(rows, path.reached, strict=True)]
 
 
 def of_arrays(
-    call: Call, count: int, series: Sequence[Mapping[int, Any]], order: int
+    request: Request, series: Sequence[Mapping[int, Any]], order: int
 ) -> list[list[Value]]:
-    """Like `of_call`, with arrays or variables as derivatives of the arguments."""
-    curves = [
-        _seeded(call.builder, value, given)
-        for value, given in zip(call.inputs, series, strict=True)
-    ]
-    return of_call(call, count, curves, order)
-
-
-def _seeded(builder: Builder, value: Value, given: Mapping[int, Any]) -> Curve:
-    seeds = seeds_for(builder, "series", list(given.values()), [value] * len(given))
-    return dict(zip(given, seeds, strict=True))
+    """Like `derivatives`, along curves of arrays or variables, with zeros for missing ones."""
+    builder = request.builder
+    curves = []
+    for value, given in zip(request.inputs, series, strict=True):
+        seeds = seeds_for(builder, "series", list(given.values()), [value] * len(given))
+        curves.append(dict(zip(given, seeds, strict=True)))
+    rows = derivatives(request, curves, order)
+    return [_with_zeros(builder, y, r, order) for y, r in zip(request.outputs, rows, strict=True)]
 
 
 def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
@@ -126,17 +107,6 @@ def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
     graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     ends = graph.with_outputs(graph.outputs[len(path.graph.outputs) :])
     return path.from_inside(ends, [moved[v] for v in path.inner])
-
-
-def _along(
-    path: Path,
-    curves: Sequence[Curve],
-    order: int,
-    recorded: Callable[[Graph, Sequence[Value | None]], list[Value]],
-) -> list[list[Value]]:
-    graph = jet_graph(path, [sorted(c) for c in curves], order)
-    found = recorded(graph, [c[k] for c in curves for k in sorted(c)])
-    return [found[i : i + order] for i in range(0, len(found), order)]
 
 
 def _joined(
@@ -175,11 +145,6 @@ def of_tensors(
     """Return all derivatives of all outputs, or the `last`; `orders` lists those of the inputs."""
     request = Request.of("jet", outputs, inputs)
     given = iter(seeds)
-    curves = [
-        _seeded(request.builder, x, {k: next(given) for k in present})
-        for x, present in zip(request.inputs, orders, strict=True)
-    ]
-    found = []
-    for y, row in zip(request.outputs, derivatives(request, curves, order), strict=True):
-        found += _with_zeros(request.builder, y, row, order)[-1 if last else 0 :]
-    return [handle_of(request.builder, v) for v in found]
+    series = [{k: next(given) for k in present} for present in orders]
+    rows = of_arrays(request, series, order)
+    return [handle_of(request.builder, v) for row in rows for v in row[-1 if last else 0 :]]

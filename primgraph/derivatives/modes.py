@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -22,7 +22,6 @@ from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
-from primgraph.transforms.dataflow.activity import is_diagonal
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.drop_identity import without_identity
 
@@ -37,18 +36,18 @@ def reverse(
     gradients by the same inputs. Raises `NotDifferentiable` if no output depends on an input,
     unless `lenient`.
     """
-    path = request.path()
+    path = request.path
     if not lenient:
         _refuse_independent(request, path)
     if not path.wrt:
         return [None] * len(request.inputs)
-    alone = count is None and not request.apart
-    passed = gradients_passed(request) if alone and not _is_diagonal(path) else {}
+    alone = count is None and not request.apart and request.call is None
+    passed = gradients_passed(request) if alone and not path.is_diagonal else {}
     if passed:
         results = _through_gradients(request, path, seeds, passed)
     else:
         by_input = dict(zip(path.wrt, _turned(request, path, seeds, count), strict=True))
-        results = [by_input.get(v) for v in request.inputs]
+        results = [by_input.get(v) for v in request.sources]
     if alone:
         note_joint(request, path, seeds, results)
     return results
@@ -58,20 +57,16 @@ def _turned(
     request: Request, path: Path, seeds: Sequence[Value | None], count: int | None
 ) -> list[Value]:
     """Return the cotangents of `path.wrt`."""
-    diagonal = _is_diagonal(path) or _is_looped(path)
+    diagonal = request.call is None and (path.is_diagonal or _is_looped(path))
     if diagonal and len(seeds) == 1:
         if count is None and path.wrt == request.inputs:
             seed = None if seeds[0] is None else _seed(request.builder, seeds[0])
             (found,) = forward(request, [seed])
             return [] if found is None else [found]
-        return _along(request, path, path.jvp(), seeds, count)
+        return record(path, path.jvp(), seeds, count=count)
     if diagonal and count is None:
         return [_by_diagonal(request, path, seeds)]
-    return _along(request, path, path.vjp(), seeds, count)
-
-
-def _is_diagonal(path: Path) -> bool:
-    return len(path.moved) == 1 and is_diagonal(path.graph, path.moved)
+    return record(path, path.vjp(), seeds, count=count)
 
 
 def _is_looped(path: Path) -> bool:
@@ -112,11 +107,16 @@ def _through_gradients(
 
 def _seed(builder: Builder, value: Value) -> Value | None:
     """Return a cotangent as a seed without formal dependences; None for ones."""
-    eqn = builder.definition(value)
-    while eqn is not None and eqn.op is as_function_of:
-        value = eqn.inputs[0]
-        eqn = builder.definition(value)
+    *_, value = _behind(builder, value)
     return None if full_value(builder, value) == 1 else value
+
+
+def _behind(builder: Builder, value: Value) -> Iterator[Value]:
+    """Yield `value`, and the values that it equals but for formal dependences."""
+    yield value
+    while (eqn := builder.definition(value)) and eqn.op.formal and not eqn.op.own_slope:
+        value = eqn.inputs[0]
+        yield value
 
 
 def _complete(
@@ -152,7 +152,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
 
 def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
     """Return the gradient for a diagonal Jacobian: one forward pass for all outputs."""
-    slopes = _along(request, path, path.jvp(), [None])
+    slopes = record(path, path.jvp(), [None])
     with recording(request.builder):
         parts = [d if s is None else mul(s, d) for s, d in zip(seeds, slopes, strict=True)]
         return reduce(add, parts)
@@ -161,7 +161,7 @@ def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) ->
 @uncollected
 def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | None]:
     """Return one tangent for each output of `request`, from those of its inputs."""
-    path = request.path()
+    path = request.path
     if not path.wrt:
         return [None] * len(request.outputs)
     further = _further(request, path, seeds)
@@ -169,14 +169,16 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
         return further
     with recording(request.builder):
         total: dict[Value, Value | None] = {}
-        for value, seed in zip(request.inputs, seeds, strict=True):
+        for value, seed in zip(request.sources, seeds, strict=True):
             if value in total:
                 total[value] = add(
                     *(filled(1, value.type) if s is None else s for s in (total[value], seed))
                 )
             else:
                 total[value] = seed
-    found = _along(request, path, path.jvp(), [total[v] for v in path.wrt])
+    found = record(path, path.jvp(), [total[v] for v in path.wrt])
+    if request.call is not None:
+        return [*found]
     results = [v if r else None for v, r in zip(found, path.reached, strict=True)]
     _note_lines(request, seeds, results)
     return results
@@ -196,7 +198,7 @@ def _further(
     equations. It usually takes fewer: applying the rules to their own results doubles the equations
     each time.
     """
-    known = _known_lines(request, path, seeds)
+    known = [] if request.call else _known_lines(request, path, seeds)
     if not known:
         return None
     order = known[0].order + 1
@@ -230,10 +232,10 @@ def _known_lines(request: Request, path: Path, seeds: Sequence[Value | None]) ->
 def way_of(request: Request) -> tuple[str, int | None]:
     """Describe how `reverse` treats the only output, with ones as cotangents, and count its
     equations. Empty for plain reverse mode, None if cotangents decide."""
-    path = request.path()
+    path = request.path
     (y,) = request.outputs
     passed: Passed = {}
-    if _is_diagonal(path):
+    if path.is_diagonal:
         words = "forward mode: each element depends on one"
     elif _is_looped(path):
         words = "forward mode: one number goes through a loop"
@@ -282,11 +284,8 @@ def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
 
 def _line_of(builder: Builder, value: Value) -> Line | None:
     """Return the known line of `value`, or of the value behind formal dependences."""
-    found = builder.lines.get(value)
-    while found is None and (eqn := builder.definition(value)) and eqn.op is as_function_of:
-        value = eqn.inputs[0]
-        found = builder.lines.get(value)
-    return found
+    lines = (builder.lines.get(v) for v in _behind(builder, value))
+    return next((line for line in lines if line is not None), None)
 
 
 def _note_lines(
@@ -315,54 +314,33 @@ def _note(request: Request, lines: Sequence[Line], results: Sequence[Value | Non
             builder.lines.setdefault(value, line)
 
 
-def _along(
-    request: Request,
-    path: Path,
-    derivative: Graph,
-    seeds: Sequence[Value | None],
-    count: int | None = None,
-) -> list[Value]:
-    """Record `derivative`, taken along `path`, on `seeds`; with `count`, on a batch of them."""
-    given = [*path.free, *seeds]
-    places = range(len(path.free), len(given))
-    return record(request.builder, path, derivative, given, count=count, batched=places)
-
-
 def record(
-    builder: Builder,
     path: Path,
     derivative: Graph,
-    given: Sequence[Value | None],
+    seeds: Sequence[Value | None] = (),
     *,
-    ends: Sequence[Value] | None = None,
     count: int | None = None,
-    batched: Collection[int] = (),
-    identity: int | None = None,
-    replaced: Mapping[Value, Value] | None = None,
+    identity: bool = False,
 ) -> list[Value]:
-    """Clean up `derivative`, taken along `path`, and record it on `given`; None stands for ones.
+    """Clean up `derivative`, taken along `path`, and record it on `seeds`; None stands for ones.
 
-    With `count`, the inputs at the positions in `batched` have a leading axis of that size, and so
-    have all results. The input at `identity` is all unit vectors in order. `replaced` maps values
-    in `given` to replacements.
+    With `count`, the seeds have a leading axis of that size, and so have all results. With
+    `identity`, the last seed is all unit vectors in order.
 
     The results count as functions of everything that the outputs of the path depend on, even if the
-    derivative is constant. `ends` are these outputs in the builder, if they are not those of the
-    path.
+    derivative is constant.
     """
+    builder, given, first = path.builder, [*path.given, *seeds], len(path.given)
     present = {i: v for i, v in enumerate(given) if v is not None}
     graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
     if count is not None:
-        graph = clean_up(batch(graph, count, [0 if i in batched else None for i in present]))
-    if replaced is not None:
-        present = {i: replaced.get(v, v) for i, v in present.items()}
-    plain = graph if identity is None else without_identity(graph, list(present).index(identity))
+        graph = clean_up(batch(graph, count, [0 if i >= first else None for i in present]))
+    plain = without_identity(graph, len(present) - 1) if identity else graph
     results = builder.inline(plain, list(present.values()), shared=True)
-    complete = _depending_on_all(builder, path, graph, present)
+    complete = _depending_on_all(path, graph, present)
     if all(complete):
         return results
-    given_seeds = [v for i, v in present.items() if i >= len(path.free)]
-    whole = _whole(builder, path.reached, path.ends if ends is None else ends, given_seeds)
+    whole = _whole(builder, path.reached, path.ends, seeds)
     if whole is None:
         return results
     with recording(builder):
@@ -393,16 +371,15 @@ def _varies(builder: Builder, value: Value) -> bool:
 _MANY = 1024
 
 
-def _depending_on_all(
-    builder: Builder, path: Path, graph: Graph, present: Mapping[int, Value]
-) -> list[bool]:
+def _depending_on_all(path: Path, graph: Graph, present: Mapping[int, Value]) -> list[bool]:
     """Return whether each output of `graph` depends differentiably on all that it should.
 
     That is on the seeds, and on the dependences of the outputs of `path`, without constants; False
     if there are very many. Values inside the path depend on what they depend on there.
     """
     free, needs = len(path.free), set(path.needs)
-    varying = [i for i, v in present.items() if (i in needs or i >= free) and _varies(builder, v)]
+    wanted = [(i, v) for i, v in present.items() if i in needs or i >= free]
+    varying = [i for i, v in wanted if _varies(path.builder, v)]
     if len(varying) > _MANY:
         return [False] * len(graph.outputs)
     bits = {place: 1 << n for n, place in enumerate(varying)}

@@ -12,11 +12,10 @@ import numpy as np
 
 from primgraph.derivatives.differential_operators import asked, extent_of, lead_of, zeros_of
 from primgraph.derivatives.directions import Directions, Index, directions_for
-from primgraph.derivatives.functions import require_scalar
 from primgraph.derivatives.independence import require_apart
 from primgraph.derivatives.jets import jet_graph
 from primgraph.derivatives.modes import record
-from primgraph.derivatives.request import Request, located
+from primgraph.derivatives.request import Request, located, require_scalar
 from primgraph.derivatives.subgraph import Path
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.frontend.signature import checked_late
@@ -59,7 +58,7 @@ def partials(
             wanted = "(B, d)" if is_batched else "(d,)"
             raise ShapeError(f"partials takes an x of shape {wanted}, not {x.type}")
         indices = checked_indices(orders, x.shape[-1])
-        path = request.path()
+        path = request.path
         if is_batched and check:
             require_apart(path)
         used = elements_used(path)
@@ -105,7 +104,7 @@ def _along_axes(request: Request, path: Path, u: Variable, x: Variable, a: Index
         graph = strong_zeros(clean_up(graph), len(path.free) + n, path.ranges_inside())
     units = np.eye(x.shape[-1], dtype=x.dtype)[axes]
     seeds = [broadcasted(lift(unit), x.shape).value for unit in units]
-    (found,) = record(request.builder, path, graph, [*path.free, *seeds])
+    (found,) = record(path, graph, seeds)
     return Variable(request.builder, found)
 
 
@@ -178,17 +177,8 @@ def _weighted(
     graph = _safe(path, graph.with_outputs([graph.outputs[k - 1] for k in orders]))
     count = len(plan.vectors)
     seeds = _along(np.array(plan.vectors, float), x, lead)
-    last = len(path.free)
     is_unit = not lead and np.array_equal(plan.vectors, np.eye(count, x.shape[-1]))
-    found = record(
-        request.builder,
-        path,
-        graph,
-        [*path.free, seeds.value],
-        count=count,
-        batched=(last,),
-        identity=last if is_unit else None,
-    )
+    found = record(path, graph, [seeds.value], count=count, identity=is_unit)
     rows = {k: Variable(request.builder, v) for k, v in zip(orders, found, strict=True)}
     results = []
     for a, weights in zip(indices, plan.weights, strict=True):
@@ -246,7 +236,7 @@ def biharmonic(
     request = asked("biharmonic", y, x)
     with located(request.origin):
         require_scalar("biharmonic", y, int(is_batched))
-        path, lead = request.path(), lead_of(request, is_batched)
+        path, lead = request.path, lead_of(request, is_batched)
         if is_batched and check:
             require_apart(path)
         has_vector = x.ndim == len(lead) + 1 and type(x.shape[-1]) is int
@@ -277,10 +267,8 @@ def _summed(
     lead: Shape,
 ) -> Variable:
     """Return the sum of a derivative over directions, with linear operations applied to the sum."""
-    last, count = len(path.free), len(vectors)
-    total = batch_sum(graph, count, [*[None] * last, 0])
-    seeds = _along(vectors, x, lead)
-    found = record(request.builder, path, total, [*path.free, seeds.value])
+    total = batch_sum(graph, len(vectors), [*[None] * len(path.free), 0])
+    found = record(path, total, [_along(vectors, x, lead).value])
     return Variable(request.builder, found[0])
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
+from primgraph.base.locks import cached_property
 from primgraph.base.user_lines import caller
 from primgraph.derivatives.subgraph import Path, reached_by
+from primgraph.derivatives.traced_call import Call
 from primgraph.errors import (
     ArgumentError,
     BuildError,
     NotDifferentiable,
+    NotScalarError,
     PrimgraphError,
     ShapeError,
 )
@@ -24,7 +27,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import brought_together, common_recorder
-from primgraph.operators.handle import ArrayLike
+from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import Variable, handle_of, handles
 from primgraph.primitives.constants import filled
@@ -36,11 +39,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """Outputs and inputs of a derivative, values of one builder. No gradient passes `constants`.
 
-    With `apart`, no gradient passes one input on the way to another either.
+    With `apart`, no gradient passes one input on the way to another either. The outputs may be
+    those of the `call` of a function, whose arguments are distinct.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Request:
     inputs: list[Value]
     constants: AbstractSet[Value]
     apart: bool = False
+    call: Call | None = None
 
     @staticmethod
     def of(
@@ -62,26 +67,56 @@ class Request:
             ends, starts, constant = _in_one_body(name, ends, starts, constant)
         builder = common_recorder([*ends, *starts, *constant])
         assert isinstance(builder, Builder)
-        request = Request(
-            name,
-            builder,
-            [v.value for v in ends],
-            [v.value for v in starts],
-            builder.stopped.union(v.value for v in constant) if constant else builder.stopped,
-        )
-        require_floats(name, "input", request.inputs, request.origin)
-        require_floats(name, "output", request.outputs, request.origin)
+        cut = builder.stopped.union(v.value for v in constant) if constant else builder.stopped
+        values = [v.value for v in ends], [v.value for v in starts]
+        request = Request(name, builder, *values, cut)
+        request.require_floats()
         return request
+
+    @staticmethod
+    def of_call(name: str, function: Any, inputs: Sequence[Variable]) -> Request:
+        """Call `function` once; see `Call.of`."""
+        call = Call.of(name, function, inputs)
+        return Request(name, call.builder, call.outputs, call.inputs, call.constants, call=call)
+
+    def first(self, count: int) -> Request:
+        """Return the request for the first outputs only."""
+        return self.selected(slice(count)) if count < len(self.outputs) else self
+
+    def selected(self, which: slice) -> Request:
+        """Return the request for some outputs only."""
+        call = self.call and replace(self.call, results=self.call.results[which])
+        return replace(self, outputs=self.outputs[which], call=call)
+
+    @property
+    def sources(self) -> list[Value]:
+        """The inputs as they occur on the path to the outputs."""
+        return self.inputs if self.call is None else self.call.arguments
+
+    @cached_property
+    def path(self) -> Path:
+        """Path between inputs and outputs."""
+        if self.call is not None:
+            return self.call.path()
+        ends = self.inputs, self.outputs, self.constants
+        return Path.between(self.builder, *ends, apart=self.apart)
 
     def origin(self) -> list[str]:
         """Return the lines for an error: the user's line, and the lines that computed the
         variables."""
-        return self.builder.origin(caller(), [*self.outputs, *self.inputs])
+        ends = self.outputs if self.call is None else ()
+        return self.builder.origin(caller(), [*ends, *self.inputs])
 
-    def path(self) -> Path:
-        """Return the path between inputs and outputs."""
-        ends = self.inputs, self.outputs, self.constants
-        return Path.between(self.builder, *ends, apart=self.apart)
+    def require_floats(self) -> None:
+        """Raise `NotDifferentiable` unless all inputs and outputs are floats or complex."""
+        for role, values in (("input", self.inputs), ("output", self.outputs)):
+            for value in values:
+                if not value.type.is_inexact:
+                    raise NotDifferentiable(
+                        f"{self.name}: {called(role, value)} is {value.type}, and only floats have "
+                        "derivatives",
+                        origin=self.origin(),
+                    )
 
     def seeds(
         self, name: str, given: Any, values: Sequence[Value], count: int | None = None
@@ -146,7 +181,17 @@ class Request:
 
     def note_gradients(self, results: Sequence[Value | None]) -> None:
         """Note in the builder which results are gradients, by which inputs, of a single output."""
-        note_gradients(self.builder, self.inputs, self.outputs, results)
+        for x, found in zip(self.inputs, results, strict=True):
+            if found is not None:
+                self.builder.gradients.setdefault(found, x)
+                if len(self.outputs) == 1:
+                    self.builder.targets.setdefault(found, self.outputs[0])
+
+    @property
+    def value(self) -> Variable | list[Variable]:
+        """Results of the call: alone if the function returned one variable, else in a list."""
+        found = [handle_of(self.builder, v) for v in self.outputs]
+        return found[0] if self.call is not None and self.call.single else found
 
     def answer(
         self, results: Sequence[Value | None], given: Any
@@ -322,16 +367,21 @@ def require_direction(
     )
 
 
-def require_floats(
-    name: str, role: str, values: Sequence[Value], origin: Callable[[], list[str]]
-) -> None:
-    """Raise `NotDifferentiable` unless all `values` are floats or complex numbers."""
-    for value in values:
-        if not value.type.is_inexact:
-            raise NotDifferentiable(
-                f"{name}: {called(role, value)} is {value.type}, and only floats have derivatives",
-                origin=origin(),
-            )
+# Operators with an option `is_batched`.
+_BATCHED = ("Hessian", "biharmonic", "hessian_diagonal", "laplacian")
+
+
+def require_scalar(name: str, value: Handle, rank: int) -> None:
+    """Raise `NotScalarError` unless there is one element, or one per sample if `rank` is 1."""
+    lead = value.shape[:rank]
+    sizes = value.type.with_shape(value.shape[rank:]).size
+    if len(lead) != rank or sizes != 1:
+        wanted = "shape (B,) or (B, 1)" if rank else "one element"
+        batched = ", or use is_batched=True for one of independent samples"
+        raise NotScalarError(
+            f"{name} needs a function of {wanted}, not {value.type}",
+            hint="" if rank else f"sum it{batched if name in _BATCHED else ''}",
+        )
 
 
 def called(role: str, value: Value) -> str:
@@ -393,18 +443,3 @@ def _how_to_trace(name: str) -> str:
         "variables are inputs of a program or of a traced function: write "
         f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
     )
-
-
-def note_gradients(
-    builder: Builder,
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
-    results: Sequence[Value | None],
-) -> None:
-    """Note in `builder` that `results` are gradients by `inputs`, of the output if there is only
-    one."""
-    for x, found in zip(inputs, results, strict=True):
-        if found is not None:
-            builder.gradients.setdefault(found, x)
-            if len(outputs) == 1:
-                builder.targets.setdefault(found, outputs[0])

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from primgraph.base.locks import cached_property
 from primgraph.ir.builder import Builder
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
-from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.activity import depending, is_diagonal
 from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
 from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Path:
     """Dependence of outputs on inputs, lowered to primitives.
 
-    All other values needed are inputs of `graph`, too: `free` has the builder's value for each
-    input. The last inputs stand for the floats that `graph` computes as `inner`. Derivatives use
-    them instead, so that they are functions of the builder's own values. `wrt` are the inputs that
-    some output depends on, without duplicates; `moved` are these in `graph`. `reached` says which
-    outputs depend on any of them. `ends` are the outputs as given. `needs` are the indices in
-    `free` of what they depend on differentiably. `definition` maps a value of the builder to its
-    equation.
+    All other values needed are inputs of `graph`, too: `free` has the value for each input, and
+    `given` the value of `builder` for it, which differs in the call of a function. The last inputs
+    stand for the floats that `graph` computes as `inner`. Derivatives use them instead, so that
+    they are functions of the builder's own values. `wrt` are the inputs that some output depends
+    on, without duplicates; `moved` are these in `graph`. `reached` says which outputs depend on any
+    of them. `ends` are the outputs in the builder. `needs` are the indices in `free` of what they
+    depend on differentiably. `definition` maps a free value to its equation.
     """
 
+    builder: Builder
     graph: Graph
     free: list[Value]
+    given: list[Value]
     inner: list[Value]
     wrt: list[Value]
     moved: list[Value]
@@ -56,48 +59,62 @@ class Path:
             for eqn in builder.between(inputs, outputs, constants, apart=apart)
             if not is_held_constant(builder, eqn)
         ]
-        name, definition = builder.name, builder.definition
-        return Path.of(needed, inputs, outputs, constants, name, definition=definition)
+        return Path.of(builder, needed, inputs, outputs, constants)
 
     @staticmethod
     def of(
+        builder: Builder,
         equations: Sequence[Equation],
         inputs: Sequence[Value],
         outputs: Sequence[Value],
         constants: Collection[Value] = (),
-        name: str = "f",
         *,
-        whole: bool = False,
-        definition: Callable[[Value], Equation | None] | None = None,
+        placed: Mapping[Value, Value] | None = None,
     ) -> Path:
-        """Return the path through `equations`; with `whole`, independent ones are kept."""
+        """Return the path through `equations` of `builder`.
+
+        If these are of a call, `placed` maps their values to those of the builder. Independent
+        equations are kept then.
+        """
         cut, ends, stands_for = _cut(equations, outputs, constants)
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = depending(Graph((), needed, ()), distinct)
         relevant = _relevant(needed, ends)
         wrt = [v for v in distinct if v in relevant]
-        body = needed if whole else _kept(needed, distinct)
+        body = _kept(needed, distinct) if placed is None else needed
         made = {v for e in body for v in e.outputs}
         used = dict.fromkeys(v for e in body for v in e.inputs)
         entries = [v for v in dict.fromkeys((*used, *wrt, *ends)) if v not in made]
         floats = [v for e in body if e.inputs for v in e.outputs if v.type.is_inexact]
-        lowered = lower(Graph(entries, body, (*ends, *wrt, *floats), name))
+        lowered = lower(Graph(entries, body, (*ends, *wrt, *floats), builder.name))
         first, last = len(ends), len(ends) + len(wrt)
         others = {e.inputs[1]: e.output for e in reversed(body) if e.op is as_another}
         inner = _places(lowered, lowered.outputs[last:], [others.get(v, v) for v in floats])
         inputs = [*lowered.inputs, *(Value(v.type) for v in inner)]
+        free = [*(stands_for.get(v, v) for v in entries), *inner.values()]
+        given, final, definition = free, list(outputs), builder.definition
+        if placed is not None:
+            given, final = [placed.get(v, v) for v in free], [placed.get(v, v) for v in outputs]
+            definition = {v: e for e in equations for v in e.outputs}.get
         return Path(
-            Graph(inputs, lowered.body, lowered.outputs[:first], name),
-            [*(stands_for.get(v, v) for v in entries), *inner.values()],
+            builder,
+            Graph(inputs, lowered.body, lowered.outputs[:first], builder.name),
+            free,
+            given,
             list(inner),
             wrt,
             list(lowered.outputs[first:last]),
             [v in active for v in ends],
-            list(outputs),
+            final,
             [i for i, v in enumerate(entries) if v in relevant],
-            definition or {v: e for e in equations for v in e.outputs}.get,
+            definition,
         )
+
+    @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether each output element depends on the element of the only input at its index."""
+        return len(self.moved) == 1 and is_diagonal(self.graph, self.moved)
 
     @property
     def outside(self) -> int:

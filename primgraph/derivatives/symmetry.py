@@ -96,7 +96,7 @@ def gradients_passed(request: Request) -> Passed:
             found[value] = joint
     if not found:
         return {}
-    after = replace(request, inputs=[*request.inputs, *found], apart=True).path()
+    after = replace(request, inputs=[*request.inputs, *found], apart=True).path
     if not _is_whole(after.graph, after.moved):
         return {}
     return {v: joint for v, joint in found.items() if v in after.wrt}

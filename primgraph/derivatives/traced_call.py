@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from primgraph.base.grad_mode import tracked
-from primgraph.base.user_lines import caller
-from primgraph.derivatives.modes import record
-from primgraph.derivatives.request import require_floats
 from primgraph.derivatives.subgraph import Path, is_held_constant
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import applied
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import recording
-from primgraph.operators.call import brought_together, handed_out
+from primgraph.operators.call import brought_together
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handle_of
-from primgraph.primitives.constants import zeros_like
 from primgraph.program.program import program_of
 
 
@@ -86,48 +82,14 @@ class Call:
             not isinstance(result, list | tuple),
         )
 
-    def require_floats(self, name: str) -> None:
-        """Raise `NotDifferentiable` unless all inputs and outputs are floats."""
-        require_floats(name, "input", self.inputs, self.origin)
-        require_floats(name, "output", self.outputs, self.origin)
-
-    def origin(self) -> list[str]:
-        """Return the lines for an error: where the function was called, and its inputs."""
-        return self.builder.origin(caller(), self.inputs)
-
-    def path(self, outputs: Sequence[Value] | None = None) -> Path:
-        """Return the path from the arguments to `outputs`, by default to all results."""
-        ends = self.results if outputs is None else list(outputs)
+    def path(self) -> Path:
+        """Return the path from the arguments to the results."""
         made = {v for e in self.equations for v in e.outputs}
         used = dict.fromkeys(v for e in self.equations for v in e.inputs if v not in made)
         known = [e for v in used if (e := self.builder.definition(v)) is not None]
         constants = [e for e in known if not e.inputs and not is_held_constant(self.builder, e)]
-        equations = [*constants, *self.equations]
-        name = self.builder.name
-        return Path.of(equations, self.arguments, ends, self.constants, name, whole=True)
-
-    def tangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
-        """Return tangents of the outputs of `path`, from those of all arguments; None stands for
-        ones."""
-        known = dict(zip(self.arguments, seeds, strict=True))
-        if path.wrt:
-            return self.record(path, path.jvp(), [known[v] for v in path.wrt])
-        with recording(self.builder):
-            return [zeros_like(v) for v in path.graph.outputs]
-
-    def cotangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
-        """Return cotangents of all arguments, from those of the outputs of `path`; None stands for
-        ones."""
-        found = self.record(path, path.vjp(), seeds) if path.wrt else []
-        known = dict(zip(path.wrt, found, strict=True))
-        with recording(self.builder):
-            return [known[v] if v in known else zeros_like(v) for v in self.arguments]
-
-    def record(self, path: Path, derivative: Graph, seeds: Sequence[Value | None]) -> list[Value]:
-        """Record `derivative`, taken along `path`, on the inputs and `seeds`."""
-        ends = [self.moved.get(v, v) for v in path.ends]
-        given = [*path.free, *seeds]
-        return record(self.builder, path, derivative, given, ends=ends, replaced=self.moved)
+        equations, ends = [*constants, *self.equations], (self.arguments, self.results)
+        return Path.of(self.builder, equations, *ends, self.constants, placed=self.moved)
 
 
 def _recorded(
@@ -160,9 +122,3 @@ def _move_updates(builder: Builder, moved: dict[Value, Value]) -> None:
     except BuildError:
         return
     updates.update({s: moved[v] for s, v in updates.items() if v in moved})
-
-
-def in_form(builder: Builder, values: Sequence[Value], single: bool) -> Variable | list[Variable]:
-    """Return `values` as distinct variables: alone if `single`, else in a list."""
-    handles = handed_out([Variable(builder, v) for v in values])
-    return handles[0] if single else handles

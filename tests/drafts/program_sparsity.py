@@ -92,8 +92,8 @@ def _dense(ends: list[Variable], starts: list[Variable]) -> list[Variable]:
     found = []
     for mode in ("reverse", "forward"):
         matrix = Jacobian(ends, starts)
-        if mode == "reverse" or matrix._slopes.goes_forward:
-            matrix._slopes.choose(mode)
+        if mode == "reverse" or matrix._matrix.operator.goes_forward:
+            matrix._matrix.choose(mode)
             found.append(matrix.whole())
     return found
 

@@ -8,7 +8,7 @@ from house import COUNTS
 # Bounds are lowered when a change allows it, and never raised.
 BOUNDS = {
     "functions above 50 lines": 15,
-    "classes above 250 lines": 17,
+    "classes above 250 lines": 13,
     "files above 500 lines": 19,
     "folders above 15 files": 0,
     "docstrings that begin with a clause": 5,

@@ -250,11 +250,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "own = references(deque([np.empty(1)]), 0)",
     ): "only the references to the array are counted",
     (
-        "primgraph/eager/derivatives/gradient_nodes.py",
-        "_KEPT = 4096",
-        "_KEPT = 4097",
-    ): "the bound of a table that forgets the oldest: any large number is right",
-    (
         "primgraph/eager/seeds.py",
         "self._parameters = count(2**32)",
         "self._parameters = count(2**33)",

@@ -8,10 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from primgraph import operators as pg
-from primgraph.derivatives.functions import require_scalar
-from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, only_mode
-from primgraph.derivatives.matrices.matrix_index import Selection
-from primgraph.derivatives.request import require_direction
+from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, Selection, only_mode
+from primgraph.derivatives.request import require_direction, require_scalar
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
 from primgraph.eager.node import Node, given
@@ -22,7 +20,7 @@ from primgraph.ir.types import TensorType, as_dtype
 
 
 @final
-class TensorSlopes(Matrix):
+class LazyTensorJacobian(Matrix):
     """Lazy matrix of derivatives of all `outputs` by all `inputs`, which are tensors.
 
     It is differentiable if `tracked`.
@@ -170,7 +168,7 @@ def matrix_of(
             raise ShapeError(f"Hessian takes one output, not {len(ends)}")
         require_scalar(name, results[0], int(is_batched))
     tracked = made is function or depends_beyond(ends, starts)
-    found = TensorSlopes(name, ends, starts, family, batch, check=check, tracked=tracked)
+    found = LazyTensorJacobian(name, ends, starts, family, batch, check=check, tracked=tracked)
     return found, isinstance(made, Tensor)
 
 

@@ -31,7 +31,7 @@ from primgraph.api.world import is_array
 from primgraph.derivatives.request import require_direction
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.ir.frontend.result_names import generated_name
-from primgraph.ir.frontend.signature import checked
+from primgraph.ir.frontend.signature import checked, checked_late
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import type_of
@@ -230,14 +230,19 @@ def require_one(name: str, result: Any) -> None:
         )
 
 
+@checked_late
 def gradient_of(
-    function: Callable[..., Any],
+    outputs: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Derivative[..., Any]:
-    """Return the gradient function of `function`; see `pg.grad`."""
-    return Derivative("grad", "gradient", function, argnums, has_aux, holomorphic)
+    """Return the gradient function of the function `outputs`; see `pg.grad`."""
+    return Derivative("grad", "gradient", outputs, argnums, has_aux, holomorphic)
+
+
+# The name in messages.
+gradient_of.__wrapped__.__qualname__ = "grad"  # type: ignore[attr-defined]
 
 
 @overload

@@ -5,13 +5,12 @@ They are recorded like other operations, and can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from primgraph.derivatives.functions import require_scalar
-from primgraph.derivatives.request import require_direction
+from primgraph.derivatives.request import require_direction, require_scalar
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.backward import seeds_of
 from primgraph.eager.derivatives.other_modes import answers, jets, matrix, reached, tangents
@@ -20,7 +19,7 @@ from primgraph.eager.node import Node, given
 from primgraph.eager.run import origin_of
 from primgraph.eager.tensor import Tensor, tensors_in
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
-from primgraph.ir.types import Shape, TensorType
+from primgraph.ir.types import TensorType
 
 
 def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any, order: int) -> Any:
@@ -53,13 +52,13 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any) -> Any:
 def jacobian(y: Any, x: Any, mode: str | None, holomorphic: bool) -> Any:
     """Compute `pg.jacobian` of tensors."""
     _require_direction("jacobian", y, x, holomorphic)
-    return _matrix("jacobian", y, x, lambda y, x: (*y.shape, *x.shape), mode=mode)
+    return _matrix("jacobian", y, x, False, mode=mode)
 
 
 def batched_jacobian(y: Any, x: Any, check: bool, holomorphic: bool) -> Any:
     """Compute `pg.batched_jacobian` of tensors."""
     _require_direction("batched_jacobian", y, x, holomorphic)
-    return _matrix("batched_jacobian", y, x, lambda y, x: (*y.shape, *x.shape[1:]), check=check)
+    return _matrix("batched_jacobian", y, x, True, check=check)
 
 
 def _require_direction(name: str, y: Any, x: Any, holomorphic: bool) -> None:
@@ -87,20 +86,10 @@ def hessian(y: Any, x: Any) -> Any:
     return _arranged(rows, isinstance(x, Tensor), isinstance(x, Tensor))
 
 
-def _matrix(
-    name: str,
-    y: Any,
-    x: Any,
-    shape_of: Callable[[TensorType, TensorType], Shape],
-    **options: Hashable,
-) -> Any:
+def _matrix(name: str, y: Any, x: Any, is_batched: bool, **options: Hashable) -> Any:
     ends, starts = nodes_of(name, y, x)
-    rows = matrix(name, ends, starts, shape_of, tracked=recording.is_on.get(), options=options)
-    if rows is None:
-        rows = [
-            [zeros(TensorType(shape_of(a.type, b.type), b.type.dtype)) for b in starts]
-            for a in ends
-        ]
+    tracked = recording.is_on.get()
+    rows = matrix(name, ends, starts, tracked=tracked, options=options, is_batched=is_batched)
     return _arranged(rows, isinstance(y, Tensor), isinstance(x, Tensor))
 
 

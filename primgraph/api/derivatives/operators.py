@@ -14,17 +14,83 @@ from primgraph.api.transformed import Transformed
 from primgraph.api.world import InProgram, as_tensor, world_of
 from primgraph.base.grad_mode import tracked
 from primgraph.derivatives import differential_operators as of_variables
-from primgraph.derivatives.functions import require_scalar
+from primgraph.derivatives.request import require_scalar
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.other_modes import answers, argument, depends_beyond, reached
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
 from primgraph.ir.builder import Builder
+from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Value
 from primgraph.ir.types import TensorType
+from primgraph.operators.call import constant_in_no_grad
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.shapes import reshape
+
+
+@checked_late
+@constant_in_no_grad
+def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """Compute the diagonal of the Hessian of `y`, one element, by `x`.
+
+    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument;
+    without `x`, return the function that computes the diagonal. The result has the type of `x`.
+    With `is_batched`, axis 0 is the batch of independent samples, and `y` has shape `(B,)` or `(B,
+    1)`. That samples do not mix is checked by the structure of the program; for tensors, when the
+    result is read. `check=False` skips the check.
+
+    The Hessian is never formed: the second derivative along each axis is taken by forward over
+    forward mode, in one vectorized pass with a direction for each element of a sample; in one pass
+    for the whole if the gradient is elementwise.
+
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
+    several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
+
+    >>> pg.hessian_diagonal(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 6., 12.])
+    """
+    return differential("hessian_diagonal", y, x, is_batched, check)
+
+
+@checked_late
+@constant_in_no_grad
+def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """Compute the sum of the unmixed second derivatives of `y`, one element, by `x`.
+
+    `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
+    The result has the type of `y`. With `is_batched`, axis 0 is the batch of independent samples,
+    and `y` and the result have shape `(B,)` or `(B, 1)`; for `check` see `hessian_diagonal`.
+
+    No Hessian is formed; operations that are linear in second derivatives apply to their sum.
+    Raises as `hessian_diagonal` does.
+
+    >>> pg.laplacian(lambda x: pg.sum(x**3))(np.array([1.0, 2.0]))
+    array(18.)
+    """
+    return differential("laplacian", y, x, is_batched, check)
+
+
+@checked_late
+@constant_in_no_grad
+def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """Compute the divergence of `y`: the sum of the diagonal of its Jacobian by `x`.
+
+    `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
+    `hessian_diagonal`. The result is a scalar; with `is_batched`, axis 0 is the batch of
+    independent samples, and the result has shape `(B,)`. For `check` see `hessian_diagonal`.
+
+    One vectorized forward pass takes all directions, of which the diagonal is kept. Of a final
+    matrix product only the diagonal is computed. An elementwise `y` needs one direction.
+
+    Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
+    `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
+
+    >>> pg.divergence(lambda x: x**2)(np.array([1.0, 2.0]))
+    array(6.)
+    """
+    return differential("divergence", y, x, is_batched, check)
+
 
 _OF_VARIABLES: dict[str, Callable[..., Any]] = {
     "hessian_diagonal": of_variables.hessian_diagonal,

@@ -11,13 +11,34 @@ from primgraph.api.call_in_world import Applied
 from primgraph.api.derivatives.of_functions import Outputs, require_one
 from primgraph.api.world import world_of
 from primgraph.errors import ArgumentError, NotDifferentiable
+from primgraph.ir.frontend.signature import checked_late
+from primgraph.operators.call import constant_in_no_grad
 from primgraph.operators.handle import Handle
 
 Function = Callable[..., Any]
 
 
-def vjp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any]:
-    """Compute `pg.vjp` for arrays or tensors as `inputs`."""
+@checked_late
+@constant_in_no_grad
+def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
+    """Return `function(*inputs)` and the product of `v` with its Jacobian, by reverse mode.
+
+    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
+    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
+    same containers, ones by default and where it has None. The first result is what the function
+    returned. The second has one entry for each input, like that, zeros for one that the function
+    does not use: alone for a single input, in a tuple for a sequence. Arrays give arrays.
+
+    An array passed twice counts as two arguments. Values that the function finds elsewhere are
+    constants of this derivative. Results can be differentiated again.
+
+    With `strict`, an unused input, or an output that depends on no input, is a `NotDifferentiable`.
+    Raises `ArgumentError`, a TypeError, for other arguments and for a wrong number of entries in
+    `v`; `ShapeError` for a wrong shape of one.
+
+    >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    (array([1., 4.]), array([2., 4.]))
+    """
     chosen, single = _chosen("vjp", function, inputs)
     applied, outputs = _applied(chosen)
     seeds = tree.spread(v, outputs.structure, "v")
@@ -28,8 +49,18 @@ def vjp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any
     return _pair(chosen, value, found[0] if single else tuple(found))
 
 
-def jvp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any]:
-    """Compute `pg.jvp` for arrays or tensors as `inputs`."""
+@checked_late
+@constant_in_no_grad
+def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
+    """Return `function(*inputs)` and the product of its Jacobian with `v`, by forward mode.
+
+    `v` has the shapes and containers of `inputs`; ones by default. Both results have the containers
+    of the function's result. The product is zero for an output that depends on no input. Other
+    rules are those of `vjp`.
+
+    >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array([1., 4.]), array([2., 0.]))
+    """
     chosen, single = _chosen("jvp", function, inputs)
     seeds = _seeds(chosen, single, v)
     applied, outputs = _applied(chosen)
@@ -40,11 +71,40 @@ def jvp(function: Function, inputs: Any, v: Any, strict: bool) -> tuple[Any, Any
     return _pair(chosen, value, found)
 
 
-def hessian_product(
+@checked_late
+@constant_in_no_grad
+def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
+    """Return `function(*inputs)`, one element, and the product of its Hessian with `v`.
+
+    It is computed forward over reverse: the derivative of the gradient along `v`. `v` has the
+    shapes and containers of `inputs`. The product has an entry for each input, as in `vjp`.
+
+    Raises `NotScalarError` for a function of more than one element; with `strict`,
+    `NotDifferentiable` for an unused input. Other rules are those of `vjp`.
+
+    >>> pg.hvp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array(9.), array([6., 0.]))
+    """
+    return _hessian_product("hvp", function, inputs, v, strict)
+
+
+@checked_late
+@constant_in_no_grad
+def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
+    """Return `function(*inputs)`, one element, and the product of `v` with its Hessian.
+
+    A Hessian is symmetric: this is `hvp`.
+
+    >>> pg.vhp(lambda x: pg.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    (array(9.), array([6., 0.]))
+    """
+    return _hessian_product("vhp", function, inputs, v, strict)
+
+
+def _hessian_product(
     name: str, function: Function, inputs: Any, v: Any, strict: bool
 ) -> tuple[Any, Any]:
-    """Compute `pg.hvp` and `pg.vhp` for arrays or tensors as `inputs`: forward over reverse
-    mode."""
+    """Compute `pg.hvp` and `pg.vhp`: forward over reverse mode."""
     chosen, single = _chosen(name, function, inputs)
     seeds = _seeds(chosen, single, v)
     inner: list[Applied] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 from primgraph.api.world import handles_in
 from primgraph.derivatives.matrices.jacobian import Hessian, Jacobian
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian
 from primgraph.derivatives.matrices.sparsity_patterns import (
     hessian_pattern,
     jacobian_pattern,
@@ -71,13 +71,13 @@ def _has_variables(x: Any) -> bool:
 
 
 def _of_matrix(name: str, matrix: Jacobian | Hessian) -> Pattern:
-    slopes = matrix._slopes
-    if not isinstance(slopes, Slopes):
+    lazy = matrix._matrix
+    if not isinstance(lazy, LazyJacobian):
         raise ArgumentError(
             f"{name} takes a function, or variables of a program, not tensors",
             hint=f"write pg.{name}(f, x) with the function that they were computed by",
         )
-    found = pattern_of(slopes)
+    found = pattern_of(lazy.operator)
     if found is None:
-        raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+        raise too_large(name, lazy.operator.shape)
     return found

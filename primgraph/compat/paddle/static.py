@@ -109,7 +109,10 @@ def gradients(
     listed = [inputs] if isinstance(inputs, Variable) else inputs
     first = targets if isinstance(targets, Variable) else next(iter(targets), None)
     constant = variables_named(first, no_grad_set)
-    return grad(targets, listed, target_gradients, allow_unused=True, no_grad_vars=constant)
+    found: list[Variable | None] = grad(
+        targets, listed, target_gradients, allow_unused=True, no_grad_vars=constant
+    )
+    return found
 
 
 @as_paddle_raises

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from primgraph.api import public
-from primgraph.api.derivatives import of_functions
+from primgraph.api.derivatives import of_functions, products
 from primgraph.api.vmap import vmap as vectorized
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
@@ -84,7 +84,7 @@ def jvp(func: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> 
     >>> torch.func.jvp(lambda x: x * x, (x,), (torch.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    value, product = public.jvp(func, primals, tangents)
+    value, product = products.jvp(func, primals, tangents)
     return value, product
 
 
@@ -97,7 +97,7 @@ def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
     """
 
     def back(cotangent: Any) -> tuple[Any, ...]:
-        return tuple(turned(public.vjp(func, primals, turned(cotangent))[1]))
+        return tuple(turned(products.vjp(func, primals, turned(cotangent))[1]))
 
     return func(*primals), back
 

@@ -13,13 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.derivatives.matrices.layout import Layout
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.matrices.sparse import Plan
 from primgraph.derivatives.matrices.sparsity_patterns import sample_pattern
 from primgraph.derivatives.modes import record, reverse
 from primgraph.derivatives.request import Request
-from primgraph.derivatives.subgraph import Path
 from primgraph.errors import MissingRuleError
 from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Graph, Value
@@ -119,43 +117,36 @@ def jacobian_diagonal(
 
     None if forward mode is not available.
     """
-    path = request.path()
-    if not path.wrt:
+    if not request.path.wrt:
         return None
     try:
         return (
-            _from_products(request, path, colors, lead)
+            _from_products(request, colors, lead)
             if lead
-            else _from_elements(request, path, colors, symmetric)
+            else _from_elements(request, colors, symmetric)
         )
     except MissingRuleError:
         return None
 
 
-def _from_elements(request: Request, path: Path, colors: Indices, symmetric: bool) -> Variable:
+def _from_elements(request: Request, colors: Indices, symmetric: bool) -> Variable | None:
     """Compute the diagonal by elementwise formulas if these are simpler than products."""
-    (y,), (x,) = request.outputs, request.inputs
-    layouts = Layout((y.shape,), None), Layout((x.shape,), None)
-    slopes = Slopes(
-        request.builder, path, path.free, [y], *layouts, [0], x.dtype, symmetric=symmetric
-    )
-    slopes.forward()
+    operator = JacobianOperator(request, symmetric=symmetric)
+    if not operator.goes_forward:
+        return None
     numbers = np.arange(colors.size)
     pattern = Pattern.from_coo(numbers, numbers, (colors.size, colors.size))
     places = colors * colors.size + numbers
-    found = Plan(slopes, Coloring(pattern, colors, None, places), True, False).values()
-    return reshape(found, x.shape)
+    found = Plan(operator, Coloring(pattern, colors, None, places), True, False).values()
+    return reshape(found, request.inputs[0].shape)
 
 
-def _from_products(request: Request, path: Path, colors: Indices, lead: Shape) -> Variable:
+def _from_products(request: Request, colors: Indices, lead: Shape) -> Variable:
     """Compute the diagonal from products with the matrices of all samples at once."""
-    (x,) = request.inputs
+    (x,), path = request.inputs, request.path
     along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
     masks = _masks(colors, x.shape, lead)
     with recording(request.builder):
-        given = [*path.free, lift(_seeds(masks, x)).value]
-        (found,) = record(
-            request.builder, path, along, given, count=len(masks), batched=(len(path.free),)
-        )
+        (found,) = record(path, along, [lift(_seeds(masks, x)).value], count=len(masks))
         products = Variable(request.builder, found)
         return sum_(where(lift(masks), products, 0.0), axis=0)

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, final
 
-import numpy as np
-
 from primgraph.base.providers import provider
-from primgraph.derivatives.functions import gradient_of, require_scalar
 from primgraph.derivatives.grad import grad
 from primgraph.derivatives.independence import require_apart
-from primgraph.derivatives.matrices.layout import Layout, Matrix
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.layout import Matrix
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian
 from primgraph.derivatives.matrices.matrix import DerivativeMatrix, blocks_in
+from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.request import (
     Request,
     Variables,
     located,
     origin_of,
     require_direction,
+    require_scalar,
     variables_of,
 )
-from primgraph.derivatives.subgraph import Path
-from primgraph.derivatives.traced_call import Call
-from primgraph.errors import OptionError, ShapeError
-from primgraph.ir.builder import Builder
-from primgraph.ir.frontend.signature import checked_late, checked_methods
-from primgraph.ir.graph import Value
-from primgraph.ir.types import as_dtype
+from primgraph.errors import NotScalarError, OptionError, ShapeError
+from primgraph.ir.frontend.signature import applied, checked_late, checked_methods
 from primgraph.operators.call import hands_out
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
@@ -103,24 +97,19 @@ class Jacobian(DerivativeMatrix):
         sparse: bool = False,
         pattern: Any = None,
     ) -> None:
-        maker = _maker_of(inputs)
-        if sparse or pattern is not None:
-            _require_sparse("Jacobian", maker, is_batched, holomorphic)
-            with located(partial(origin_of, inputs)):
-                values = _sparse().jacobian_slopes(function, inputs, pattern)
-                self._lay_out(values, values, blocks, flat)
-            self._single = isinstance(function, Variable)
-            return
-        if maker is not None:
-            made, self._single = maker("Jacobian", function, inputs, is_batched, check, holomorphic)
-            self._lay_out(made, made, blocks, flat)
+        self._single = isinstance(function, Variable)
+        made = _lazy("Jacobian", function, inputs, is_batched, check, holomorphic, sparse, pattern)
+        if made is not None:
+            matrix, single = made
+            self._single = self._single or single
+            self._lay_out(matrix, matrix, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
-            traced = Traced.of("Jacobian", function, inputs)
-            traced.require_direction(holomorphic)
-            slopes = traced.slopes(is_batched, check=check)
-            self._lay_out(slopes, slopes, blocks, flat)
-            self._single = traced.single
+            request = request_for("Jacobian", function, inputs)
+            require_matrix(request, holomorphic)
+            matrix = LazyJacobian(_operator(request, is_batched, check=check))
+            self._lay_out(matrix, matrix, blocks, flat)
+        self._single = self._single or (request.call is not None and request.call.single)
 
 
 @final
@@ -156,32 +145,35 @@ class Hessian(DerivativeMatrix):
         sparse: bool = False,
         pattern: Any = None,
     ) -> None:
-        maker = _maker_of(inputs)
-        if sparse or pattern is not None:
-            _require_sparse("Hessian", maker, is_batched, False)
-            with located(partial(origin_of, inputs)):
-                found = _sparse().hessian_slopes(function, inputs, pattern)
-                self._lay_out(found, found, blocks, flat)
-            return
-        if maker is not None:
-            made, _ = maker("Hessian", function, inputs, is_batched, check, False)
-            self._lay_out(made, made, blocks, flat)
+        made = _lazy("Hessian", function, inputs, is_batched, check, False, sparse, pattern)
+        if made is not None:
+            self._lay_out(made[0], made[0], blocks, flat)
             return
         with located(partial(origin_of, inputs)):
             both = with_gradient("Hessian", function, inputs, int(is_batched))
-            traced = Traced.of("Hessian", both, inputs)
-            traced.require_direction(False)
-            values = traced.slopes(is_batched, slice(1), check=check)
-            slopes = traced.slopes(is_batched, slice(1, None), symmetric=True)
-            self._lay_out(slopes, values, blocks, flat)
+            request = request_for("Hessian", both, inputs)
+            require_matrix(request, False)
+            value, gradient = request.first(1), request.selected(slice(1, None))
+            values = LazyJacobian(_operator(value, is_batched, check=check))
+            operator = _operator(gradient, is_batched, check=False, symmetric=True)
+            self._lay_out(LazyJacobian(operator), values, blocks, flat)
 
 
-def _sparse() -> Any:
-    """Import the module for sparse matrices, which few programs use."""
-    return provider("sparse Jacobians")
-
-
-def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) -> None:
+def _lazy(
+    name: str,
+    function: Any,
+    inputs: Any,
+    is_batched: bool,
+    check: bool,
+    holomorphic: bool,
+    sparse: bool,
+    pattern: Any,
+) -> tuple[Matrix, bool] | None:
+    """Return a sparse matrix, or one of tensors, and whether there is one output; None for a dense
+    matrix of variables."""
+    maker = _maker_of(inputs)
+    if not sparse and pattern is None:
+        return maker and maker(name, function, inputs, is_batched, check, holomorphic)
     if maker is not None:
         raise OptionError(
             f"{name}: sparse is for variables of a program",
@@ -189,6 +181,8 @@ def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) 
         )
     if is_batched or holomorphic:
         raise OptionError(f"{name}: sparse goes neither with is_batched nor with holomorphic")
+    with located(partial(origin_of, inputs)):
+        return provider("sparse Jacobians").lazy_matrix(name, function, inputs, pattern), False
 
 
 @hands_out
@@ -206,7 +200,7 @@ def jacobian(
     forward mode of real outputs by complex inputs. See `Jacobian` for other errors.
     """
     found = Jacobian(y, x, blocks=True, flat=False, holomorphic=holomorphic)
-    found._slopes.choose(checked_mode(mode))
+    found._matrix.choose(checked_mode(mode))
     return _evaluated(found, found._single, x)
 
 
@@ -217,17 +211,14 @@ def checked_mode(mode: Any) -> str | None:
     return None if mode is None else str(mode)
 
 
-def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
-    """Return the derivatives of each of the first `count` results of `call` by each input.
+def blocks_of(request: Request, mode: str | None) -> list[list[Variable]]:
+    """Return the derivatives of each output of a call by each input.
 
     A block has the shape of the output, then that of the input; all have one dtype.
     """
-    traced = Traced(
-        "jacobian", call.builder, call.inputs, call.outputs, call.arguments, call, False
-    )
-    slopes = traced.slopes(False, slice(count))
-    slopes.choose(mode)
-    return [[block[...] for block in row] for row in blocks_in(slopes)]
+    matrix = LazyJacobian(JacobianOperator(replace(request, name="jacobian")))
+    matrix.choose(mode)
+    return [[block[...] for block in row] for row in blocks_in(matrix)]
 
 
 @hands_out
@@ -264,112 +255,69 @@ def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
 
 
 def with_gradient(name: str, function: Any, inputs: Any, rank: int) -> Function:
-    """Return value and gradients: as a function if `function` is one, else as variables."""
-    if callable(function):
-        return gradient_of(name, function, rank=rank)
-    (value,) = _one(name, function)
-    require_scalar(name, value, rank)
-    listed = variables_of(name, "inputs", inputs)
-    slopes = grad(value, listed, materialize_grads=True)
-    return [value, *(g for g in slopes if g is not None)]
+    """Return value and gradients: as a function if `function` is one, else as variables.
 
-
-def _one(name: str, outputs: Any) -> list[Variable]:
-    """Return the only variable in `outputs`."""
-    listed = variables_of(name, "function", outputs)
-    if len(listed) != 1:
-        raise ShapeError(f"{name} takes one output, not {len(listed)}")
-    return listed
-
-
-_ALL = slice(None)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """Inputs and outputs of a derivative matrix, of a called function or of a program.
-
-    `sources` are the inputs as they occur on the paths to the outputs. `single` says that the
-    output is one variable, and not a sequence of one.
+    With `rank` 1 there may be one element per sample, of shape `(B,)` or `(B, 1)`, for independent
+    samples.
     """
 
-    name: str
-    builder: Builder
-    inputs: list[Value]
-    outputs: list[Value]
-    sources: list[Value]
-    made: Call | Request
-    single: bool
+    def found(value: Variable, arguments: Sequence[Variable]) -> list[Variable]:
+        require_scalar(name, value, rank)
+        gradients = grad(value, list(arguments), materialize_grads=True)
+        return [value, *gradients]
 
-    @staticmethod
-    def of(name: str, function: Any, inputs: Any) -> Traced:
-        """Call `function` once, or use its result given in its place."""
-        listed = variables_of(name, "inputs", inputs)
-        if isinstance(function, Variable | list | tuple):
-            request = Request.of(name, variables_of(name, "function", function), listed)
-            starts = request.inputs
-            single = isinstance(function, Variable)
-            return Traced(name, request.builder, starts, request.outputs, starts, request, single)
-        call = Call.of(name, function, listed)
-        call.require_floats(name)
-        ends, starts = call.outputs, call.arguments
-        return Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
+    def gradient(*arguments: Variable) -> list[Variable]:
+        result = applied(function, *arguments)
+        if isinstance(result, list | tuple) and len(result) == 1:
+            result = result[0]
+        if not isinstance(result, Variable):
+            raise NotScalarError(f"{name}: the function returned {result!r:.80}, not a variable")
+        return found(result, arguments)
 
-    def require_direction(self, holomorphic: bool) -> None:
-        """Raise for derivatives that are not numbers; see the function of that name."""
-        inputs, outputs = ([v.type for v in listed] for listed in (self.inputs, self.outputs))
-        require_direction(self.name, inputs, outputs, holomorphic)
-
-    def path(self, which: slice) -> tuple[Path, list[Value]]:
-        """Return the path to these outputs, and the builder's values for its free inputs."""
-        made = self.made
-        if isinstance(made, Call):
-            path = made.path(made.results[which])
-            return path, [made.moved.get(v, v) for v in path.free]
-        path = replace(made, outputs=made.outputs[which]).path()
-        return path, path.free
-
-    def slopes(
-        self,
-        is_batched: bool,
-        which: slice = _ALL,
-        *,
-        check: bool = False,
-        symmetric: bool = False,
-    ) -> Slopes:
-        """Return the derivative matrix of these outputs; with `check`, samples must be
-        independent."""
-        inputs, outputs = self.inputs, self.outputs[which]
-        batch = _batch_extent(self.name, self.builder, inputs, outputs) if is_batched else None
-        path, free = self.path(which)
-        if is_batched and check:
-            require_apart(path)
-        place = {v: i for i, v in enumerate(path.wrt)}
-        return Slopes(
-            self.builder,
-            path,
-            free,
-            outputs,
-            Layout(tuple(v.shape for v in outputs), batch),
-            Layout(tuple(v.shape for v in inputs), batch),
-            [place.get(v) for v in self.sources],
-            as_dtype(np.result_type(*(v.dtype for v in (*inputs, *outputs)))),
-            symmetric=symmetric,
-        )
+    if callable(function):
+        return gradient
+    values = variables_of(name, "function", function)
+    if len(values) != 1:
+        raise ShapeError(f"{name} takes one output, not {len(values)}")
+    return found(values[0], variables_of(name, "inputs", inputs))
 
 
-def _batch_extent(
-    name: str, builder: Builder, inputs: Sequence[Value], outputs: Sequence[Value]
-) -> int:
+def request_for(name: str, function: Any, inputs: Any) -> Request:
+    """Return the request for a function, which is called once, or for its results."""
+    listed = variables_of(name, "inputs", inputs)
+    if isinstance(function, Variable | list | tuple):
+        return Request.of(name, variables_of(name, "function", function), listed)
+    request = Request.of_call(name, function, listed)
+    request.require_floats()
+    return request
+
+
+def require_matrix(request: Request, holomorphic: bool) -> None:
+    """Raise for derivatives that are not numbers; see `require_direction`."""
+    inputs, outputs = ([v.type for v in listed] for listed in (request.inputs, request.outputs))
+    require_direction(request.name, inputs, outputs, holomorphic)
+
+
+def _operator(
+    request: Request, is_batched: bool, *, check: bool, symmetric: bool = False
+) -> JacobianOperator:
+    """Return the operator of a request; with `check`, samples must be independent."""
+    batch = _batch_extent(request) if is_batched else None
+    if is_batched and check:
+        require_apart(request.path)
+    return JacobianOperator(request, batch, symmetric=symmetric)
+
+
+def _batch_extent(request: Request) -> int:
     """Return the size of axis 0, which all inputs and outputs share."""
-    extents = {v.shape[0] if v.shape else None for v in (*inputs, *outputs)}
+    values = [*request.inputs, *request.outputs]
+    extents = {v.shape[0] if v.shape else None for v in values}
     extent = extents.pop()
     if extents or extent is None:
-        types = ", ".join(str(v.type) for v in (*inputs, *outputs))
+        types = ", ".join(str(v.type) for v in values)
         raise ShapeError(
-            f"{name}: with is_batched axis 0 counts the samples of everything, and of {types} it "
-            "does not",
-            origin=builder.origin(None, inputs),
+            f"{request.name}: with is_batched axis 0 counts the samples of everything, and of "
+            f"{types} it does not",
+            origin=request.builder.origin(None, request.inputs),
         )
     return extent

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 from primgraph.derivatives.independence import require_independent
-from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
-from primgraph.derivatives.matrices.matrix_index import Selection
+from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, Selection
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian
 from primgraph.derivatives.request import located, origin_of
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.frontend.html_tables import facts
@@ -34,18 +33,18 @@ class Block:
     too many indices, and `IndexKindError`, an IndexError and a TypeError, for an invalid index.
     """
 
-    __slots__ = ("_axes", "_columns", "_rows", "_slopes", "dtype", "shape")
+    __slots__ = ("_axes", "_columns", "_matrix", "_rows", "dtype", "shape")
 
     def __init__(
-        self, slopes: Matrix, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
+        self, matrix: Matrix, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
     ) -> None:
         """Initialise a block with these axes for samples, rows and columns, at a row and column
         offset."""
-        self._slopes = slopes
+        self._matrix = matrix
         self._axes = axes
         self._rows = rows
         self._columns = columns
-        self.dtype: DType = slopes.dtype
+        self.dtype: DType = matrix.dtype
         self.shape: Shape = tuple(n for part in axes for n in part)
 
     @property
@@ -64,7 +63,7 @@ class Block:
                 ("type", str(TensorType(self.shape, self.dtype))),
                 ("rows", f"{self._rows} to {self._rows + rows}, of outputs"),
                 ("columns", f"{self._columns} to {self._columns + columns}, of inputs"),
-                *_counted(self._slopes),
+                *_counted(self._matrix),
             ],
         ).html()
 
@@ -78,20 +77,20 @@ class Block:
 
     @hands_out
     def __getitem__(self, index: Any) -> Any:
-        if self._slopes.outputs.names or self._slopes.inputs.names:
+        if self._matrix.outputs.names or self._matrix.inputs.names:
             return self._by_sizes(index)
         with located(origin_of):
             found = Selection.of(self._axes, index)
         if 0 in found.shape:
-            return self._slopes.zeros(TensorType(found.shape, self.dtype))
+            return self._matrix.zeros(TensorType(found.shape, self.dtype))
         rows = [n + self._rows for n in found.rows]
         columns = [n + self._columns for n in found.columns]
-        return self._slopes.arranged(self._slopes.block(rows, columns), found)
+        return self._matrix.arranged(self._matrix.block(rows, columns), found)
 
     def _by_sizes(self, index: Any) -> Any:
         """Index a block of symbolic size: the whole matrix is evaluated, then indexed."""
         rows, columns = (math.prod(part) for part in self._axes[1:])
-        whole = self._slopes.whole((self._rows, rows), (self._columns, columns))
+        whole = self._matrix.whole((self._rows, rows), (self._columns, columns))
         return reshape(whole, self.shape)[index]
 
 
@@ -99,17 +98,17 @@ class Block:
 class DerivativeMatrix(ABC):
     """Base class of Jacobians and Hessians: layout, indexing and counters."""
 
-    _slopes: Matrix
+    _matrix: Matrix
     # The derivatives of the function itself, which show whether samples are independent.
     _values: Matrix
     _blocks: tuple[tuple[Block, ...], ...]
     _whole: Block | None
 
-    def _lay_out(self, slopes: Matrix, values: Matrix, blocks: bool, flat: bool) -> None:
-        self._slopes, self._values = slopes, values
-        outputs, inputs = slopes.outputs, slopes.inputs
+    def _lay_out(self, matrix: Matrix, values: Matrix, blocks: bool, flat: bool) -> None:
+        self._matrix, self._values = matrix, values
+        outputs, inputs = matrix.outputs, matrix.inputs
         lead = outputs.lead()
-        self._blocks = blocks_in(slopes, flat=flat)
+        self._blocks = blocks_in(matrix, flat=flat)
         single = len(outputs.shapes) == len(inputs.shapes) == 1
         if not flat and not blocks and not single:
             raise OptionError(
@@ -117,7 +116,7 @@ class DerivativeMatrix(ABC):
                 hint="ask for blocks=True, or leave out flat=False",
             )
         total = (lead, (outputs.offsets()[-1],), (inputs.offsets()[-1],))
-        self._whole = None if blocks else Block(slopes, total, 0, 0)
+        self._whole = None if blocks else Block(matrix, total, 0, 0)
         if not blocks and not flat:
             self._whole = self._blocks[0][0]
 
@@ -131,7 +130,7 @@ class DerivativeMatrix(ABC):
     @property
     def dtype(self) -> DType:
         """Common dtype of inputs and outputs."""
-        return self._slopes.dtype
+        return self._matrix.dtype
 
     @property
     def blocks(self) -> tuple[tuple[Block, ...], ...]:
@@ -140,31 +139,31 @@ class DerivativeMatrix(ABC):
 
     def whole(self) -> Any:
         """Return all of it as one variable of shape `(N, M)` or `(B, N, M)`."""
-        slopes = self._slopes
-        extents = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
-        shape = (*slopes.outputs.lead(), *extents)
-        return Block(slopes, (shape[:-2], shape[-2:-1], shape[-1:]), 0, 0)[...]
+        matrix = self._matrix
+        extents = matrix.outputs.offsets()[-1], matrix.inputs.offsets()[-1]
+        shape = (*matrix.outputs.lead(), *extents)
+        return Block(matrix, (shape[:-2], shape[-2:-1], shape[-1:]), 0, 0)[...]
 
     @property
     def passes(self) -> Passes:
         """Numbers of rows and columns evaluated so far."""
-        return self._slopes.passes
+        return self._matrix.passes
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.dtype} {self.shape}>"
 
     def _repr_html_(self) -> str:
         """Return an HTML table of the layout and of what was evaluated, without evaluating more."""
-        outputs, inputs = self._slopes.outputs, self._slopes.inputs
+        outputs, inputs = self._matrix.outputs, self._matrix.inputs
         return facts(
-            f"{type(self).__name__} of {self._slopes.name}",
+            f"{type(self).__name__} of {self._matrix.name}",
             [
                 ("shape", str(self.shape)),
                 ("dtype", str(self.dtype)),
                 ("samples", "" if outputs.batch is None else str(outputs.batch)),
                 ("outputs", _shapes(outputs, self.dtype)),
                 ("inputs", _shapes(inputs, self.dtype)),
-                *_counted(self._slopes),
+                *_counted(self._matrix),
             ],
             ["evaluated where it is indexed"],
         ).html()
@@ -197,24 +196,24 @@ class DerivativeMatrix(ABC):
         Raises `MixedSamplesError` if samples mix, or may mix and there is no `feed`.
         """
         with located(origin_of):
-            if self._slopes.outputs.batch is None:
+            if self._matrix.outputs.batch is None:
                 raise OptionError("there are no samples without is_batched=True")
-            if not isinstance(self._values, Slopes):
+            if not isinstance(self._values, LazyJacobian):
                 raise OptionError(
                     "check_independent is for variables of a program",
                     hint="leave out check=False, and samples of tensors are told apart",
                 )
-            require_independent(self._values, feed)
+            require_independent(self._values.operator, feed)
 
 
-def blocks_in(slopes: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...], ...]:
+def blocks_in(matrix: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...], ...]:
     """Return one tuple of blocks per output, with the axes of output and input, or `flat`."""
-    outputs, inputs = slopes.outputs, slopes.inputs
+    outputs, inputs = matrix.outputs, matrix.inputs
     lead = outputs.lead()
     return tuple(
         tuple(
             Block(
-                slopes,
+                matrix,
                 (lead, (rows,), (columns,))
                 if flat
                 else (lead, outputs.sample(i), inputs.sample(j)),
@@ -227,9 +226,9 @@ def blocks_in(slopes: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...],
     )
 
 
-def _counted(slopes: Matrix) -> list[tuple[str, str]]:
+def _counted(matrix: Matrix) -> list[tuple[str, str]]:
     """Return the numbers of evaluated rows and columns for display."""
-    passes = slopes.passes
+    passes = matrix.passes
     return [
         ("evaluated", f"{passes.reverse} rows by reverse mode"),
         ("", f"{passes.forward} columns by forward mode"),

@@ -14,11 +14,10 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.user_lines import caller
-from primgraph.derivatives.matrices.jacobian import Traced, with_gradient
-from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
-from primgraph.derivatives.matrices.matrix_index import Selection
-from primgraph.derivatives.matrices.row_cache import picked, zeros_of
+from primgraph.derivatives.matrices.jacobian import request_for, require_matrix, with_gradient
+from primgraph.derivatives.matrices.layout import Layout, Matrix, Passes, Selection
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian, picked
+from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.derivatives.matrices.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.derivatives.matrices.sparsity_patterns import pattern_of, too_large
 from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
@@ -31,10 +30,15 @@ from primgraph.operators.index.indexing import take
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
+from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.indexing import scatter_add
+from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
 from primgraph.sparsity.pattern import Indices, Pattern
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.jacobians.element_rules import elements_of
+from primgraph.transforms.jacobians.jacobian_entries import may_be_written_out, written_out
+from primgraph.transforms.optimize.clean_up import clean_up
 
 _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
 
@@ -44,7 +48,7 @@ _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
 class Plan:
     """Evaluation plan of a sparse derivative matrix: its colouring determines the products."""
 
-    slopes: Slopes
+    operator: JacobianOperator
     coloring: Coloring
     is_found: bool
     # Whether the user requested products, so that no other method is allowed.
@@ -53,7 +57,7 @@ class Plan:
     @property
     def note(self) -> str:
         """Return a note if the pattern is large because indices are fed."""
-        reading = fed_indices(self.slopes) if self.is_found else []
+        reading = fed_indices(self.operator) if self.is_found else []
         if not reading:
             return ""
         return (
@@ -68,23 +72,25 @@ class Plan:
 
     def values(self, numbers: Indices | None = None) -> Variable:
         """Return the elements of these numbers, by default all, in the order of the pattern."""
-        slopes, found = self.slopes, self.coloring
-        if not slopes.path.moved or not any(slopes.path.reached) or found.pattern.nnz == 0:
+        operator, found = self.operator, self.coloring
+        if operator.is_zero or found.pattern.nnz == 0:
             count = found.pattern.nnz if numbers is None else numbers.size
-            return zeros_of(slopes.builder, TensorType((count,), slopes.dtype))
+            return operator.zeros(TensorType((count,), operator.dtype))
         if not self.is_by_products:
             direct = self._direct(numbers)
             if direct is not None:
                 return direct
         parts = [
-            reshape(slopes.products(_seeds(colors, count, slopes), by_columns=by_columns), (-1,))
+            reshape(
+                operator.products(_seeds(colors, count, operator), by_columns=by_columns), (-1,)
+            )
             for colors, count, by_columns in (
                 (found.columns, found.column_count, True),
                 (found.rows, found.row_count, False),
             )
             if colors is not None and count
         ]
-        with recording(slopes.builder):
+        with recording(operator.builder):
             flat = concatenate(parts) if len(parts) > 1 else parts[0]
         if found.steps:
             flat, places = self._substituted(flat)
@@ -94,11 +100,11 @@ class Plan:
 
     def _direct(self, numbers: Indices | None) -> Variable | None:
         """Return the elements without products, if that is cheaper; else None."""
-        (graph, is_risky), pattern = self.slopes.plain_forward(), self.pattern
+        (graph, is_risky), pattern = self.operator.plain_forward(), self.pattern
         keys = pattern.rows * pattern.shape[1] + pattern.indices
         wanted = np.arange(pattern.nnz) if numbers is None else numbers
         kinds = np.zeros(wanted.size, np.int64)
-        if self.slopes.symmetric:
+        if self.operator.symmetric:
             # Both mirrored elements are read from the lower triangle.
             upper = pattern.rows < pattern.indices
             mirror = pattern._by_column
@@ -110,7 +116,7 @@ class Plan:
             return None
         most = self.coloring.count * sum(t.size for t in types)
         values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
-        return None if values is None else self.slopes.recorded(values)
+        return None if values is None else self.operator.recorded(values)
 
     def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
         """Solve for the lower triangle by substitution; return its values and their positions."""
@@ -118,7 +124,7 @@ class Plan:
         place = np.full(pattern.nnz, -1, np.int64)
         known: list[Variable] = []
         count = 0
-        with recording(self.slopes.builder):
+        with recording(self.operator.builder):
             for step in self.coloring.steps:
                 found = take(flat, step.places)
                 if step.others.size:
@@ -132,10 +138,10 @@ class Plan:
         return whole, np.where(place >= 0, place, place[mirror])
 
 
-def _seeds(colors: Indices, count: int, slopes: Slopes) -> np.ndarray[Any, Any]:
+def _seeds(colors: Indices, count: int, operator: JacobianOperator) -> np.ndarray[Any, Any]:
     """Return a row for each colour, with ones at its columns."""
     rows: np.ndarray[Any, Any] = np.arange(count)[:, None] == colors[None, :]
-    return rows.astype(slopes.dtype)
+    return rows.astype(operator.dtype)
 
 
 def _added(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
@@ -165,17 +171,17 @@ def jacobian_plan(
     """Plan the products for the Jacobian of `y` by `x`."""
     if mode not in _SIDES:
         raise OptionError(f"a mode is 'forward', 'reverse' or 'both', not {mode!r:.60}")
-    traced = Traced.of(name, y, x)
-    traced.require_direction(False)
-    slopes = traced.slopes(False)
-    found = _pattern_of(name, slopes, pattern, check)
+    request = request_for(name, y, x)
+    require_matrix(request, False)
+    operator = JacobianOperator(request)
+    found = _pattern_of(name, operator, pattern, check)
     side = _SIDES[mode]
-    if slopes.only is not None or not slopes.goes_forward:
-        only = slopes.only or "reverse"
+    if operator.only is not None or not operator.goes_forward:
+        only = operator.only or "reverse"
         if mode not in (None, only):
             raise OptionError(f"{name}: only {only} mode gives these derivatives")
         side = _SIDES[only]
-    return Plan(slopes, coloring(found, side, order), pattern is None, mode is not None)
+    return Plan(operator, coloring(found, side, order), pattern is None, mode is not None)
 
 
 def hessian_plan(
@@ -188,16 +194,16 @@ def hessian_plan(
     check: bool = False,
 ) -> Plan:
     """Plan the products for the Hessian of `y` by `x`."""
-    traced = Traced.of(name, with_gradient(name, y, x, 0), x)
-    slopes = traced.slopes(False, slice(1, None), symmetric=True)
-    found = _pattern_of(name, slopes, pattern, check)
+    request = request_for(name, with_gradient(name, y, x, 0), x)
+    operator = JacobianOperator(request.selected(slice(1, None)), symmetric=True)
+    found = _pattern_of(name, operator, pattern, check)
     if found != found.T:
         found = found.union(found.T)
     made = symmetric_coloring(found, method, order)
-    if not slopes.goes_forward:
+    if not operator.goes_forward:
         # In a symmetric matrix, products that determine columns determine rows.
         made = Coloring(found, None, made.columns, made.places, made.steps)
-    return Plan(slopes, made, pattern is None, method != "auto")
+    return Plan(operator, made, pattern is None, method != "auto")
 
 
 def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
@@ -219,16 +225,16 @@ def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
     return SparseMatrix(values, format, pattern, plan.coloring, triangle, plan.note)
 
 
-def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
+def _pattern_of(name: str, operator: JacobianOperator, given: Any, check: bool) -> Pattern:
     """Convert a pattern, a mask or a sparse matrix of SciPy to a pattern."""
-    if slopes.outputs.names or slopes.inputs.names:
+    if operator.outputs.names or operator.inputs.names:
         raise OptionError(
             f"{name}: where a sparse matrix has elements is not known for sizes that have names",
             hint="trace it for arrays of each size, or take a dense matrix",
         )
-    shape = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
+    shape = operator.shape
     if given is None:
-        return _known(name, slopes)
+        return _known(name, operator)
     if isinstance(given, Pattern):
         found = given
     elif hasattr(given, "tocoo"):
@@ -243,33 +249,33 @@ def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
             f"{shape[0]} outputs and {shape[1]} inputs"
         )
     if check:
-        _require_all(name, slopes, found)
+        _require_all(name, operator, found)
     return found
 
 
-def _known(name: str, slopes: Slopes) -> Pattern:
+def _known(name: str, operator: JacobianOperator) -> Pattern:
     """Return the pattern found from the program."""
-    found = pattern_of(slopes)
+    found = pattern_of(operator)
     if found is None:
-        raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+        raise too_large(name, operator.shape)
     return found
 
 
-def _require_all(name: str, slopes: Slopes, given: Pattern) -> None:
+def _require_all(name: str, operator: JacobianOperator, given: Pattern) -> None:
     """Raise `CheckError` for an element outside of the `given` pattern that may be nonzero."""
-    lacking = given.missing(_known(name, slopes))
+    lacking = given.missing(_known(name, operator))
     if not lacking.nnz:
         return
     row, column = int(lacking.rows[0]), int(lacking.indices[0])
-    output, input = _place(slopes.outputs, row), _place(slopes.inputs, column)
-    of = "the derivative by " if slopes.symmetric else ""
+    output, input = _place(operator.outputs, row), _place(operator.inputs, column)
+    of = "the derivative by " if operator.symmetric else ""
     told = f"{of}element {output[1]} of {'input' if of else 'output'} {output[0]}"
     others = f", and {lacking.nnz - 1} others" if lacking.nnz > 1 else ""
-    values = [slopes.ends[output[0]]]
+    values = [operator.request.outputs[output[0]]]
     raise CheckError(
         f"{name}: the pattern lacks element ({row}, {column}){others}: {told} may depend on "
         f"element {input[1]} of input {input[0]}",
-        origin=slopes.builder.origin(caller(), values),
+        origin=operator.builder.origin(caller(), values),
         hint="leave out pattern, or check=True if you know that it is zero",
     )
 
@@ -281,10 +287,10 @@ def _place(layout: Layout, number: int) -> tuple[int, tuple[int, ...]]:
     return array, tuple(map(int, place))
 
 
-def fed_indices(slopes: Slopes) -> list[Equation]:
+def fed_indices(operator: JacobianOperator) -> list[Equation]:
     """Return the equations that read elements at indices which are not known before a run."""
-    graph = slopes.path.graph
-    moving = depending(graph, slopes.path.moved)
+    graph = operator.path.graph
+    moving = depending(graph, operator.path.moved)
     fed = {v for v in graph.inputs if not v.type.is_inexact}
     found = []
     for eqn in graph.body:
@@ -298,7 +304,7 @@ def fed_indices(slopes: Slopes) -> list[Equation]:
 
 
 @final
-class SparseSlopes(Matrix):
+class SparseJacobian(Matrix):
     """Derivative matrix whose possibly nonzero elements are all evaluated at once.
 
     Requested parts are gathered from them.
@@ -306,24 +312,24 @@ class SparseSlopes(Matrix):
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        slopes = plan.slopes
-        self.outputs, self.inputs = slopes.outputs, slopes.inputs
-        self.dtype, self.only, self.mode = slopes.dtype, slopes.only, slopes.mode
+        operator = plan.operator
+        self.outputs, self.inputs, self.dtype = operator.outputs, operator.inputs, operator.dtype
+        self.only = self.mode = operator.only
         self.passes = Passes()
         self._kept: Variable | None = None
 
     @property
     def name(self) -> str:
-        return self.plan.slopes.name
+        return self.plan.operator.builder.name
 
     def zeros(self, type: TensorType) -> Variable:
-        return self.plan.slopes.zeros(type)
+        return self.plan.operator.zeros(type)
 
     def arranged(self, block: Variable, selection: Selection) -> Variable:
-        return self.plan.slopes.arranged(block, selection)
+        return LazyJacobian(self.plan.operator).arranged(block, selection)
 
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
-        builder = self.plan.slopes.builder
+        builder = self.plan.operator.builder
         if self._kept is None or self._kept.value not in builder:
             with recording(builder):
                 zero = np.zeros(1, self.dtype)
@@ -344,16 +350,76 @@ def _numbers(pattern: Pattern, rows: Indices, columns: Indices) -> Indices:
     return np.where(is_there, at, pattern.nnz)
 
 
-def jacobian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
-    """Return the Jacobian of `y` by `x` for indexing."""
-    return SparseSlopes(jacobian_plan("Jacobian", y, x, pattern))
-
-
-def hessian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
-    """Return the Hessian of `y` by `x` for indexing."""
-    return SparseSlopes(hessian_plan("Hessian", y, x, pattern))
+def lazy_matrix(name: str, y: Any, x: Any, pattern: Any) -> SparseJacobian:
+    """Return the "Jacobian" or "Hessian" of `y` by `x` for indexing."""
+    plan = jacobian_plan if name == "Jacobian" else hessian_plan
+    return SparseJacobian(plan(name, y, x, pattern))
 
 
 def sparse_hessian(name: str, y: Any, x: Any) -> SparseMatrix:
     """Return the Hessian of `y` by `x` in CSR format."""
     return matrix_of(hessian_plan(name, y, x, None), "csr", None)
+
+
+# Smaller matrices are not worth finding a pattern. Larger ones are if this many times fewer
+# products determine all elements, and if at most this fraction of the matrix is nonzero.
+_SMALL = 24
+_FEWER = 3
+_SHARE = 6
+# Limit of listed elements in the pattern search, and the number allowed for any matrix.
+_LISTED = 2**14
+
+
+def whole_of(
+    operator: JacobianOperator, mode: str | None, wanted: int
+) -> tuple[Variable, Passes] | None:
+    """Return the whole matrix, if that takes far less than the rows or columns `wanted`.
+
+    Elements with explicit formulas, diagonal by diagonal, are computed directly. Otherwise the
+    columns, or rows, of one colour are added in one product. Elements outside of the pattern are
+    zero. None if there is no gain.
+    """
+    if operator.outputs.lead() or operator.outputs.names or operator.inputs.names:
+        return None
+    if operator.is_zero:
+        return None
+    graph, moved = operator.path.graph, operator.path.moved
+    if may_be_written_out(graph, moved) and operator.goes_forward:
+        found = written_out(clean_up(operator.tangents), len(operator.path.free))
+        if found is not None:
+            return operator.recorded(found[0]), Passes(0, found[1])
+    return _compressed(operator, mode, wanted) if wanted >= _SMALL else None
+
+
+def _compressed(
+    operator: JacobianOperator, mode: str | None, wanted: int
+) -> tuple[Variable, Passes] | None:
+    shape = operator.shape
+    pattern = pattern_of(operator, max(shape[0] * shape[1] // _SHARE, _LISTED))
+    if pattern is None or pattern.nnz * _SHARE > shape[0] * shape[1]:
+        return None
+    width = int(np.diff(pattern.indptr).max(initial=0))
+    if operator.symmetric and width * _FEWER > 2 * wanted:
+        return None
+    if not operator.symmetric and min(width, _tallest(pattern.indices)) * _FEWER > wanted:
+        return None
+    if not operator.goes_forward:
+        found = coloring(pattern, "rows")
+    elif operator.symmetric:
+        found = symmetric_coloring(pattern, "star")
+    else:
+        found = coloring(pattern, "columns" if mode == "forward" else "auto")
+    if found.count * _FEWER > wanted:
+        return None
+    values = Plan(operator, found, True, True).values()
+    with recording(operator.builder):
+        places, params = constant_op(pattern.rows * shape[1] + pattern.cols)
+        flat = filled(0, TensorType((shape[0] * shape[1],), operator.dtype))
+        flat = scatter_add(flat, values.value, places(**params), axis=0)
+        whole = reshape_(flat, shape=shape)
+    return Variable(operator.builder, whole), Passes(found.row_count, found.column_count)
+
+
+def _tallest(columns: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:
+    """Return the largest number of elements in a column."""
+    return int(np.bincount(columns).max(initial=0))

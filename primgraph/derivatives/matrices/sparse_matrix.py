@@ -181,87 +181,43 @@ class SparseMatrix:
 
     def __matmul__(self, other: Any) -> Any:
         if _is_sparse(other):
-            return self._in_full() @ _in_full(other)
-        return self._product(other)
+            return _in_full(self) @ _in_full(other)
+        return _product(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
         if _is_sparse(other):
-            return _in_full(other) @ self._in_full()
+            return _in_full(other) @ _in_full(self)
         if len(np.shape(other)) < 2:
-            return self.T._product(other)
-        return _transposed(self.T._product(_transposed(other)))
+            return _product(self.T, other)
+        return _transposed(_product(self.T, _transposed(other)))
 
     def __mul__(self, number: Any) -> SparseMatrix:
         if _is_sparse(number):
-            found: SparseMatrix = self._in_full() * _in_full(number)
+            found: SparseMatrix = _in_full(self) * _in_full(number)
             return found
         return self._with(data=self.data * number) if _is_number(number) else NotImplemented
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> Any:
-        return self._in_full() + _in_full(other)
+        return _in_full(self) + _in_full(other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._in_full() - _in_full(other)
+        return _in_full(self) - _in_full(other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _in_full(other) - self._in_full()
+        return _in_full(other) - _in_full(self)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._in_full()[index]
-
-    def _in_full(self) -> Any:
-        """Return the full matrix with both triangles: SciPy's sparse array, or dense handles."""
-        if isinstance(self.data, Handle):
-            return self.to_dense()
-        if self.triangle is None:
-            return self.to_scipy()
-        rows, cols, data = self._entries()
-        found = scipy_sparse("a sum or an index").coo_array((data, (rows, cols)), shape=self.shape)
-        return found.asformat("csc" if self.format == "csc" else "csr")
+        return _in_full(self)[index]
 
     def __truediv__(self, number: Any) -> SparseMatrix:
         return self._with(data=self.data / number) if _is_number(number) else NotImplemented
 
     def __neg__(self) -> SparseMatrix:
         return self._with(data=-self.data)
-
-    def _product(self, x: Any) -> Any:
-        """Return the product with the vector or matrix `x`."""
-        shape = x.shape if isinstance(x, Handle) else np.shape(x)
-        if len(shape) not in (1, 2) or shape[0] != self.shape[1]:
-            raise ShapeError(
-                f"a matrix of shape {self.shape} has no product with an array of shape "
-                f"{tuple(shape)}"
-            )
-        rows, cols, data = self._entries()
-        if len(shape) == 2:
-            data = data[:, None]
-        if not isinstance(data, Handle) and not isinstance(x, Handle):
-            terms = data * np.asarray(x)[cols]
-            found = np.zeros((self.shape[0], *shape[1:]), terms.dtype)
-            np.add.at(found, rows, terms)
-            return found
-        terms = multiply(data, _taken(x, cols))
-        with recording(terms.recorder) if isinstance(terms, Variable) else nullcontext():
-            zeros = np.zeros((self.shape[0], *shape[1:]), terms.dtype)
-            return scatter_add(zeros, rows, terms)
-
-    def _entries(self) -> tuple[Indices, Indices, Any]:
-        """Return rows, columns and values of all elements, with both triangles."""
-        rows, cols, data = self.rows, self.cols, self.data
-        if self.triangle is None:
-            return rows, cols, data
-        off = np.flatnonzero(rows != cols)
-        mirrored = _taken(data, off)
-        if isinstance(data, Handle):
-            data = concatenate([data, mirrored])
-        else:
-            data = np.concatenate([data, mirrored])
-        return np.append(rows, cols[off]), np.append(cols, rows[off]), data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if isinstance(self.data, Variable):
@@ -288,14 +244,9 @@ class SparseMatrix:
             places[self.cols, self.rows] = np.arange(self.nnz)
         if not isinstance(self.data, Handle):
             return np.append(self.data, np.zeros(1, self.dtype))[places]
-        if isinstance(self.data, Variable):
-            with recording(self.data.recorder):
-                return self._spread(places)
-        return self._spread(places)
-
-    def _spread(self, places: Indices) -> Any:
-        padded = concatenate([self.data, np.zeros(1, self.dtype)])
-        return reshape(take(padded, places.ravel()), self.shape)
+        with recording(self.data.recorder) if isinstance(self.data, Variable) else nullcontext():
+            padded = concatenate([self.data, np.zeros(1, self.dtype)])
+            return reshape(take(padded, places.ravel()), self.shape)
 
     def to_scipy(self, data: Any = None) -> Any:
         """Return a `scipy.sparse` array of that format with these values, by default its own.
@@ -330,6 +281,41 @@ class SparseMatrix:
         return f"<SparseMatrix {self.format} {rows} x {columns}, {self.nnz} values{part}{note}>"
 
 
+def _product(matrix: SparseMatrix, x: Any) -> Any:
+    """Return the product of a matrix with the vector or matrix `x`."""
+    shape = x.shape if isinstance(x, Handle) else np.shape(x)
+    if len(shape) not in (1, 2) or shape[0] != matrix.shape[1]:
+        raise ShapeError(
+            f"a matrix of shape {matrix.shape} has no product with an array of shape {tuple(shape)}"
+        )
+    rows, cols, data = _entries(matrix)
+    if len(shape) == 2:
+        data = data[:, None]
+    if not isinstance(data, Handle) and not isinstance(x, Handle):
+        terms = data * np.asarray(x)[cols]
+        found = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
+        np.add.at(found, rows, terms)
+        return found
+    terms = multiply(data, _taken(x, cols))
+    with recording(terms.recorder) if isinstance(terms, Variable) else nullcontext():
+        zeros = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
+        return scatter_add(zeros, rows, terms)
+
+
+def _entries(matrix: SparseMatrix) -> tuple[Indices, Indices, Any]:
+    """Return rows, columns and values of all elements, with both triangles."""
+    rows, cols, data = matrix.rows, matrix.cols, matrix.data
+    if matrix.triangle is None:
+        return rows, cols, data
+    off = np.flatnonzero(rows != cols)
+    mirrored = _taken(data, off)
+    if isinstance(data, Handle):
+        data = concatenate([data, mirrored])
+    else:
+        data = np.concatenate([data, mirrored])
+    return np.append(rows, cols[off]), np.append(cols, rows[off]), data
+
+
 def _is_number(value: Any) -> bool:
     if isinstance(value, Handle):
         return value.shape == ()
@@ -344,8 +330,20 @@ def _is_sparse(value: Any) -> bool:
     return module is not None and bool(module.issparse(value))
 
 
-def _in_full(value: Any) -> Any:
-    return value._in_full() if isinstance(value, SparseMatrix) else value
+def _in_full(matrix: Any) -> Any:
+    """Return a full matrix with both triangles: SciPy's sparse array, or dense handles.
+
+    Other operands are returned as they are.
+    """
+    if not isinstance(matrix, SparseMatrix):
+        return matrix
+    if isinstance(matrix.data, Handle):
+        return matrix.to_dense()
+    if matrix.triangle is None:
+        return matrix.to_scipy()
+    rows, cols, data = _entries(matrix)
+    found = scipy_sparse("a sum or an index").coo_array((data, (rows, cols)), shape=matrix.shape)
+    return found.asformat("csc" if matrix.format == "csc" else "csr")
 
 
 # In-place methods of SciPy, which would change only the temporary SciPy array.

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.derivatives.grad import grad
 from primgraph.derivatives.matrices.layout import Layout
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.operator import JacobianOperator
 from primgraph.errors import NotDifferentiable, NotScalarError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
@@ -22,23 +22,22 @@ from primgraph.transforms.dataflow.sparsity import MOST_PAIRS, pattern_rows
 from primgraph.transforms.lower import lower
 
 
-def pattern_of(slopes: Slopes, most: int = MOST_PAIRS) -> Pattern | None:
+def pattern_of(operator: JacobianOperator, most: int = MOST_PAIRS) -> Pattern | None:
     """Return the pattern of a derivative matrix, `(N, M)`; for a batch, the union over samples.
 
     None if more than `most` elements may be nonzero. Raises `ShapeError` for symbolic sizes.
     """
-    outputs, inputs, path = slopes.outputs, slopes.inputs, slopes.path
+    outputs, inputs, path = operator.outputs, operator.inputs, operator.path
     _require_known([*outputs.shapes, *inputs.shapes])
-    shape = outputs.offsets()[-1], inputs.offsets()[-1]
     rows = pattern_rows(path.graph, path.moved, most)
     if rows is None:
         return None
-    if outputs.batch is not None or slopes.places != list(range(len(path.moved))):
+    if outputs.batch is not None or operator.places != list(range(len(path.moved))):
         offsets = np.cumsum([0, *(v.type.size for v in path.moved)])
-        spans = [None if p is None else (offsets[p], offsets[p + 1]) for p in slopes.places]
+        spans = [None if p is None else (offsets[p], offsets[p + 1]) for p in operator.places]
         rows = _rearranged(rows, outputs, inputs, spans)
-    pattern = _pattern(shape, rows)
-    return pattern.union(pattern.T) if slopes.symmetric else pattern
+    pattern = _pattern(operator.shape, rows)
+    return pattern.union(pattern.T) if operator.symmetric else pattern
 
 
 def sample_pattern(graph: Graph, wrt: Value, batch: int | None, most: int) -> Pattern | None:

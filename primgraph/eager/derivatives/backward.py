@@ -106,16 +106,13 @@ def grad(
     no_grad_vars: Several[Any] | None = None,
     only_inputs: bool = True,
 ) -> tuple[D | None, ...]:
-    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`.
+    """Return the gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, in a tuple.
 
-    `.grad` does not change.
-
-    The result is a tuple with an entry of the input's type for each input; with `is_grads_batched`,
-    seeds and gradients have one more leading axis. Outputs of one element need no seed. An input
-    that no output depends on is an error, None with `allow_unused`, or zeros with
-    `materialize_grads`. The recorded graph is dropped unless `retain_graph`, which defaults to
-    `create_graph`. Tensors in `no_grad_vars` are constants; as inputs they count as unused.
-    `only_inputs` is True, as in torch.
+    `.grad` does not change. With `is_grads_batched`, seeds and gradients have one more leading
+    axis. Outputs of one element need no seed. An input that no output depends on is an error, None
+    with `allow_unused`, or zeros with `materialize_grads`. The recorded graph is dropped unless
+    `retain_graph`, which defaults to `create_graph`. Tensors in `no_grad_vars` are constants; as
+    inputs they count as unused. `only_inputs` is True, as in torch.
 
     Raises `NotDifferentiable` for tensors that do not require a gradient and unused inputs,
     `ShapeError` for seeds, `BuildError` for what has been dropped before, `OptionError` for
@@ -126,14 +123,8 @@ def grad(
     >>> pg.autograd.grad(pg.sum(x * x), x)
     (tensor([2., 4.]),)
     """
-    if not only_inputs:
-        raise OptionError(
-            "grad gives the gradients of its inputs only", hint="use backward for all leaves"
-        )
-    if materialize_grads and allow_unused is False:
-        raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
-    nodes = [t.node for t in listed(outputs)]
-    wanted: list[Differentiable[D]] = listed(inputs)
+    _require_options(materialize_grads, allow_unused, only_inputs)
+    nodes, wanted = [t.node for t in listed(outputs)], listed(inputs)
     starts = [t.node for t in wanted]
     if not starts:
         raise OptionError("grad requires non-empty inputs.")
@@ -146,22 +137,26 @@ def grad(
     found = through_hooks(way, nodes, starts, seeds, tracked=create_graph, count=count, cut=cut)
     if not (create_graph if retain_graph is None else retain_graph):
         spend(used_up(way, starts))
-    results: list[D | None] = []
-    for i, (start, node, gradient) in enumerate(zip(wanted, starts, found, strict=True)):
-        if gradient is not None:
-            results.append(start.family(unheld(gradient)))
-        elif materialize_grads:
-            shape = node.type.shape if count is None else (count, *node.type.shape)
-            results.append(start.family(given(np.zeros(shape, node.type.dtype), create_graph)))
-        elif allow_unused:
-            results.append(None)
-        else:
-            raise NotDifferentiable(
-                f"element {i} of inputs, {node.type}, appears to not have been used by the outputs",
-                origin=origin_of(node),
-                hint="Set allow_unused=True if this is the desired behavior.",
-            )
-    return tuple(results)
+    if materialize_grads:
+        found = [g or _zeros(n, count, create_graph) for n, g in zip(starts, found, strict=True)]
+    elif not allow_unused:
+        _require_used(starts, found)
+    pairs = zip(wanted, found, strict=True)
+    return tuple([None if g is None else t.family(unheld(g)) for t, g in pairs])
+
+
+def _require_options(materialize_grads: bool, allow_unused: bool | None, only_inputs: bool) -> None:
+    if not only_inputs:
+        raise OptionError(
+            "grad gives the gradients of its inputs only", hint="use backward for all leaves"
+        )
+    if materialize_grads and allow_unused is False:
+        raise OptionError("grad cannot both refuse unused inputs and give zeros for them")
+
+
+def _zeros(node: Node, count: int | None, tracked: bool) -> Node:
+    shape = node.type.shape if count is None else (count, *node.type.shape)
+    return given(np.zeros(shape, node.type.dtype), tracked)
 
 
 def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
@@ -171,6 +166,16 @@ def _require_tracked(nodes: Sequence[Node], role: str, more: str = "") -> None:
                 f"element {i} of {role}, {node.type}, does not require grad{more}",
                 origin=origin_of(node),
                 hint="pg.tensor(x, requires_grad=True) makes a tensor that gradients are taken by",
+            )
+
+
+def _require_used(nodes: Sequence[Node], gradients: Sequence[Node | None]) -> None:
+    for i, (node, gradient) in enumerate(zip(nodes, gradients, strict=True)):
+        if gradient is None:
+            raise NotDifferentiable(
+                f"element {i} of inputs, {node.type}, appears to not have been used by the outputs",
+                origin=origin_of(node),
+                hint="Set allow_unused=True if this is the desired behavior.",
             )
 
 

@@ -182,12 +182,7 @@ class Differentiable(Handle, Generic[D]):
     @grad.setter
     def grad(self, gradient: D | None) -> None:
         if gradient is not None:
-            if not isinstance(gradient, Differentiable):
-                raise ArgumentError(f"a gradient is a tensor or None, not {gradient!r:.60}")
-            if gradient.type != self.type:
-                raise ShapeError(f"the gradient of {self.type} cannot be {gradient.type}")
-            if gradient is self:
-                raise ArgumentError("a tensor cannot be its own gradient")
+            _require_gradient(self, gradient)
         if gradient is not None or self._backward is not None:
             self.kept().gradient = gradient
 
@@ -263,17 +258,9 @@ class Differentiable(Handle, Generic[D]):
 
     def hooked(self, gradient: Node) -> Node:
         """Return the gradient after all hooks."""
-        found = self.family(unheld(gradient))
+        found: Differentiable[Any] = self.family(unheld(gradient))
         for hook in tuple(self.kept().hooks.values()):
-            changed = hook(found)
-            if changed is None:
-                continue
-            if not isinstance(changed, Differentiable) or changed.type != found.type:
-                kind = (
-                    changed.type if isinstance(changed, Differentiable) else type(changed).__name__
-                )
-                raise ShapeError(f"a hook got {found.type} and gave {kind}", origin=_line_of(hook))
-            found = changed
+            found = _changed(hook, found)
         return found.node
 
     def received(self, gradient: Node) -> Node:
@@ -345,6 +332,27 @@ def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
     number = next(_numbers)
     hooks[number] = hook
     return Hook(hooks, number)
+
+
+def _require_gradient(tensor: Differentiable[Any], gradient: object) -> None:
+    """Raise unless `gradient` can be the `.grad` of a tensor."""
+    if not isinstance(gradient, Differentiable):
+        raise ArgumentError(f"a gradient is a tensor or None, not {gradient!r:.60}")
+    if gradient.type != tensor.type:
+        raise ShapeError(f"the gradient of {tensor.type} cannot be {gradient.type}")
+    if gradient is tensor:
+        raise ArgumentError("a tensor cannot be its own gradient")
+
+
+def _changed(hook: Callable[[Any], Any], gradient: Differentiable[Any]) -> Differentiable[Any]:
+    """Return the gradient after a hook, which must keep its type."""
+    found = hook(gradient)
+    if found is None:
+        return gradient
+    if not isinstance(found, Differentiable) or found.type != gradient.type:
+        kind = found.type if isinstance(found, Differentiable) else type(found).__name__
+        raise ShapeError(f"a hook got {gradient.type} and gave {kind}", origin=_line_of(hook))
+    return found
 
 
 def _line_of(function: Any) -> list[str]:

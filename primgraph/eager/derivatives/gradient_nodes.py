@@ -1,10 +1,14 @@
-"""Reverse-mode gradients of tensors: nodes that are derived once per structure."""
+"""Derivatives of tensors as nodes, which are derived once per structure; gradients are the first.
+
+`other_modes` has the other derivatives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Never, final
+from functools import lru_cache
+from typing import Any, Never, TypeAlias, final
 
 from primgraph.base.user_lines import instruction
 from primgraph.derivatives.grad import gradients_of
@@ -14,69 +18,78 @@ from primgraph.eager.steps import Arrays, Step
 from primgraph.errors import InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
+from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
+from primgraph.primitives.constants import zeros_like
+
+Options: TypeAlias = tuple[tuple[str, Hashable], ...]
+Found: TypeAlias = Sequence[Variable | None]
+
+# The derivatives of variables by name: functions of outputs, inputs, seeds and options.
+RULES: dict[str, Callable[..., Found]] = {"grad": gradients_of}
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Request for gradients of `outputs` outputs by `inputs` inputs that do not pass `cut` nodes.
+class Question:
+    """Request for a derivative by name, of `outputs` outputs by `inputs` inputs.
 
-    `seeded` says which outputs have a seed; the others have ones. With `batched`, seeds and
-    gradients have a leading batch axis. With `apart`, the inputs are independent: no gradient
-    passes from one to another.
+    `seeded` says which seeds are given; the others are ones. No derivative passes the `cut` nodes.
+    Requests on the same tensors are derived together.
     """
 
+    name: str
     outputs: int
     inputs: int
-    cut: int
-    seeded: tuple[bool, ...]
-    batched: bool
-    apart: bool = False
+    seeded: tuple[bool, ...] = ()
+    options: Options = ()
+    cut: int = 0
 
 
 @final
-class Derivation(Step):
-    """Gradient by one input. Its node's inputs are outputs, inputs, cut nodes and seeds."""
+class Derived(Step):
+    """One result of a derivative. Its node's inputs are outputs, inputs, cut nodes and seeds."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("question",)
 
     derives = True
     whole = True
 
-    def __init__(self, asked: Asked, place: int, type: TensorType) -> None:
-        count = asked.outputs + asked.inputs + asked.cut + sum(asked.seeded)
-        super().__init__(type, range(count), asked, place)
-        self.asked = asked
+    def __init__(self, question: Question, place: int, type: TensorType) -> None:
+        count = question.outputs + question.inputs + question.cut + sum(question.seeded)
+        super().__init__(type, range(count), question, place)
+        self.question = question
 
     def __str__(self) -> str:
-        return f"a gradient by {self.type}"
+        name = self.question.name
+        return f"a gradient by {self.type}" if name == "grad" else f"{name} of {self.type}"
 
     def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """Record the gradients by all inputs in `builder`."""
-        asked = self.asked
-        handles = iter([Variable(builder, v) for v in operands])
-        outputs = [next(handles) for _ in range(asked.outputs)]
-        inputs = [next(handles) for _ in range(asked.inputs)]
-        cut = [next(handles) for _ in range(asked.cut)]
-        seeds = [next(handles) if s else None for s in asked.seeded]
-        found = gradients_of(
-            outputs,
-            inputs,
-            seeds,
-            is_grads_batched=asked.batched,
-            no_grad_vars=cut,
-            apart=asked.apart,
-        )
-        return [v.value for v in found]
+        """Record all results in `builder`; zeros for an output that does not depend on the
+        inputs."""
+        question = self.question
+        given = iter([Variable(builder, v) for v in operands])
+        outputs = [next(given) for _ in range(question.outputs)]
+        inputs = [next(given) for _ in range(question.inputs)]
+        options: dict[str, Any] = dict(question.options)
+        if question.cut:
+            options["no_grad_vars"] = [next(given) for _ in range(question.cut)]
+        seeds = [next(given) if s else None for s in question.seeded]
+        with recording(builder):
+            found = RULES[question.name](outputs, inputs, seeds, **options)
+            return [
+                zeros_like(outputs[i].value) if v is None else v.value for i, v in enumerate(found)
+            ]
 
     def evaluate(self, arrays: Arrays) -> Never:
         raise InternalError("a derivative is taken of a graph, not of arrays")
 
 
-_KEPT = 4096
-_derivations: dict[tuple[Asked, int, TensorType], Derivation] = {}
+@lru_cache(maxsize=4096)
+def derived(question: Question, place: int, type: TensorType) -> Derived:
+    """Return the step of the result at `place`."""
+    return Derived(question, place, type)
 
 
 def gradients(
@@ -96,14 +109,9 @@ def gradients(
     with `apart`, the inputs. `way` is the tape, if known.
     """
     given = [s for s in seeds if s is not None]
-    asked = Asked(
-        len(outputs),
-        len(inputs),
-        len(cut),
-        tuple([s is not None for s in seeds]),
-        count is not None,
-        apart,
-    )
+    seeded = tuple([s is not None for s in seeds])
+    options = ("is_grads_batched", count is not None), ("apart", apart)
+    question = Question("grad", len(outputs), len(inputs), seeded, options, len(cut))
     operands = (*outputs, *inputs, *cut, *given)
     line = instruction()
     found: list[Node | None] = []
@@ -117,13 +125,7 @@ def gradients(
         type = node.type
         if count is not None:
             type = type.with_shape((count, *type.shape))
-        key = (asked, place, type)
-        step = _derivations.get(key)
-        if step is None:
-            if len(_derivations) >= _KEPT:
-                del _derivations[next(iter(_derivations))]
-            step = _derivations[key] = Derivation(asked, place, type)
-        found.append(Node(type, step, operands, tracked, line))
+        found.append(Node(type, derived(question, place, type), operands, tracked, line))
     if debugging.get():
         compute([n for n in found if n is not None])
     return found

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Never, TypeAlias, final
+from typing import Any
 
 import numpy as np
 
@@ -21,81 +19,18 @@ from primgraph.derivatives.matrices.jacobian import (
     hessian,
     jacobian,
 )
-from primgraph.eager.derivatives.gradient_nodes import path
+from primgraph.eager.derivatives.gradient_nodes import RULES, Found, Question, derived, path
 from primgraph.eager.derivatives.recording import is_within
-from primgraph.eager.node import Node, unknown
+from primgraph.eager.node import Node, given, unknown
 from primgraph.eager.run import compute, graph_of
-from primgraph.eager.steps import Arrays, Step, as_argument
-from primgraph.errors import InternalError
-from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import recording
+from primgraph.eager.steps import as_argument
+from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import zeros_like
-
-Options: TypeAlias = tuple[tuple[str, Hashable], ...]
-Found: TypeAlias = Sequence[Variable | None]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Request for a derivative by name, of `outputs` outputs by `inputs` inputs.
-
-    `seeded` says which seeds are given; the others are ones. Requests on the same tensors are
-    derived together.
-    """
-
-    name: str
-    outputs: int
-    inputs: int
-    seeded: tuple[bool, ...] = ()
-    options: Options = ()
-
-
-@final
-class Derived(Step):
-    """One result of a derivative request. Its node's inputs are outputs, inputs and seeds."""
-
-    __slots__ = ("question",)
-
-    derives = True
-    whole = True
-
-    def __init__(self, question: Question, place: int, type: TensorType) -> None:
-        count = question.outputs + question.inputs + sum(question.seeded)
-        super().__init__(type, range(count), question, place)
-        self.question = question
-
-    def __str__(self) -> str:
-        return f"{self.question.name} of {self.type}"
-
-    def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
-        """Record all results in `builder`; zeros for an output that does not depend on the
-        inputs."""
-        question = self.question
-        given = iter([Variable(builder, v) for v in operands])
-        outputs = [next(given) for _ in range(question.outputs)]
-        inputs = [next(given) for _ in range(question.inputs)]
-        seeds = [next(given) if s else None for s in question.seeded]
-        with recording(builder):
-            found = _RULES[question.name](outputs, inputs, seeds, **dict(question.options))
-            return [
-                zeros_like(outputs[i].value) if v is None else v.value for i, v in enumerate(found)
-            ]
-
-    def evaluate(self, arrays: Arrays) -> Never:
-        raise InternalError("a derivative is taken of a graph, not of arrays")
-
-
-@lru_cache(maxsize=4096)
-def _step(question: Question, place: int, type: TensorType) -> Derived:
-    return Derived(question, place, type)
 
 
 def _forward(outputs: list[Variable], inputs: list[Variable], seeds: list[Any]) -> Found:
-    found: list[Variable | None] = forward_grad(outputs, inputs, seeds)  # type: ignore[assignment]
+    found: Found = forward_grad(outputs, inputs, seeds)
     return found
 
 
@@ -135,7 +70,7 @@ def _strips(
     function = outputs if of == "Jacobian" else outputs[0]
     more = {"holomorphic": _are_complex(outputs, inputs)} if of == "Jacobian" else {}
     found = _MATRICES[of](function, inputs, is_batched, check=check, **more)
-    found._slopes.choose(("reverse", "forward")[axis])
+    found._matrix.choose(("reverse", "forward")[axis])
     lead = (slice(None),) * (is_batched + axis)
     return [found[(*lead, list(numbers))]]
 
@@ -156,31 +91,27 @@ def _jet(
     return found
 
 
-def _partials(
-    outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
-) -> Found:
-    module = import_module("primgraph.derivatives.partials")
-    found: Found = module.partials(outputs[0], inputs[0], **options)
-    return found
+def _operator(of: Callable[..., Any]) -> Callable[..., Found]:
+    """Return the rule of a differential operator, with one result or a list of them."""
 
-
-def _biharmonic(
-    outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
-) -> Found:
-    module = import_module("primgraph.derivatives.partials")
-    return [module.biharmonic(outputs[0], inputs[0], **options)]
-
-
-def _operator(of: Callable[..., Variable]) -> Callable[..., Found]:
-    def found(
+    def rule(
         outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
     ) -> Found:
-        return [of(outputs[0], inputs[0], **options)]
+        found: Variable | list[Variable] = of(outputs[0], inputs[0], **options)
+        return found if isinstance(found, list) else [found]
 
-    return found
+    return rule
 
 
-_RULES: dict[str, Callable[..., Found]] = {
+def _late(name: str) -> Callable[..., Any]:
+    """Return a function of `partials`, which is imported when it is called."""
+    return lambda *args, **options: getattr(import_module(_PARTIALS), name)(*args, **options)
+
+
+_PARTIALS = "primgraph.derivatives.partials"
+
+
+RULES |= {
     "forward_grad": _forward,
     "jacobian": _jacobian,
     "batched_jacobian": _batched_jacobian,
@@ -190,8 +121,8 @@ _RULES: dict[str, Callable[..., Found]] = {
     "laplacian": _operator(laplacian),
     "divergence": _operator(divergence),
     "jet": _jet,
-    "partials": _partials,
-    "biharmonic": _biharmonic,
+    "partials": _operator(_late("partials")),
+    "biharmonic": _operator(_late("biharmonic")),
 }
 
 
@@ -214,7 +145,8 @@ def answers(
     question = Question(name, len(outputs), len(inputs), seeded, tuple(options.items()))
     operands, line = (*outputs, *inputs, *present), instruction()
     return [
-        Node(t, _step(question, place, t), operands, tracked, line) for place, t in enumerate(types)
+        Node(t, derived(question, place, t), operands, tracked, line)
+        for place, t in enumerate(types)
     ]
 
 
@@ -263,21 +195,27 @@ def matrix(
     name: str,
     outputs: Sequence[Node],
     inputs: Sequence[Node],
-    shape_of: Callable[[TensorType, TensorType], tuple[int, ...]],
     *,
     tracked: bool,
     options: Mapping[str, Hashable],
-) -> list[list[Node]] | None:
-    """Return one block per output and input; None if no output depends on an input.
+    is_batched: bool = False,
+) -> list[list[Node]]:
+    """Return one block per output and input, with the axes of both; zeros if no output depends on
+    an input.
 
-    All blocks are of the dtype that outputs and inputs have in common.
+    All blocks are of the dtype that outputs and inputs have in common. With `is_batched`, they
+    share the first axis.
     """
-    known = reached(outputs, inputs)
-    if not any(n in known for n in outputs):
-        return None
-    dtype = as_dtype(np.result_type(*(n.type.dtype for n in (*outputs, *inputs))))
-    types = [TensorType(shape_of(y.type, x.type), dtype) for y in outputs for x in inputs]
-    found = answers(name, outputs, inputs, types, tracked=tracked, options=options)
+    pairs = [(y.type, x.type) for y in outputs for x in inputs]
+    shapes = [(*y.shape, *x.shape[int(is_batched) :]) for y, x in pairs]
+    if reached(outputs, inputs).isdisjoint(outputs):
+        found = [
+            given(np.zeros(shape, x.dtype)) for shape, (_, x) in zip(shapes, pairs, strict=True)
+        ]
+    else:
+        dtype = as_dtype(np.result_type(*(n.type.dtype for n in (*outputs, *inputs))))
+        types = [TensorType(shape, dtype) for shape in shapes]
+        found = answers(name, outputs, inputs, types, tracked=tracked, options=options)
     width = len(inputs)
     return [found[i : i + width] for i in range(0, len(found), width)]
 

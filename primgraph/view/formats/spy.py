@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.base.plain_text import width_of
-from primgraph.derivatives.matrices.lazy_jacobian import Slopes
+from primgraph.derivatives.matrices.lazy_jacobian import LazyJacobian
 from primgraph.derivatives.matrices.matrix import DerivativeMatrix
 from primgraph.derivatives.matrices.sparsity_patterns import pattern_of, too_large
 from primgraph.errors import ArgumentError, FeedError, ShapeError
@@ -197,15 +197,15 @@ def _any_pattern(matrix: Any, feed: Mapping[str, Any] | None) -> Pattern:
 
 def _pattern(matrix: DerivativeMatrix) -> Pattern:
     """Return the elements of a Jacobian that may be nonzero."""
-    slopes = matrix._slopes
-    if not isinstance(slopes, Slopes):
+    lazy = matrix._matrix
+    if not isinstance(lazy, LazyJacobian):
         raise ArgumentError(
             "spy takes a Jacobian of variables, not of tensors",
             hint="look at the array: pg.spy(jacobian[...].numpy())",
         )
-    found = pattern_of(slopes)
+    found = pattern_of(lazy.operator)
     if found is None:
-        raise too_large("spy", (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+        raise too_large("spy", lazy.operator.shape)
     return found
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
-from primgraph.derivatives import functions as functional
 from primgraph.derivatives import grad as derivatives
 from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
@@ -117,7 +116,7 @@ def vjp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
     >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
     [array([2., 4.], dtype=float32)]
     """
-    return functional.vjp(func, xs, v)
+    return derivatives.vjp(func, xs, v)
 
 
 @as_paddle_raises
@@ -132,7 +131,7 @@ def jvp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
     >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
     [array([2., 4.], dtype=float32)]
     """
-    return functional.jvp(func, xs, v)
+    return derivatives.jvp(func, xs, v)
 
 
 @as_paddle_raises

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from primgraph.api import public as pg
+from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
 from primgraph.compat.torch.conjugates import turned
 from primgraph.eager.tensor import Tensor
@@ -33,7 +34,7 @@ def jacobian(
             [0., 4.]])
     """
     if strict:
-        pg.vjp(func, inputs, strict=True)
+        products.vjp(func, inputs, strict=True)
     found = pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode"))
     return _given(turned(found), create_graph)
 
@@ -55,7 +56,7 @@ def hessian(
             [ 0., 12.]])
     """
     if strict:
-        pg.vjp(func, inputs, strict=True)
+        products.vjp(func, inputs, strict=True)
     return _given(pg.hessian(func, inputs), create_graph)
 
 
@@ -68,7 +69,7 @@ def vjp(
     >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    value, product = pg.vjp(func, inputs, turned(v), strict=strict)
+    value, product = products.vjp(func, inputs, turned(v), strict=strict)
     return _pair((value, turned(product)), create_graph)
 
 
@@ -81,7 +82,7 @@ def jvp(
     >>> torch.autograd.functional.jvp(lambda x: x * x, x, torch.ones(2))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    return _pair(pg.jvp(func, inputs, v, strict=strict), create_graph)
+    return _pair(products.jvp(func, inputs, v, strict=strict), create_graph)
 
 
 def vhp(
@@ -93,7 +94,7 @@ def vhp(
     >>> torch.autograd.functional.vhp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
-    value, product = pg.vhp(func, inputs, v, strict=strict)
+    value, product = products.vhp(func, inputs, v, strict=strict)
     return _pair((value, turned(product)), create_graph)
 
 
@@ -106,7 +107,7 @@ def hvp(
     >>> torch.autograd.functional.hvp(lambda x: torch.sum(x**3), x, torch.ones(2))
     (tensor(9.), tensor([ 6., 12.]))
     """
-    value, product = pg.hvp(func, inputs, v, strict=strict)
+    value, product = products.hvp(func, inputs, v, strict=strict)
     return _pair((value, turned(product)), create_graph)
 
 
