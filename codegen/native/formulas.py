@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
 from primgraph.codegen.native.c.spellings import c_type, function, literal, spelling
@@ -31,7 +30,9 @@ def functions_of(name: str) -> dict[str, str]:
         return {}
     formula, dtype = _BY_NAME[stem], _DTYPES[ending]
     if dtype == FLOAT64 or formula.single:
-        return dict(_functions(name, piece(formula.function.__name__, dtype)))
+        found: dict[str, str] = {}
+        _add(found, name, piece(formula.function.__name__, dtype))
+        return found
     return {**functions_of(f"{stem}_f64"), name: _by_double(formula, stem)}
 
 
@@ -42,13 +43,14 @@ def _by_double(formula: Formula, stem: str) -> str:
     return f"static inline float {stem}_f32({params}) {{ {body} }}"
 
 
-def _functions(name: str, graph: Graph) -> Iterator[tuple[str, str]]:
-    """Yield the functions of the graphs that a graph calls, and then its own."""
+def _add(found: dict[str, str], name: str, graph: Graph) -> None:
+    """Add the functions that a graph calls to those `found`, and then its own."""
     for eqn in graph.body:
         if eqn.op.has_bodies:
-            for branch in filter(lambda b: b.body, eqn.kwargs["branches"]):
-                yield from _functions(f"pg_{branch.name}", branch)
-    yield name, _function(name, graph)
+            for branch in eqn.kwargs["branches"]:
+                if branch.body and f"pg_{branch.name}" not in found:
+                    _add(found, f"pg_{branch.name}", branch)
+    found[name] = _function(name, graph)
 
 
 def _function(name: str, graph: Graph) -> str:
