@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import CO_VARARGS, isfunction
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, final
 
 import numpy as np
@@ -131,7 +131,7 @@ def _by_name(function: Any) -> Any:
 
 def _operands(function: Any) -> tuple[str, ...]:
     """Return the names of the arguments without default."""
-    code = function.__code__
+    code: CodeType = function.__code__
     return code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())]
 
 
