@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.approximations.gamma import CHUNK, in_chunks, polynomial
+from primgraph.approximations.gamma import (
+    by_pieces,
+    in_chunks,
+    polynomial,
+    unchanged,
+)
 from primgraph.approximations.quadrature import NODES, WEIGHTS
 
 
@@ -62,17 +67,18 @@ def erf_near_one(x: Any) -> Any:
     return above / below
 
 
+def split_square(x: Any) -> Any:
+    """Two terms whose sum is x*x; the first is exact, as the head of x has few bits."""
+    head = x.astype(np.float32).astype(np.float64)
+    return head * head, (x - head) * (x + head)
+
+
 def erfc_tail(x: Any) -> Any:
     """erfc(x) for x >= 1.25, with its relative accuracy down to the smallest numbers."""
     inverse = 1.0 / (x * x)
-    ratio = np.empty_like(x)
-    left = x < 1 / 0.35
-    ratio[left] = erfc_ratio_left(inverse[left])
-    ratio[~left] = erfc_ratio_right(inverse[~left])
-    # The head of x has so few bits that its square is exact; the rest corrects it.
-    head = x.astype(np.float32).astype(np.float64)
-    rest = np.exp((head - x) * (head + x) + ratio)
-    return np.exp(-head * head - 0.5625) * rest / x
+    ratio = by_pieces(x < 1 / 0.35, erfc_ratio_left, erfc_ratio_right, inverse)
+    square, rest = split_square(x)
+    return np.exp(-square - 0.5625) * np.exp(ratio - rest) / x
 
 
 def erfc_ratio_left(s: Any) -> Any:
@@ -146,7 +152,6 @@ def rational_erf(wide: Any) -> Any:
     result[middle] *= 8.45062911510467529297e-01 + erf_near_one(part)
     far = (size >= 1.25) & (size < 6.0)
     result[far] *= 1.0 - erfc_tail(size[far])
-    result[np.isnan(size)] = np.nan
     return result
 
 
@@ -174,7 +179,6 @@ def rational_erfc(wide: Any) -> Any:
     far = (size >= 1.25) & (size < 28.0)
     rest = erfc_tail(size[far])
     result[far] = np.where(wide[far] < 0, 2.0 - rest, rest)
-    result[np.isnan(size)] = np.nan
     return result
 
 
@@ -304,21 +308,26 @@ def erfcx_above_zero(x: Any) -> Any:
     return np.where(x > 1e8, 0.5641895835477563 / x, scaled / (1.0 + 2.0 * near))
 
 
+def erfcx_reflected(x: Any, result: Any) -> Any:
+    """exp(x*x) erfc(x) for x < 0 from that of -x."""
+    square, rest = split_square(x)
+    found = 2.0 * (np.exp(square) * np.exp(rest)) - result
+    return np.where(x < -27.0, np.inf, found)
+
+
+def erfcx_value(x: Any) -> Any:
+    """exp(x*x) erfc(x)."""
+    result = erfcx_above_zero(np.abs(x))
+    return by_pieces(x < 0.0, erfcx_reflected, unchanged, x, result)
+
+
 def erfcx_chunk(x: Any, n: int) -> Any:
     """Derivative `n` of exp(x*x) erfc(x), without its sign if that is negative.
 
     It is 2 / sqrt(pi) times the integral of (2 t)**n exp(-t*t - 2 x t) over t > 0.
     """
     if n == 0:
-        result = erfcx_above_zero(np.abs(x))
-        below = x < 0.0
-        if below.any():
-            part = x[below]
-            # The head has so few bits that its square is exact.
-            head = part.astype(np.float32).astype(np.float64)
-            square = np.exp(head * head) * np.exp((part - head) * (part + head))
-            result[below] = np.where(part < -27.0, np.inf, 2.0 * square - result[below])
-        return result
+        return erfcx_value(x)
     room = 42.0 + 5.0 * n
     right = np.maximum(x, 0.0)
     shift = np.minimum(x, 0.0)
@@ -383,43 +392,55 @@ def erfcinv_tail(p: Any) -> Any:
     return np.where(p == 0.0, np.inf, found)
 
 
+def erfinv_far(x: Any) -> Any:
+    """The inverse of erf for |x| > 1/2."""
+    tail = erfcinv_tail(1.0 - np.abs(x))
+    return np.where(x < 0.0, -tail, tail)
+
+
 def erfinv_chunk(x: Any) -> Any:
     """The inverse of erf, from -1 to 1."""
-    result = erfinv_near_zero(np.clip(x, -0.5, 0.5))
-    far = np.abs(x) > 0.5
-    part = x[far]
-    result[far] = np.copysign(erfcinv_tail(1.0 - np.abs(part)), part)
-    result[np.abs(x) > 1.0] = np.nan
-    return result
+    return by_pieces(np.abs(x) > 0.5, erfinv_far, erfinv_near_zero, x)
+
+
+def erfcinv_near_one(x: Any) -> Any:
+    """The inverse of erfc for 1/2 <= x <= 3/2."""
+    return erfinv_near_zero(1.0 - x)
+
+
+def erfcinv_far(x: Any) -> Any:
+    """The inverse of erfc for x < 1/2 and x > 3/2."""
+    tail = erfcinv_tail(np.minimum(x, 2.0 - x))
+    return np.where(x > 1.0, -tail, tail)
 
 
 def erfcinv_chunk(x: Any) -> Any:
     """The inverse of erfc, from 0 to 2."""
-    result = erfinv_near_zero(np.clip(1.0 - x, -0.5, 0.5))
-    far = np.abs(1.0 - x) > 0.5
-    part = x[far]
-    result[far] = np.copysign(erfcinv_tail(np.minimum(part, 2.0 - part)), 1.0 - part)
-    result[(x < 0.0) | (x > 2.0)] = np.nan
-    return result
+    return by_pieces(np.abs(1.0 - x) > 0.5, erfcinv_far, erfcinv_near_one, x)
+
+
+def log_ndtr_left(x: Any) -> Any:
+    """The logarithm of the normal distribution function for x < -1."""
+    scaled = 0.5 * erfcx_above_zero(x * -0.7071067811865476)
+    return np.log(scaled) - 0.5 * x * x
+
+
+def log_ndtr_right(x: Any) -> Any:
+    """The logarithm of the normal distribution function for x >= -1."""
+    scaled = 0.5 * erfcx_above_zero(np.abs(x) * 0.7071067811865476)
+    square, rest = split_square(np.minimum(x, 40.0))
+    small = scaled * (np.exp(-0.5 * square) * np.exp(-0.5 * rest))
+    return np.log1p(-np.where(x < 0.0, 1.0 - small, small))
 
 
 def log_ndtr_chunk(x: Any) -> Any:
     """The logarithm of the normal distribution function, with all its digits in both tails."""
-    y = np.abs(x) * 0.7071067811865476
-    scaled = 0.5 * erfcx_above_zero(y)
-    # The head has so few bits that its square is exact.
-    near = np.clip(x, -40.0, 40.0)
-    head = near.astype(np.float32).astype(np.float64)
-    tail = np.exp(-0.5 * head * head) * np.exp(-0.5 * (near - head) * (near + head))
-    small = scaled * tail
-    above = np.log1p(-np.where(x < 0.0, 1.0 - small, small))
-    return np.where(x < -1.0, np.log(scaled) - 0.5 * x * x, above)
+    return by_pieces(x < -1.0, log_ndtr_left, log_ndtr_right, x)
 
 
 def erfcx(x: Any, n: int, out: Any = None) -> Any:
     """Derivative `n` of exp(x*x) erfc(x), without its sign."""
-    size = CHUNK if n == 0 else 256
-    return in_chunks(lambda part: erfcx_chunk(part, n), (x,), out, size)
+    return in_chunks(lambda part: erfcx_chunk(part, n), (x,), out, 256 if n else 0)
 
 
 def erfinv(x: Any, out: Any = None) -> Any:
@@ -439,24 +460,28 @@ def log_ndtr(x: Any, out: Any = None) -> Any:
 
 def xlogy(x: Any, y: Any, out: Any = None) -> Any:
     """x log(y), and 0 where x is 0 and y a number."""
-    return np.multiply(
-        x, np.log(np.where((x == 0) & (y == y), np.ones_like(y), y)), out
-    )
+    return np.multiply(x, np.log(np.where((x == 0) & (y == y), 1, y)), out)
 
 
 def xlog1py(x: Any, y: Any, out: Any = None) -> Any:
     """x log(1 + y), and 0 where x is 0 and y a number."""
-    return np.multiply(
-        x, np.log1p(np.where((x == 0) & (y == y), np.zeros_like(y), y)), out
-    )
+    return np.multiply(x, np.log1p(np.where((x == 0) & (y == y), 0, y)), out)
+
+
+def logit_near_half(x: Any) -> Any:
+    """log(x / (1 - x)) for 1/4 < x < 3/4, with all its digits near 1/2, too."""
+    return np.log1p((2.0 * x - 1.0) / (1.0 - x))
+
+
+def logit_far(x: Any) -> Any:
+    """log(x / (1 - x)) elsewhere."""
+    return np.log(x / (1.0 - x))
 
 
 def logit_chunk(x: Any) -> Any:
-    """log(x / (1 - x)), with all its digits near 1/2, too."""
-    twice = 2.0 * x - 1.0
-    rest = 1.0 - x
-    near = np.abs(twice) < 0.5
-    return np.where(near, np.log1p(np.where(near, twice, 0.0) / rest), np.log(x / rest))
+    """log(x / (1 - x)), the inverse of the logistic function."""
+    near = np.abs(2.0 * x - 1.0) < 0.5
+    return by_pieces(near, logit_near_half, logit_far, x)
 
 
 def logit(x: Any, out: Any = None) -> Any:

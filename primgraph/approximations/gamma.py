@@ -1,8 +1,11 @@
 """The gamma function and related functions, in NumPy alone, for primitives and generated code.
 
 The text of each function is copied into standalone sources. So it uses only `np`, other functions
-and constants of such files, and few Python builtins. Polynomials are Chebyshev interpolants of the
-functions named, computed with forty digits.
+and constants of such files, and few Python builtins. C is emitted from the graphs of the scalar
+functions (see `primitives.special_functions.formulas`), which are recorded by calling them. These
+use ufuncs, `np.where` where both sides are cheap, and `by_pieces` elsewhere: NumPy calls each piece
+with its own elements, C calls one of them. Polynomials are Chebyshev interpolants of the functions
+named, computed with forty digits.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ CHUNK = 8192
 
 def polynomial(x: Any, *coefficients: float) -> Any:
     """The polynomial with these coefficients, constant term first, by Horner's rule."""
-    total = np.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
+    total = coefficients[-1] * x
+    total += coefficients[-2]
+    for coefficient in coefficients[-3::-1]:
         total *= x
         total += coefficient
     return total
@@ -27,11 +31,10 @@ def polynomial(x: Any, *coefficients: float) -> Any:
 def in_chunks(
     function: Any, xs: Any, out: Any = None, size: int = 0, wide: bool = True
 ) -> Any:
-    """What `function` makes of arrays, `size` elements at a time, or as many as fit a cache.
+    """Apply `function` to arrays, `size` elements at a time, or as many as fit a cache.
 
-    It is given float64, or float32 instead of that and of float16 unless `wide`. The result is
-    written into `out`, which may be one of the arrays itself or larger than they are, or into a
-    new array.
+    It takes float64; without `wide` float32 for float32 and float16. The result is written into
+    `out`, which may be one of the arrays itself or larger than they are, or into a new array.
     """
     size = size or CHUNK
     xs = [np.asarray(x) for x in xs]
@@ -47,6 +50,23 @@ def in_chunks(
         return result
     out[...] = result
     return out
+
+
+def by_pieces(first: Any, one: Any, other: Any, *xs: Any) -> Any:
+    """one(*xs) where `first` is true, other(*xs) elsewhere, each with its own elements."""
+    places = np.flatnonzero(first)
+    if places.size == 0 or places.size == first.size:
+        return one(*xs) if places.size else other(*xs)
+    rest = np.flatnonzero(~first)
+    result = np.empty_like(xs[0])
+    result[places] = one(*[x[places] for x in xs])
+    result[rest] = other(*[x[rest] for x in xs])
+    return result
+
+
+def unchanged(x: Any, result: Any) -> Any:
+    """The result, of which `by_pieces` changes other elements."""
+    return result
 
 
 def stirling(x: Any) -> Any:
@@ -67,6 +87,11 @@ def stirling(x: Any) -> Any:
     return inverse * series
 
 
+def parity(whole: Any) -> Any:
+    """1 for even numbers, -1 for odd ones."""
+    return 1.0 - 2.0 * (whole - 2.0 * np.floor(0.5 * whole))
+
+
 def distance_to_two(x: Any) -> Any:
     """The distance `t` of 0 <= x < 8.5 to a whole number, `f` and whether gamma falls.
 
@@ -74,20 +99,15 @@ def distance_to_two(x: Any) -> Any:
     """
     whole = np.rint(x)
     factor = np.where(whole == 1.0, x, 1.0)
-    factor[whole == 0.0] = (x * (x + 1.0))[whole == 0.0]
+    factor = np.where(whole == 0.0, x * (x + 1.0), factor)
     for k in range(1, 7):
-        np.multiply(factor, x - k, out=factor, where=whole > k + 1)
+        factor *= np.where(whole > k + 1, x - k, 1.0)
     return x - whole, factor, whole < 2.0
 
 
-def gammaln_above_zero(x: Any) -> Any:
-    """log(gamma(x)) for x >= 0."""
-    large = np.maximum(x, 8.5)
-    result = (large - 0.5) * (np.log(large) - 1.0) + (
-        0.4189385332046727 + stirling(large)
-    )
-    near = x < 8.5
-    t, factor, falls = distance_to_two(x[near])
+def gammaln_near_two(x: Any) -> Any:
+    """log(gamma(x)) for 0 <= x < 8.5."""
+    t, factor, falls = distance_to_two(x)
     logarithm = np.log(factor)
     # log(gamma(2 + t)) / t
     quotient = polynomial(
@@ -111,30 +131,36 @@ def gammaln_above_zero(x: Any) -> Any:
         -5.811277768921246e-07,
         2.7475390051909663e-07,
     )
-    result[near] = t * quotient + np.where(falls, -logarithm, logarithm)
-    return result
+    return t * quotient + np.where(falls, -logarithm, logarithm)
+
+
+def gammaln_far(x: Any) -> Any:
+    """log(gamma(x)) for x >= 8.5."""
+    return (x - 0.5) * (np.log(x) - 1.0) + (0.4189385332046727 + stirling(x))
+
+
+def gammaln_above_zero(x: Any) -> Any:
+    """log(gamma(x)) for x >= 0."""
+    return by_pieces(x < 8.5, gammaln_near_two, gammaln_far, x)
+
+
+def gammaln_reflected(x: Any, result: Any) -> Any:
+    """log(abs(gamma(x))) for x < 0 from that of -x. DLMF 5.5.3."""
+    size = -x
+    sine = np.abs(np.sin(np.pi * (size - np.rint(size))))
+    reflected = 1.1447298858494002 - np.log(size * sine) - result
+    return np.where(size == np.inf, -np.inf, reflected)
 
 
 def gammaln_chunk(x: Any) -> Any:
-    """log(abs(gamma(x))); below zero by reflection, DLMF 5.5.3."""
-    size = np.abs(x)
-    result = gammaln_above_zero(size)
-    below = x < 0.0
-    if below.any():
-        part = size[below]
-        sine = np.abs(np.sin(np.pi * (part - np.rint(part))))
-        reflected = 1.1447298858494002 - np.log(part * sine) - result[below]
-        result[below] = np.where(part == np.inf, -np.inf, reflected)
-    return result
+    """log(abs(gamma(x)))."""
+    result = gammaln_above_zero(np.abs(x))
+    return by_pieces(x < 0.0, gammaln_reflected, unchanged, x, result)
 
 
-def gamma_factors(x: Any) -> Any:
-    """Two factors of gamma(x) for x >= 0, neither of which overflows below x = 200."""
-    large = np.clip(x, 8.5, 200.0)
-    second = large ** (0.5 * large - 0.25)
-    first = second * np.exp(-large) * (2.5066282746310007 * np.exp(stirling(large)))
-    near = x < 8.5
-    t, factor, falls = distance_to_two(x[near])
+def gamma_near_two(x: Any) -> Any:
+    """gamma(x) for 0 <= x < 8.5."""
+    t, factor, falls = distance_to_two(x)
     # gamma(2 + t)
     value = polynomial(
         t,
@@ -157,48 +183,60 @@ def gamma_factors(x: Any) -> Any:
         1.0167926427102734e-05,
         -5.085355881064242e-06,
     )
-    first[near] = np.where(falls, value / factor, value * factor)
-    second[near] = 1.0
+    return np.where(falls, value / factor, value * factor)
+
+
+def gamma_factors(x: Any) -> Any:
+    """Two factors of gamma(x) for x >= 8.5, neither of which overflows below x = 200."""
+    large = np.minimum(x, 200.0)
+    second = large ** (0.5 * large - 0.25)
+    first = second * np.exp(-large) * (2.5066282746310007 * np.exp(stirling(large)))
     return first, second
 
 
+def gamma_far(x: Any) -> Any:
+    """gamma(x) for x >= 8.5."""
+    first, second = gamma_factors(x)
+    return first * second
+
+
+def gamma_above_zero(x: Any) -> Any:
+    """gamma(x) for x >= 0, with the sign of a zero."""
+    return by_pieces(x < 8.5, gamma_near_two, gamma_far, x)
+
+
+def gamma_quotient(size: Any) -> Any:
+    """pi / sin(pi x) / size for x = -size, NaN at poles of gamma. DLMF 5.5.3."""
+    whole = np.rint(size)
+    sine = -parity(whole) * np.sin(np.pi * (size - whole))
+    return np.where(sine == 0.0, np.nan, np.pi / (size * sine))
+
+
+def gamma_reflected_near(x: Any) -> Any:
+    """gamma(x) for -8.5 < x < 0 by reflection."""
+    return gamma_quotient(-x) / gamma_near_two(-x)
+
+
+def gamma_reflected_far(x: Any) -> Any:
+    """gamma(x) for x <= -8.5 by reflection."""
+    first, second = gamma_factors(-x)
+    return gamma_quotient(-x) / first / second
+
+
+def gamma_below_zero(x: Any) -> Any:
+    """gamma(x) for x < 0, NaN at its poles."""
+    return by_pieces(x > -8.5, gamma_reflected_near, gamma_reflected_far, x)
+
+
 def gamma_chunk(x: Any) -> Any:
-    """The gamma function; below zero by reflection, NaN at its poles there."""
-    size = np.abs(x)
-    first, second = gamma_factors(size)
-    result = first * second
-    below = x < 0.0
-    if below.any():
-        part = size[below]
-        whole = np.rint(part)
-        sine = np.where(whole % 2.0 == 0.0, -1.0, 1.0) * np.sin(np.pi * (part - whole))
-        reflected = np.pi / (part * sine) / first[below] / second[below]
-        result[below] = np.where((sine == 0.0) | (part == np.inf), np.nan, reflected)
-    result[x == 0.0] = np.copysign(np.inf, x[x == 0.0])
-    return result
+    """The gamma function."""
+    return by_pieces(x < 0.0, gamma_below_zero, gamma_above_zero, x)
 
 
-def digamma_above_zero(x: Any) -> Any:
-    """The derivative of log(gamma(x)) for x >= 0. DLMF 5.11.2 and 5.5.2."""
-    large = np.maximum(x, 10.0)
-    inverse = 1.0 / large
-    square = inverse * inverse
-    series = polynomial(
-        square,
-        1 / 12,
-        -1 / 120,
-        1 / 252,
-        -1 / 240,
-        1 / 132,
-        -691 / 32760,
-        1 / 12,
-        -3617 / 8160,
-    )
-    result = np.log(large) - 0.5 * inverse - square * series
-    near = x < 10.0
-    part = x[near]
-    whole = np.floor(part)
-    base = part - (whole - 1.0)
+def digamma_near(x: Any) -> Any:
+    """The derivative of log(gamma(x)) for 0 <= x < 10. DLMF 5.5.2."""
+    whole = np.floor(x)
+    base = x - (whole - 1.0)
     # digamma(base) / (base - root), where 1 <= base < 2 and the root is the sum of two numbers.
     quotient = polynomial(
         base - 1.5,
@@ -225,26 +263,46 @@ def digamma_above_zero(x: Any) -> Any:
         0.00025968482126430747,
         -0.00017312261802727394,
     )
-    steps = np.where(whole == 0.0, -1.0 / part, 0.0)
+    steps = np.where(whole == 0.0, -1.0 / x, 0.0)
     for k in range(1, 9):
-        steps += np.where(whole > k, 1.0 / (part - k), 0.0)
-    result[near] = (
-        base - 1.4616321449683622 - 9.549995429965697e-17
-    ) * quotient + steps
-    return result
+        steps += np.where(whole > k, 1.0 / (x - k), 0.0)
+    return (base - 1.4616321449683622 - 9.549995429965697e-17) * quotient + steps
+
+
+def digamma_far(x: Any) -> Any:
+    """The derivative of log(gamma(x)) for x >= 10. DLMF 5.11.2."""
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series = polynomial(
+        square,
+        1 / 12,
+        -1 / 120,
+        1 / 252,
+        -1 / 240,
+        1 / 132,
+        -691 / 32760,
+        1 / 12,
+        -3617 / 8160,
+    )
+    return np.log(x) - 0.5 * inverse - square * series
+
+
+def digamma_above_zero(x: Any) -> Any:
+    """The derivative of log(gamma(x)) for x >= 0."""
+    return by_pieces(x < 10.0, digamma_near, digamma_far, x)
+
+
+def digamma_reflected(x: Any, result: Any) -> Any:
+    """The derivative of log(gamma(x)) for x < 0 from that of 1 - x, NaN at its poles."""
+    tangent = np.tan(np.pi * (x - np.rint(x)))
+    return np.where(tangent == 0.0, np.nan, result - np.pi / tangent)
 
 
 def digamma_chunk(x: Any) -> Any:
-    """The derivative of log(gamma(x)); below zero by reflection, NaN at its poles there."""
+    """The derivative of log(gamma(x))."""
     below = x < 0.0
     result = digamma_above_zero(np.where(below, 1.0 - x, x))
-    if below.any():
-        tangent = np.tan(np.pi * (x[below] - np.rint(x[below])))
-        reflected = result[below] - np.pi / tangent
-        result[below] = np.where(tangent == 0.0, np.nan, reflected)
-    zero = x == 0.0
-    result[zero] = -np.copysign(np.inf, x[zero])
-    return result
+    return by_pieces(below, digamma_reflected, unchanged, x, result)
 
 
 def zeta_above_zero(s: Any, x: Any, steps: int) -> Any:
@@ -340,7 +398,7 @@ def polygamma(x: Any, n: int, out: Any = None) -> Any:
 
 
 def poles_cancel(small: Any, large: Any) -> Any:
-    """Where gamma(small) and gamma(small + large) have poles, and gamma(large) has none."""
+    """Whether gamma(small) and gamma(small + large) have poles, and gamma(large) has none."""
     whole = (small == np.rint(small)) & (large == np.rint(large))
     return whole & (small < 0.0) & (large > 0.0) & (small + large <= 0.0)
 
@@ -394,32 +452,35 @@ def beta_chunk(a: Any, b: Any) -> Any:
     result[(first < 0.0) & whole & ~np.isnan(second)] = np.inf
     both = poles_cancel(first, second)
     if both.any():
-        even = np.where(second[both] % 2.0 == 0.0, 1.0, -1.0)
-        result[both] = even * np.exp(betaln_chunk(1.0 - total[both], second[both]))
+        result[both] = parity(second[both]) * np.exp(
+            betaln_chunk(1.0 - total[both], second[both])
+        )
     return result
 
 
 def gamma_sign(x: Any) -> Any:
     """The sign of the gamma function; NaN at its poles below zero."""
     whole = np.floor(x)
-    below = np.where(whole == x, np.nan, 1.0 - 2.0 * (whole % 2.0))
+    below = np.where(whole == x, np.nan, parity(whole))
     return np.where(x < 0.0, below, 1.0)
+
+
+def is_pole(x: Any) -> Any:
+    """Whether the gamma function has a pole at x."""
+    return (x <= 0.0) & (x > -np.inf) & (x == np.floor(x))
 
 
 def poch_chunk(z: Any, m: Any) -> Any:
     """gamma(z + m) / gamma(z), by logarithms; at poles 0, infinite, or their ratio."""
     end = z + m
-    result = np.exp(gammaln_chunk(end) - gammaln_chunk(z))
-    result *= gamma_sign(end) * gamma_sign(z)
-    below, above = ((x <= 0.0) & (x > -np.inf) & (x == np.floor(x)) for x in (z, end))
-    if below.any() or above.any():
-        result[below & ~above & (np.abs(m) < np.inf)] = 0.0
-        result[above & ~below & (np.abs(z) < np.inf)] = np.inf
-        both = below & above
-        odd = np.where(m[both] % 2.0 == 0.0, 1.0, -1.0)
-        logarithm = gammaln_chunk(1.0 - z[both]) - gammaln_chunk(1.0 - end[both])
-        result[both] = odd * np.exp(logarithm)
-    return result
+    below, above = is_pole(z), is_pole(end)
+    both = below & above
+    # The ratio of two poles by reflection.
+    one, other = np.where(both, 1.0 - z, end), np.where(both, 1.0 - end, z)
+    sign = np.where(both, parity(m), gamma_sign(end) * gamma_sign(z))
+    result = sign * np.exp(gammaln_chunk(one) - gammaln_chunk(other))
+    result = np.where(below & ~above & (np.abs(m) < np.inf), 0.0, result)
+    return np.where(above & ~below & (np.abs(z) < np.inf), np.inf, result)
 
 
 def betaln(a: Any, b: Any, out: Any = None) -> Any:

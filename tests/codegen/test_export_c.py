@@ -114,6 +114,13 @@ def sums_of_products(a, b, stack):
     )
 
 
+def special_functions(x):
+    s = pg.special
+    one = [s.gammaln, s.gamma, s.digamma, s.erfcx, s.erfinv, s.erfcinv, s.log_ndtr, s.logit]
+    two = [s.poch, s.xlogy, s.xlog1py]
+    return [*(f(x) for f in one), *(f(x, 2.0 * x) for f in two)]
+
+
 ROWS, P = rng.normal(size=(5, 3)), np.array([1.0, 0.3])
 FUNCTIONS_OF = {
     attention: [rng.normal(size=(6, 4)) for _ in range(3)],
@@ -129,6 +136,7 @@ FUNCTIONS_OF = {
     several: [rng.normal(size=3), np.float64(0.7), np.zeros((0, 2))],
     long_sums: [rng.normal(size=3000)],
     products: [rng.normal(size=(5, 9)), rng.normal(size=(12, 9)), rng.normal(size=(2, 3, 4))],
+    special_functions: [np.array([-9.75, -0.3, 0.2, 0.75, 9.0])],
     sums_of_products: [rng.normal(size=s) for s in ((5, 9), (12, 9), (2, 3, 4))],
 }  # fmt: skip
 IN_SINGLE = (attention, loops, views, long_sums)

@@ -4,7 +4,8 @@ A file of parts is C with two placeholders: `T` for an element type, and `_T` at
 for the name of that type. A part begins with a line `/* = kinds */`, the NumPy kind letters of its
 types, and ends at the next such line; a part that is not typed has no letters. A part is identified
 by the functions `pg_...` that it defines, and pulls in the functions it calls. Parts are standard
-C, allocate no memory, and depend only on these files and `math.h`.
+C, allocate no memory, and depend only on these files and `math.h`. Special functions are emitted
+from their graphs instead.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from primgraph.codegen.native.formulas import functions_of
+
 _HERE = Path(__file__).parents[1]
-_FILES = ("elements.c", "special.c", "arrays.c", "linear.c", "lapack.c")
+_FILES = ("elements.c", "arrays.c", "linear.c", "lapack.c")
 
 # C types by the suffix of function names, with their NumPy kinds.
 TYPES = {
@@ -80,11 +83,13 @@ def needed(text: str) -> str:
     """Return the parts that `text` calls, transitively, in an order valid in C."""
     known = _parts()
     found: dict[tuple[int, str], str] = {}
+    emitted: dict[str, str] = {}
     looked: set[str] = set()
     texts = [text]
     while texts:
-        for name in set(_NAME.findall(texts.pop())) - looked:
+        for name in sorted(set(_NAME.findall(texts.pop())) - looked):
             looked.add(name)
+            emitted.update(functions_of(name))
             typed = _TYPED.search(name)
             stem = f"{name[: typed.start()]}_T" if typed else name
             if stem not in known and name not in known:
@@ -95,4 +100,4 @@ def needed(text: str) -> str:
                 if (kind in part.kinds or not part.kinds) and key not in found:
                     found[key] = _made(part, key[1])
                     texts.append(found[key])
-    return "\n\n".join(found[key] for key in sorted(found))
+    return "\n\n".join([*(found[key] for key in sorted(found)), *emitted.values()])

@@ -13,7 +13,7 @@ from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, DType
 from primgraph.primitives import bits, logic, parts
 from primgraph.primitives import elementwise as e
-from primgraph.primitives.special_functions import gamma, special
+from primgraph.primitives.special_functions.formulas import FORMULAS, Formula
 
 # Element types of this back end, by NumPy kind and item size.
 C_TYPES = {
@@ -195,10 +195,11 @@ def _powered(args: Sequence[str], step: Step) -> str | None:
     return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
 
 
-def _first_order(text: str) -> Spelling:
-    """Return the expression of a function without derivatives (parameter `n` is 0)."""
-    template = _template(text, "f")
-    return lambda args, step: None if step.params["n"] else template(args, step)
+def _special(formula: Formula) -> Spelling:
+    """Return the call of a function that is emitted from its graph."""
+    args = ", ".join(f"{{{k}}}" for k, _ in enumerate(formula.operands))
+    template, params = _template(f"pg_{formula.name}_{{t}}({args})", "f"), dict(formula.params)
+    return lambda args, step: template(args, step) if step.params == params else None
 
 
 SPELLINGS: dict[Op, Spelling] = {
@@ -231,17 +232,7 @@ SPELLINGS: dict[Op, Spelling] = {
     bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
     bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
     bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
-    gamma.gammaln: _template("pg_gammaln_{t}({0})", "f"),
-    gamma.gamma_function: _template("pg_gamma_{t}({0})", "f"),
-    gamma.polygamma: _first_order("pg_digamma_{t}({0})"),
-    gamma.poch: _template("pg_poch_{t}({0}, {1})", "f"),
-    special.erfcx: _first_order("pg_erfcx_{t}({0})"),
-    special.erfinv: _template("pg_erfinv_{t}({0})", "f"),
-    special.erfcinv: _template("pg_erfcinv_{t}({0})", "f"),
-    special.log_ndtr: _template("pg_log_ndtr_{t}({0})", "f"),
-    special.xlogy: _template("pg_xlogy_{t}({0}, {1})", "f"),
-    special.xlog1py: _template("pg_xlog1py_{t}({0}, {1})", "f"),
-    special.logit: _template("pg_logit_{t}({0})", "f"),
+    **{op: _special(formula) for op, formula in FORMULAS.items()},
     logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
     logic.equal: _template("{0} == {1}"),
     logic.not_equal: _template("{0} != {1}"),
