@@ -1,6 +1,6 @@
 """Files of the package whose code runs for a small gradient or Jacobian.
 
-    python tests/test_files_entered.py
+    python tests/project/test_files_entered.py
 
 prints them. The tests count in a process of its own, as other tests verify each graph.
 """
