@@ -7,12 +7,12 @@ from house import COUNTS
 
 # Bounds are lowered when a change allows it, and never raised.
 BOUNDS = {
-    "functions above 50 lines": 23,
-    "classes above 250 lines": 17,
+    "functions above 50 lines": 21,
+    "classes above 250 lines": 15,
     "files above 500 lines": 21,
     "folders above 15 files": 0,
     "docstrings that begin with a clause": 5,
-    "places that recognise a primitive": 340,
+    "places that recognise a primitive": 202,
 }
 
 

@@ -18,6 +18,7 @@ from primgraph.ir.facts.choices import LOGIC, MOVES_BACK, MOVES_FORTH, Logic
 from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import (
+    Dependence,
     Index,
     IndexMap,
     Lookup,
@@ -74,6 +75,7 @@ class Conditions:
             (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
         }
         self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
+        self._repeating: dict[Equation, bool] = {}
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """Return the result of an equal equation, or record the equation beside the graph."""
@@ -224,9 +226,19 @@ class Conditions:
         same = found.inputs[1:] == eqn.inputs[1:]
         return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
 
+    def repeats(self, eqn: Equation) -> bool:
+        """Return whether an element of an operand may come to several places of a result."""
+        if eqn not in self._repeating:
+            self._repeating[eqn] = any(
+                _may_repeat(dependence_of(eqn, 0, i))
+                for i, value in enumerate(eqn.inputs)
+                if value.type.is_inexact
+            )
+        return self._repeating[eqn]
+
     def keeps(self, eqn: Equation, condition: Value) -> bool:
         """Return whether a condition moved backward through `eqn` is exact, not only a superset."""
-        return not repeats(eqn) or self.repeats_alike(eqn, condition) is not None
+        return not self.repeats(eqn) or self.repeats_alike(eqn, condition) is not None
 
     def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
         """Return where result `place` depends on `operands`, given a condition for each.
@@ -327,18 +339,12 @@ def strides_of(
     return starts, steps, variables
 
 
-def repeats(eqn: Equation) -> bool:
-    """Whether an element of an operand may come to several places of a result."""
-    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+def _may_repeat(found: Dependence) -> bool:
+    if not isinstance(found, IndexMap):
         return False
-    for i, value in enumerate(eqn.inputs):
-        found = dependence_of(eqn, 0, i) if value.type.is_inexact else None
-        if isinstance(found, IndexMap):
-            looks_up = any(isinstance(p, Lookup) for p in found.operand)
-            more = variables_of(found.result) - variables_of(found.operand)
-            if more or looks_up or found.order is not None:
-                return True
-    return False
+    looks_up = any(isinstance(p, Lookup) for p in found.operand)
+    more = variables_of(found.result) - variables_of(found.operand)
+    return bool(more) or looks_up or found.order is not None
 
 
 def _before(

@@ -37,7 +37,6 @@ from primgraph.transforms.dataflow.masks.conditions import (
     LARGEST,
     Conditions,
     moves_back,
-    repeats,
 )
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
 from primgraph.transforms.dataflow.masks.guards_through_loops import Within
@@ -240,7 +239,7 @@ class _Walk:
         An operand element matters if one of its copies satisfies all guards. It is not enough that
         each guard holds for some copy.
         """
-        if len(guards) < 2 or not repeats(eqn):
+        if len(guards) < 2 or not self.conditions.repeats(eqn):
             return guards
         alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
         others = [g for g in guards if g not in alike]
