@@ -128,7 +128,7 @@ def push_forward(
         if rule is not None:
             probes = probes or Probes(graph, closed=closed)
             x, around = [moved[v] for v in eqn.inputs], _Around(builder, moved, probes)
-            found = rule(eqn, x, masks.tangents(eqn, dx), around)
+            found: Tangents = rule(eqn, x, masks.tangents(eqn, dx), around)
         else:
             found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
         for value, dz in zip(eqn.outputs, found, strict=True):

@@ -8,7 +8,7 @@ from primgraph.codegen.cards.spelling.notation import ATOM, Text
 from primgraph.codegen.plan.schedule import Step, is_repetition, seen_shape
 from primgraph.codegen.plan.storage.views import view_text
 from primgraph.codegen.readable.page import Page, Piece
-from primgraph.ir.index_maps import of_view
+from primgraph.ir.index_maps import Index, IndexMap, of_view
 from primgraph.ir.views import Expand, Permute, Reshape, Slice, View
 
 _MOST_AXES = 4
@@ -58,10 +58,12 @@ def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
         (*made.inputs, *step.inputs, *step.outputs)
     ):
         return None
-    shown = of_view(cut, made.operands[0].shape, made.results[0].shape).operand
+    shown = of_view(cut, made.operands[0].shape, made.results[0].shape)
+    assert isinstance(shown, IndexMap)
+    places = [p.start if isinstance(p, Index) else 0 for p in shown.operand]
     x, _, ranges = piece.text.code[:-1].rpartition("[")
-    starts = zip(ranges.split(", "), alone, shown, strict=False)
-    parts = [str(start.start) if single else text for text, single, start in starts]
+    starts = zip(ranges.split(", "), alone, places, strict=False)
+    parts = [str(start) if single else text for text, single, start in starts]
     while parts[-1] == ":":
         parts.pop()
     return Text(f"{x}[{', '.join(parts)}]")

@@ -202,7 +202,7 @@ def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
     if x in work.terms and y in work.terms:
         raise _Unknown
     if y in work.terms:
-        if eqn.op.linear != "each":
+        if require_primitive(eqn).linear != "each":
             raise _Unknown
         x, y = y, x
     by = work.moved[y]
@@ -210,9 +210,9 @@ def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 
 def _times(work: _Work, term: Term, by: Value, eqn: Equation) -> Term:
-    assert isinstance(eqn.op, Primitive)
-    is_new = eqn.op.linear == "each" and term.factor is None
-    factor = by if is_new else eqn.op(work.full(term, eqn.output.type), by)
+    op = require_primitive(eqn)
+    is_new = op.linear == "each" and term.factor is None
+    factor = by if is_new else op(work.full(term, eqn.output.type), by)
     return Term(factor, term.columns, term.has_gaps, False)
 
 

@@ -9,7 +9,7 @@ from typing import final
 from primgraph.codegen.native.c.extents import is_zero
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import Dim
-from primgraph.ir.index_maps import of_view, variables_of
+from primgraph.ir.index_maps import IndexMap, of_view, variables_of
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
@@ -52,7 +52,9 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
     match step.form.seen[k]:
         case Expand() | None as how:
             old = iter(access.strides)
-            kept = variables_of(of_view(how, source, shape).operand)
+            shown = of_view(how, source, shape)
+            assert isinstance(shown, IndexMap)
+            kept = variables_of(shown.operand)
             strides = [next(old) if axis in kept else 0 for axis in range(len(shape))]
             return Access(access.root, access.offset, tuple(strides))
         case Permute(axes):
@@ -66,8 +68,6 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
         case Reshape():
             found = _reshaped(source, access.strides, shape)
             return None if found is None else Access(access.root, access.offset, found)
-        case _:
-            return None
 
 
 def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
