@@ -7,12 +7,12 @@ from house import COUNTS
 
 # Bounds are lowered when a change allows it, and never raised.
 BOUNDS = {
-    "functions above 50 lines": 15,
-    "classes above 250 lines": 13,
-    "files above 500 lines": 19,
+    "functions above 50 lines": 8,
+    "classes above 250 lines": 11,
+    "files above 500 lines": 18,
     "folders above 15 files": 0,
-    "docstrings that begin with a clause": 5,
-    "places that recognise a primitive": 164,
+    "docstrings that begin with a clause": 3,
+    "places that recognise a primitive": 25,
 }
 
 
