@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,18 @@ from density import drawn
 from program_tolerance import differs
 
 import primgraph as pg
+from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.native.c.spellings import SPELLINGS
+from primgraph.extend import registered
+from primgraph.ir import primitive as registry
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
+from primgraph.operators import lazy_loading
+from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import Variable
 from primgraph.transforms import lower
 
@@ -82,3 +89,23 @@ def same(found: Any, expected: Any, tolerance: float = 0.0) -> None:
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+@contextlib.contextmanager
+def restored_tables() -> Iterator[None]:
+    """Forget the primitives, operators and cards that an example declares.
+
+    All that load late are loaded first, so that only those of the example are forgotten.
+    """
+    registered()
+    lazy_loading.all_functions()
+    tables: list[dict[Any, Any]] = [
+        registry._registry, CARDS, SPELLINGS, lazy_loading.functions, implemented
+    ]  # fmt: skip
+    before = [dict(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, entries in zip(tables, before, strict=True):
+            table.clear()
+            table.update(entries)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import importlib
 import inspect
@@ -13,6 +12,7 @@ from typing import Any, get_origin
 
 import numpy as np
 import pytest
+from helpers import restored_tables
 from public_api import MODULES, _public
 
 import primgraph as pg
@@ -21,13 +21,7 @@ import primgraph.compat.megengine as megengine
 import primgraph.compat.megengine.functional
 import primgraph.compat.paddle as paddle
 import primgraph.compat.torch as torch
-from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.native.c.spellings import SPELLINGS
-from primgraph.extend import registered
-from primgraph.ir import primitive as registry
-from primgraph.operators import lazy_loading
 from primgraph.operators.elementwise import scipy_calls
-from primgraph.operators.numpy_overrides import implemented
 from primgraph.program import program as programs
 
 # Names that examples use without importing them.
@@ -93,23 +87,6 @@ DOCUMENTED = documented()
 EXAMPLES = {
     name: item for name, item in DOCUMENTED.items() if ">>>" in (inspect.getdoc(item) or "")
 }
-
-
-@contextlib.contextmanager
-def restored_tables() -> Iterator[None]:
-    """Forget the primitives, operators and cards that an example declares."""
-    registered()
-    lazy_loading.all_functions()
-    tables: list[dict[Any, Any]] = [
-        registry._registry, CARDS, SPELLINGS, lazy_loading.functions, implemented
-    ]  # fmt: skip
-    before = [dict(table) for table in tables]
-    try:
-        yield
-    finally:
-        for table, entries in zip(tables, before, strict=True):
-            table.clear()
-            table.update(entries)
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exported import STRICT, compiled, compiler
+from helpers import restored_tables
 from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
-from primgraph.codegen.cards.table import CARDS
-from primgraph.ir import primitive as registry
 
 RNG = np.random.default_rng(0)
 ROOT = Path(__file__).parents[2]
@@ -37,12 +36,9 @@ each_page = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
-    """Forgets the primitives that a page declares."""
-    ops, rows = dict(registry._registry), dict(CARDS)
-    yield
-    for table, before in ((registry._registry, ops), (CARDS, rows)):
-        table.clear()
-        table.update(before)
+    """Forget the primitives that a page declares."""
+    with restored_tables():
+        yield
 
 
 @in_checkout
