@@ -182,7 +182,7 @@ def _reached(
             for condition in masks.conditions(eqn):
                 keep(builder, condition, moved)
             yield eqn
-        if is_mark(eqn):
+        if eqn.op.own_slope and is_mark(eqn):
             # A mark changes the tangent only; the value is that of its operand.
             held = builder.definition(moved[eqn.inputs[0]])
             assert held is not None

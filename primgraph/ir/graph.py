@@ -93,6 +93,12 @@ class Equation:
         """Whether a parameter holds the result, as a number or an array."""
         return self.number is not None or self.array is not None
 
+    def has_fact(self, fact: Fact[Any]) -> bool:
+        """Return whether the op, or one in the bodies, has a fact of that kind."""
+        if self.op.fact(fact):
+            return True
+        return any(op.fact(fact) for body in self.bodies for op in body.ops)
+
     def held(self, fact: Fact[str]) -> Any:
         """Return the parameter that a fact of the op names, or None."""
         name = self.op.fact(fact)

@@ -10,7 +10,7 @@ import gc
 import pickle
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -189,6 +189,17 @@ def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.Mo
     assert [str(clean_up(g, math, last=True)) for g in graphs] == found
 
 
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    """The collector as in a process of a user; the tests freeze modules in theirs."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    yield
+    if frozen:
+        gc.freeze()
+
+
+@pytest.mark.usefixtures("unfrozen")
 def test_what_others_have_frozen_stays_frozen() -> None:
     assert not gc.get_freeze_count()
     held = [[] for _ in range(10)]

@@ -21,6 +21,8 @@ from primgraph.codegen.native.toolchain import cache, compile_c
 from primgraph.codegen.native.toolchain.folder import open_private
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
+from primgraph.extend import registered
+from primgraph.ir import primitive as registry
 from primgraph.primitives import elementwise
 from primgraph.transforms import lower
 
@@ -152,6 +154,7 @@ def test_what_is_kept_comes_back_as_it_was(folder):
 
 
 def test_what_only_this_process_knows_has_no_key(monkeypatch):
+    monkeypatch.setattr(registry, "_registry", registered())
     own = elementwise.elementwise("known_twice", lambda x: 2 * x, jvp=lambda y, x, dx: dx + dx)
     graph = graph_of(lambda x: pg.extend.emit(own, x) + 1, X)
     assert key(graph) is None

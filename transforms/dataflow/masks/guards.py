@@ -24,7 +24,7 @@ import numpy as np
 from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, NAN_OF, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import IndexMap
-from primgraph.ir.primitive import Fact, Op, Primitive
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
 from primgraph.primitives.control import REGIONS
 from primgraph.transforms.dataflow.locality import (
@@ -64,7 +64,7 @@ def are_met(graph: Graph, risks: Risks) -> bool:
     return any(
         risks.before.get(v, NEVER) >= _least_risk(eqn.op)
         for eqn in graph.body
-        if does(eqn, CHOICE)
+        if eqn.has_fact(CHOICE)
         for v in eqn.inputs
     )
 
@@ -73,13 +73,6 @@ def _least_risk(op: Op) -> int:
     """Return the lowest risk at which a derivative needs the guards of a choice."""
     choice = op.fact(CHOICE)
     return AT_NAN if choice is None or choice.by is not None else ALWAYS
-
-
-def does(eqn: Equation, kind: Fact[Any]) -> bool:
-    """Return whether the op of `eqn`, or one in its bodies, has a fact of that kind."""
-    if eqn.op.fact(kind):
-        return True
-    return any(op.fact(kind) for body in eqn.bodies for op in body.ops)
 
 
 def guards_of(

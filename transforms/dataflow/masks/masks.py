@@ -15,7 +15,6 @@ from primgraph.transforms.dataflow.masks.guard import Guards
 from primgraph.transforms.dataflow.masks.guards import (
     ByOperand,
     are_met,
-    does,
     guards_of,
     guards_of_results,
 )
@@ -53,7 +52,7 @@ def masks_of(
     and is called only if they matter.
     """
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
-    if not any(does(e, CHOICE) or does(e, JOINS) for e in at_work):
+    if not any(e.has_fact(CHOICE) or e.has_fact(JOINS) for e in at_work):
         return Masks()
     conditions = Conditions(graph)
     risks = Risks(graph, active, given(), conditions)
@@ -61,7 +60,7 @@ def masks_of(
     if are_met(graph, risks):
         begin, factors, openings = guards_of(graph, sources, conditions, risks)
         masks = replace(masks, tangents=begin, factors=factors, openings=openings)
-    if any(does(e, JOINS) for e in at_work) and ALWAYS in risks.before.values():
+    if any(e.has_fact(JOINS) for e in at_work) and ALWAYS in risks.before.values():
         found, more = supports_of(graph, sources, conditions, risks)
         openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
                     for e in {**masks.openings, **more}}  # fmt: skip
@@ -77,7 +76,7 @@ def _with_unsure(
     for eqn in equations:
         if eqn.op.fact(REGIONS) is None:
             continue
-        if eqn in openings or does(eqn, CHOICE) or does(eqn, JOINS):
+        if eqn in openings or eqn.has_fact(CHOICE) or eqn.has_fact(JOINS):
             known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
             inputs = eqn.inputs[Regions.of(eqn).lead :]
             unsure = frozenset(
