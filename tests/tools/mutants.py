@@ -208,11 +208,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "positions = array.reshape(-2).astype(np.int64) % extent",
     ): "NumPy takes every negative extent for the one to be found",
     (
-        "transforms/dataflow/value_bounds.py",
-        "return _square(given[0]) if x is y else multiplied(*given)",
-        "return _square(given[1]) if x is y else multiplied(*given)",
-    ): "both are the range of one value",
-    (
         "transforms/dataflow/masks/box_conditions.py",
         "if len(parts) > 1:",
         "if len(parts) >= 1:",
