@@ -112,7 +112,7 @@ class Compiled:
         self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
         self.run = self.loaded.function(module.entry)
-        self.start = _nothing
+        self.start = _no_workspace
         self.fit = _unknown
         self.users = bool(module.users)
         self.bodies = []
@@ -301,13 +301,13 @@ class _Bodies:
     made: list[Compiled]
 
     def code(self, body: Graph) -> Code:
-        found = self._compiled(body, None)
+        found = self._compile_body(body, None)
         # Kept alive with the first one: an outer body needs both again.
         found.numbers = compiled_planned(body, (), Options(), self.limits)
         return Code(found.run, found.start, found.numbers.scalar)
 
     def trips(self, body: Graph, consts: int, carries: int) -> Code:
-        found = self._compiled(body, (consts, carries))
+        found = self._compile_body(body, (consts, carries))
         if found.in_trips:
             return Code(None, found.start, trips=found.run)
         return Code(found.run, found.start)
@@ -319,7 +319,7 @@ class _Bodies:
         module = scalar_trips(schedule(body), consts, carries, asking)
         return None if module is None else Loaded(module, render(module)).function("numbers")
 
-    def _compiled(self, body: Graph, trip: tuple[int, int] | None) -> Compiled:
+    def _compile_body(self, body: Graph, trip: tuple[int, int] | None) -> Compiled:
         options = Options(given=tuple(range(len(body.outputs))), trip=trip)
         found = compiled_planned(body, (), options, self.limits)
         self.made.append(found)
@@ -353,7 +353,7 @@ def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
     return replace(plan, bodies=tuple(found.values()))
 
 
-def _nothing() -> None:
+def _no_workspace() -> None:
     """Return None: the readable style has no workspace."""
 
 
@@ -372,7 +372,7 @@ def _quiet_context() -> Context:
     return context
 
 
-def _called(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
+def _call_in_form(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
     """Call a function that takes and returns containers; return its leaves as a list."""
     leaves = iter(arrays)
     given = [put_together(tree, leaves) for _, tree in form.arguments]
@@ -389,7 +389,7 @@ def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[...
 
     def run(workspace: None, arrays: list[Array]) -> Any:
         if form is not None and nested:
-            found: Any = _called(function, form, arrays)
+            found: Any = _call_in_form(function, form, arrays)
         else:
             found = function(*arrays)
             found = found if len(types) != 1 else (found,)

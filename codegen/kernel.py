@@ -63,7 +63,7 @@ def compile_graph(
     # Native code supports all sizes, too.
     if style not in ("readable", "native"):
         require_known("a kernel", graph)
-    return _made(without_formal(graph), style, donated, limits, once, handed, loose)
+    return _build_kernel(without_formal(graph), style, donated, limits, once, handed, loose)
 
 
 class _Call(NamedTuple):
@@ -273,7 +273,7 @@ class Kernel(Fixed, Drawn):
             _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, self._recipe.parts
+        return _build_kernel, self._recipe.parts
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
@@ -281,7 +281,7 @@ class Kernel(Fixed, Drawn):
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
 
 
-def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
+def _build_kernel(graph: Graph, style: str, *parts: Any) -> Kernel:
     """Return a kernel, whose calls run native code directly if it has any."""
     kind = _native("direct_type")(Kernel) if style == "native" else None
     if kind is None:
@@ -298,7 +298,7 @@ def in_form(kernel: Kernel, form: Form | None) -> Kernel:
     """The same kernel, which takes and returns its arrays in the containers of `form`."""
     if kernel.graph.form is form:
         return kernel
-    return _made(*kernel._recipe.in_form(form).parts)
+    return _build_kernel(*kernel._recipe.in_form(form).parts)
 
 
 def _native(name: str) -> Any:

@@ -146,7 +146,7 @@ class _Scan:
         self.types = step.results[: self.carries]
         self.numbers = compiler.numbers(p["body"], self.consts, self.carries)
         self.compiler, self.body = compiler, p["body"]
-        self.code = None if self.numbers is not None else self._compiled()
+        self.code = None if self.numbers is not None else self._compile_bodies()
 
     def __call__(self, arrays: Arrays, results: Arrays) -> None:
         given = [_plain(a) for a in arrays]
@@ -166,14 +166,14 @@ class _Scan:
             xs, ys = [x[::-1] for x in xs], [y[::-1] for y in ys]
         done = 0
         if self.numbers is not None:
-            done, state = self._numbered(self.numbers, fixed, state, xs, ys, count)
+            done, state = self._run_on_numbers(self.numbers, fixed, state, xs, ys, count)
         if done == count:
             _copy(state, ends)
         else:
             xs, ys = [x[done:] for x in xs], [y[done:] for y in ys]
             self._rest(fixed, state, xs, ys, ends, count - done)
 
-    def _numbered(
+    def _run_on_numbers(
         self, numbers: Numbers, fixed: Arrays, state: Arrays, xs: Arrays, ys: Arrays, count: int
     ) -> tuple[int, list[Array]]:
         """Run iterations on numbers; return their count and the carries after them.
@@ -197,8 +197,8 @@ class _Scan:
         """Run at least one iteration on arrays. Each carry alternates between two arrays."""
         code = self.code
         if code is None:
-            code = self.code = self._compiled()
-        spare = _made(self.types) if count > 1 else list(ends)
+            code = self.code = self._compile_bodies()
+        spare = _allocate_arrays(self.types) if count > 1 else list(ends)
         one, other = (ends, spare) if count % 2 else (spare, ends)
         to_and_fro = cycle([(*one, *other), (*other, *one)])
         phases = chain([(*state, *one)], to_and_fro)
@@ -213,7 +213,7 @@ class _Scan:
                 code.trip(workspace, operands, [*both[self.carries :], *more[given:]])
         code.give_back(workspace)
 
-    def _compiled(self) -> Code:
+    def _compile_bodies(self) -> Code:
         return self.compiler.trips(self.body, self.consts, self.carries)
 
 
@@ -228,7 +228,7 @@ class _While:
         self.types = step.results[: self.carries]
         self.numbers = compiler.numbers(p["body"], self.consts, self.carries, p["test"])
         self.compiler, self.test, self.body = compiler, p["test"], p["body"]
-        self.codes = None if self.numbers is not None else self._compiled()
+        self.codes = None if self.numbers is not None else self._compile_bodies()
 
     def __call__(self, arrays: Arrays, results: Arrays) -> None:
         given = [_plain(a) for a in arrays]
@@ -236,7 +236,7 @@ class _While:
         ends, ys = results[: self.carries], results[self.carries + 1 :]
         trips, ended = 0, False
         if self.numbers is not None:
-            trips, ended, state = self._numbered(self.numbers, fixed, state, ys)
+            trips, ended, state = self._run_on_numbers(self.numbers, fixed, state, ys)
         if not ended:
             trips, state = self._rest(fixed, state, ys, trips)
         _copy(state, ends)
@@ -245,7 +245,7 @@ class _While:
             for y in ys:
                 y[trips:] = 0
 
-    def _numbered(
+    def _run_on_numbers(
         self, numbers: Numbers, fixed: Arrays, state: Arrays, ys: Arrays
     ) -> tuple[int, bool, list[Array]]:
         """Run iterations on numbers; return their count, whether the loop ended, the carries."""
@@ -267,9 +267,9 @@ class _While:
     ) -> tuple[int, list[Array]]:
         """Run the remaining iterations on arrays; return the total count and the carries."""
         if self.codes is None:
-            self.codes = self._compiled()
+            self.codes = self._compile_bodies()
         test, code = self.codes
-        one, other = _made(self.types), _made(self.types)
+        one, other = _allocate_arrays(self.types), _allocate_arrays(self.types)
         asking, workspace = test.workspace(), code.workspace()
         truth = np.empty((), np.bool_)
         while self.limit is None or trips < self.limit:
@@ -283,7 +283,7 @@ class _While:
         code.give_back(workspace)
         return trips, state
 
-    def _compiled(self) -> tuple[Code, Code]:
+    def _compile_bodies(self) -> tuple[Code, Code]:
         return self.compiler.code(self.test), self.compiler.code(self.body)
 
 
@@ -339,7 +339,7 @@ def _row(stack: Any, k: int) -> Array:
     return stack.row(k) if type(stack) is Growing else stack[k, ...]
 
 
-def _made(types: Sequence[TensorType]) -> list[Array]:
+def _allocate_arrays(types: Sequence[TensorType]) -> list[Array]:
     return [np.empty(t.shape, t.dtype) for t in types]
 
 

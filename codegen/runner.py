@@ -54,7 +54,7 @@ class Runner:
     def compute(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
         """Return the results of `code`, computed on arrays."""
         if code.once is not None:
-            arrays = ([*arrays[0], *self._kept(code, code.once)], *arrays[1:])
+            arrays = ([*arrays[0], *self._constant_results(code, code.once)], *arrays[1:])
         try:
             try:
                 context, workspace = code.pool.pop()
@@ -76,10 +76,10 @@ class Runner:
         """
         if code.scalar is None:
             return None
-        kept = () if code.once is None else self._kept(code, code.once)
+        kept = () if code.once is None else self._constant_results(code, code.once)
         return code.scalar(*arrays, *kept, *handed)
 
-    def _kept(self, code: Compiled, once: Compiled) -> list[Array]:
+    def _constant_results(self, code: Compiled, once: Compiled) -> list[Array]:
         """Return the results of the part that is computed once."""
         if code.kept is None:
             results: list[Array] = self.run(once, ())
@@ -126,7 +126,7 @@ class Runner:
 
         Raises `ArgumentError` for an `out` that does not match.
         """
-        given, types = self._given(out), output_types_for(self.graph, arrays)
+        given, types = self._flatten_out(out), output_types_for(self.graph, arrays)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         for k, array in zip(self.handed if handed else (), handed, strict=True):
@@ -158,7 +158,7 @@ class Runner:
             self.run(self._code_into(), arrays, given)
         return given
 
-    def _given(self, out: Any) -> list[Any]:
+    def _flatten_out(self, out: Any) -> list[Any]:
         """Return `out` as a list with an array or None for each output."""
         form = self.graph.form
         if out is None:
@@ -185,7 +185,7 @@ class Runner:
                     f"{value.hint or str(j)!r} is overwritten by the kernel, so it must be a "
                     f"writable array of exactly {value.type}, in row-major order"
                 )
-        shared = _shared(arrays, set(self.donated.values()))
+        shared = _shared_position(arrays, set(self.donated.values()))
         if shared is not None:
             name = self.graph.inputs[shared].hint or str(shared)
             raise FeedError(
@@ -195,7 +195,7 @@ class Runner:
             )
 
 
-def _shared(arrays: Sequence[Array], donated: Set[int]) -> int | None:
+def _shared_position(arrays: Sequence[Array], donated: Set[int]) -> int | None:
     """Return the position of a `donated` array that shares memory with another one, or None.
 
     All arrays are in row-major order.

@@ -59,7 +59,7 @@ def _write_irfft(to: Target) -> list[str]:
     return [f'{to.np("fft.irfft")}({to.args[0]}, {n}, {axis}, "{norm}", {to.out})']
 
 
-def _along_others(step: Step, axes: Axes) -> Role | None:
+def _batch_axis_role(step: Step, axes: Axes) -> Role | None:
     axis = axes[0]
     return None if axis is None or axis in step.params["axes"] else Role(axis, (axis,))
 
@@ -84,7 +84,7 @@ def _transform(read: Read, write: Write, blocking: Blocking) -> Card:
 
 
 CARDS: dict[Op, Card] = {
-    p.fft: _transform(_read_fft, _write_fft, Blocking(_along_others, 0, "")),
+    p.fft: _transform(_read_fft, _write_fft, Blocking(_batch_axis_role, 0, "")),
     p.rfft: _transform(_read_rfft, _write_rfft, Blocking(along_another, 0, "")),
     p.irfft: _transform(_read_irfft, _write_irfft, Blocking(along_another, 0, "")),
 }

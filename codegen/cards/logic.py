@@ -78,13 +78,13 @@ def _write_select(to: Target) -> list[str]:
     type = to.step.results[0]
     if type.size == 1:
         return [f"{to.out}[...] = {x} if {condition} else {y}"]
-    if _by_bits(to.step):
+    if _is_bitwise_select(to.step):
         return _chosen_bits(to)
     chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
     return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
 
 
-def _by_bits(step: Step) -> bool:
+def _is_bitwise_select(step: Step) -> bool:
     """Return whether to select by bit masks.
 
     This is slower if all elements are from one side, but much faster if sides alternate randomly.
@@ -118,7 +118,7 @@ def _chosen_bits(to: Target) -> list[str]:
 
 def _spare(site: Site) -> list[Place]:
     """Return a scratch buffer if `out` overwrites an operand that is needed until the end."""
-    if site.taken != 2 or not _by_bits(site.step):
+    if site.taken != 2 or not _is_bitwise_select(site.step):
         return []
     return [] if any(_has_no_bits(number_of(p)) for p in site.operands[1:]) else [site.scratch()]
 

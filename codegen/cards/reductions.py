@@ -88,7 +88,7 @@ def _reduction(
         read=read,
         write=write,
         needs=None,
-        blocking=_reduced(ufunc),
+        blocking=_reduction_blocking(ufunc),
         nanoseconds=MOVED,
         scalar=scalar,
         complex_step=complex_step,
@@ -96,7 +96,7 @@ def _reduction(
     )
 
 
-def _summed(site: Site) -> Sequence[Place]:
+def _summation_operands(site: Site) -> Sequence[Place]:
     return site.summed(site.step.params["axes"])
 
 
@@ -188,7 +188,7 @@ def _write_cumsum(to: Target) -> list[str]:
 # Rows of the result, and of operands.
 
 
-def _reduced(combine: str) -> Blocking:
+def _reduction_blocking(combine: str) -> Blocking:
     def rule(step: Step, axes: Axes) -> Role | None:
         axis, reduced = axes[0], step.params["axes"]
         assert axis is not None
@@ -330,7 +330,7 @@ CARDS: dict[Op, Card] = {
             scalar=Scalar(_scalar_sum, 1),
             complex_step=ANALYTIC,
         ),
-        needs=_summed,
+        needs=_summation_operands,
         blas=True,
     ),
     r.reduce_prod: _reduction(

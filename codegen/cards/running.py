@@ -17,7 +17,7 @@ from primgraph.ir.types import FLOAT16, DType
 from primgraph.primitives import running as p
 
 
-def _accumulated(ufunc: str, step: ComplexStep | None) -> Card:
+def _accumulation_card(ufunc: str, step: ComplexStep | None) -> Card:
     """Return the card of a ufunc's accumulation along an axis."""
 
     def read(args: Sequence[Text], step: Step) -> Text:
@@ -56,7 +56,7 @@ def _dtype(ufunc: str, dtype: DType) -> str:
 
 
 CARDS: dict[Op, Card] = {
-    p.cumprod: _accumulated("multiply", ANALYTIC),
-    p.cummax: _accumulated("maximum", None),
-    p.cummin: _accumulated("minimum", None),
+    p.cumprod: _accumulation_card("multiply", ANALYTIC),
+    p.cummax: _accumulation_card("maximum", None),
+    p.cummin: _accumulation_card("minimum", None),
 }

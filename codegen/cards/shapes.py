@@ -74,14 +74,14 @@ def _write_copy(to: Target) -> list[str]:
 # Parts of arrays.
 
 
-def _assigned(step: Step) -> Slice | None:
+def _assigned_slice(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
     shape = step.results[0].shape
     return sliced(strided(p["starts"], y.shape, p["steps"], shape), shape)
 
 
 def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
-    how = _assigned(step)
+    how = _assigned_slice(step)
     target = f"{name}[...]" if how is None else view_text(how, name)
     return f"{target} = {args[1].code}"
 
@@ -91,7 +91,7 @@ def read_copy(args: Sequence[Text], step: Step) -> Text:
 
 
 def _assigned_part(site: Site) -> list[Place]:
-    return [site.part(_assigned(site.step))]
+    return [site.part(_assigned_slice(site.step))]
 
 
 def _write_slice_assign(to: Target) -> list[str]:

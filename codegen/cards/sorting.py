@@ -51,7 +51,7 @@ def _read_searchsorted(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.searchsorted({args[0].code}, {args[1].code}{side})")
 
 
-def _copied(read: Read) -> Write:
+def _fill_result(read: Read) -> Write:
     """Return statements that fill the result with the value of the expression."""
 
     def write(to: Target) -> list[str]:
@@ -69,9 +69,9 @@ _SORTING, _MOVING, _SEARCHING = (
 
 CARDS: dict[Op, Card] = {
     p.sort: _card(_read_sort, _write_sort, _ALONG, _SORTING),
-    p.argsort: _card(_read_argsort, _copied(_read_argsort), _ALONG, _SORTING),
+    p.argsort: _card(_read_argsort, _fill_result(_read_argsort), _ALONG, _SORTING),
     p.reorder: replace(
-        _card(_read_reorder, _copied(_read_reorder), _ALONG, _MOVING), fallible=True
+        _card(_read_reorder, _fill_result(_read_reorder), _ALONG, _MOVING), fallible=True
     ),
-    p.searchsorted: _card(_read_searchsorted, _copied(_read_searchsorted), None, _SEARCHING),
+    p.searchsorted: _card(_read_searchsorted, _fill_result(_read_searchsorted), None, _SEARCHING),
 }

@@ -41,7 +41,7 @@ def _read_windows(args: Sequence[Text], step: Step) -> Text:
     return Text(f"sliding_windows({args[0].code}, {axis}, {sizes}, {steps}, {apart})")
 
 
-def _seen(x: str, step: Step) -> str:
+def _windows_view(x: str, step: Step) -> str:
     """Return NumPy's view of all windows of an array with these steps and dilations."""
     axis, sizes, steps, apart = (step.params[k] for k in ("axis", "sizes", "steps", "dilations"))
     number, rank = len(sizes), step.operands[0].ndim
@@ -59,7 +59,7 @@ def _seen(x: str, step: Step) -> str:
     return seen
 
 
-def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
+def _offset_slice(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
     """Return the elements at `offset` of all windows, in axes of size 1."""
     slices = [slice(0, n) for n in shape]
     for i, k in enumerate(offset):
@@ -67,7 +67,7 @@ def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
     return sliced(slices, shape)
 
 
-def _at_places(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | None:
+def _position_slice(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | None:
     """Return the positions of these elements in the array."""
     axis, number = step.params["axis"], len(offset)
     windowed = step.results[0] if step.op is p.windows else step.operands[0]
@@ -88,12 +88,12 @@ def _windows_parts(site: Site) -> list[Place]:
     step, found = site.step, []
     whole, shape = step.operands[0].shape, step.results[0].shape
     for offset in _offsets(step):
-        found.append(site.part(_at_offset(shape, step.params["axis"], offset)))
-        found.append(site.operand_part(0, _at_places(whole, step, offset)))
+        found.append(site.part(_offset_slice(shape, step.params["axis"], offset)))
+        found.append(site.operand_part(0, _position_slice(whole, step, offset)))
     return found
 
 
-def _apart(step: Step, part: str) -> str:
+def _drop_offset_axes(step: Step, part: str) -> str:
     """Return a part of all windows without the size-1 axes of the offset."""
     axis, number = step.params["axis"], len(_sizes(step))
     return f"{part}[{', '.join([':'] * axis + ['0'] * number)}]"
@@ -101,9 +101,9 @@ def _apart(step: Step, part: str) -> str:
 
 def _write_windows(to: Target) -> list[str]:
     if not to.parts:
-        return [f"{to.out}[...] = {_seen(to.args[0], to.step)}"]
+        return [f"{to.out}[...] = {_windows_view(to.args[0], to.step)}"]
     pairs = zip(to.parts[::2], to.parts[1::2], strict=True)
-    return [f"{_apart(to.step, part)}[...] = {source}" for part, source in pairs]
+    return [f"{_drop_offset_axes(to.step, part)}[...] = {source}" for part, source in pairs]
 
 
 def _read_overlap(args: Sequence[Text], step: Step) -> Text:
@@ -119,8 +119,8 @@ def _overlap_parts(site: Site) -> list[Place]:
         return []
     shape, windowed = step.results[0].shape, step.operands[0].shape
     for offset in _offsets(step):
-        found.append(site.part(_at_places(shape, step, offset)))
-        found.append(site.operand_part(0, _at_offset(windowed, step.params["axis"], offset)))
+        found.append(site.part(_position_slice(shape, step, offset)))
+        found.append(site.operand_part(0, _offset_slice(windowed, step.params["axis"], offset)))
     return found
 
 
@@ -130,7 +130,7 @@ def _write_overlap(to: Target) -> list[str]:
     add = to.np("add")
     lines = [f"{to.out}[...] = 0"]
     for target, part in zip(to.parts[::2], to.parts[1::2], strict=True):
-        lines.append(f"{add}({target}, {_apart(to.step, part)}, {target})")
+        lines.append(f"{add}({target}, {_drop_offset_axes(to.step, part)}, {target})")
     return lines
 
 

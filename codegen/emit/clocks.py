@@ -23,7 +23,7 @@ class Clocks:
     def __init__(self, steps: int) -> None:
         self.seconds = [0.0] * (steps + 1)
         self.calls = [0] * (steps + 1)
-        self.reading = _reading()
+        self.reading = _clock_overhead()
 
     def take(self) -> tuple[list[float], list[int]]:
         """Return seconds and runs since the last call, without the overhead of the clocks."""
@@ -80,7 +80,7 @@ def _readings(line: Line, rest: int, depth: int) -> list[Line]:
     return [Line(text, line.step, depth) for text in (texts[-1:] if line.shares else texts)]
 
 
-def _reading() -> float:
+def _clock_overhead() -> float:
     """Return the time of one reading of the clock, in seconds: the median of many."""
     clock = time.perf_counter
     found = []

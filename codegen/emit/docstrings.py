@@ -37,30 +37,30 @@ def docstring(
     if len(inputs) + len(outputs) > _LONGEST:
         return [f'{summary}"""']
     numbered = [(n or f"result {i}", t) for i, (n, t) in enumerate(outputs)]
-    made = _listed(numbered) if len(outputs) > 1 or outputs[:1] == numbered else []
+    made = _list_types(numbered) if len(outputs) > 1 or outputs[:1] == numbered else []
     if len(outputs) == 1 and not made:
         made = [_type(outputs[0][1])]
     if len(outputs) > len(made) == 1 and not any(n for n, _ in outputs):
-        made = [f"{_counted(len(outputs))}: {_type(outputs[0][1])}"]
+        made = [f"{_count_text(len(outputs))}: {_type(outputs[0][1])}"]
     returned = (
         [f"Returns {made[0]}"] if len(made) == 1 else ["Returns", *(f"    {m}" for m in made)]
     )
-    return [summary, "", *_listed(inputs), *(returned if made else []), '"""']
+    return [summary, "", *_list_types(inputs), *(returned if made else []), '"""']
 
 
 def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title]) -> str:
     """Return a one-line summary of all results."""
-    counted = f"{_counted(len(outputs))} from {len(inputs)}"
+    counted = f"{_count_text(len(outputs))} from {len(inputs)}"
     known = titles or (Title(),) * len(outputs)
     plain = [n for (n, _), t in zip(outputs, known, strict=True) if t == Title()]
     states = [t.state for t in known if t.state]
     gradients = [t for t in known if t.by]
     parts = []
     if plain:
-        parts.append(_enumerated(plain))
+        parts.append(_join_names(plain))
     parts += _gradients(gradients, plain)
     if states:
-        parts.append(f"new values of {_enumerated(states, 'state')}")
+        parts.append(f"new values of {_join_names(states, 'state')}")
     if len(plain) == len(outputs) and not all(plain):
         parts = [counted]
     text = ", and ".join(parts) or counted
@@ -74,7 +74,7 @@ def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[T
     return f"Compute {counted}."
 
 
-def _counted(count: int, kind: str = "array") -> str:
+def _count_text(count: int, kind: str = "array") -> str:
     return f"1 {kind}" if count == 1 else f"{count} {kind}s"
 
 
@@ -82,7 +82,7 @@ def _gradients(titles: Sequence[Title], plain: Sequence[str]) -> list[str]:
     """Return a phrase for the gradients of each target."""
     parts = []
     for (order, of, at), group in groupby(titles, lambda t: (t.order, t.of, t.at)):
-        by = _enumerated([t.by for t in group])
+        by = _join_names([t.by for t in group])
         target = f"`{of}`" if _NAME.fullmatch(of) else "what is computed"
         if _SPOT.fullmatch(at):
             target = f"{target} ({at})" if _NAME.fullmatch(of) else at
@@ -91,13 +91,13 @@ def _gradients(titles: Sequence[Title], plain: Sequence[str]) -> list[str]:
     return parts
 
 
-def _enumerated(names: Sequence[str], kind: str = "array") -> str:
+def _join_names(names: Sequence[str], kind: str = "array") -> str:
     if len(names) > _MANY or not all(map(_NAME.fullmatch, names)):
-        return _counted(len(names), kind)
+        return _count_text(len(names), kind)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _listed(told: Sequence[Told]) -> list[str]:
+def _list_types(told: Sequence[Told]) -> list[str]:
     """Return names with their types; names of one type share a line as far as they fit."""
     lines = []
     for type, group in groupby(told, lambda pair: pair[1]):

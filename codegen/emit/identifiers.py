@@ -120,7 +120,7 @@ def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> 
 
 
 @lru_cache(maxsize=4096)
-def _assigned(line: str) -> tuple[str, Operation] | None:
+def _parse_assignment(line: str) -> tuple[str, Operation] | None:
     """Return the name that a Python line assigns, and its last operation.
 
     Return None for a line that assigns no name, or more than one value.
@@ -223,7 +223,7 @@ class _Titles:
         """Use the names to which lines assign values."""
         for place, steps in self.lines.items():
             source = steps[0].eqn.source
-            found = _assigned(source.text) if source is not None and source.text else None
+            found = _parse_assignment(source.text) if source is not None and source.text else None
             if found is None:
                 continue
             name, last = found
@@ -246,7 +246,7 @@ class _Titles:
 
     def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
         """Return whether a value may be its line's last operation, given that line's operations."""
-        step = self.made[value] if last.ops == _PARTS else self._before_views(value, line)
+        step = self.made[value] if last.ops == _PARTS else self._skip_views(value, line)
         eqn = step.eqn
         operator = eqn.source.operator if eqn.source is not None else ""
         if operator:
@@ -255,7 +255,7 @@ class _Titles:
             return True
         return complete and step.op in last.ops
 
-    def _before_views(self, value: int, line: Step) -> Step:
+    def _skip_views(self, value: int, line: Step) -> Step:
         """Return the step of a line that computes a value, looking through views."""
         step = self.made[value]
         while self.schedule.is_view(step.outputs[0]) and step.inputs[0] in self.made:

@@ -60,9 +60,9 @@ def _in_brackets(text: str, width: int) -> list[str]:
     node = ast.parse(text, mode="eval").body
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Call() | ast.BinOp() as before)):
-            return _behind(text, before, width)
+            return _break_trailer(text, before, width)
         case ast.Subscript(value=ast.Call() as before):
-            return _behind(text, before, width)
+            return _break_trailer(text, before, width)
         case ast.Call(func=ast.Name() | ast.Attribute() as function):
             opening = text[: (function.end_col_offset or 0) + 1]
             items = [("", x) for x in node.args]
@@ -90,7 +90,7 @@ def _in_brackets(text: str, width: int) -> list[str]:
     return [*lines, text[-1]]
 
 
-def _behind(text: str, before: ast.expr, width: int) -> list[str]:
+def _break_trailer(text: str, before: ast.expr, width: int) -> list[str]:
     """Break a method call or a subscript of another call in its brackets, if that call fits."""
     end = before.end_col_offset or 0
     end += text[end:].startswith(")")

@@ -57,10 +57,10 @@ def control(page: Writer, item: Control) -> None:
 
 
 def _once(page: Writer, item: Control) -> None:
-    _within(page, item, 0, [*item.operands, *item.values])
+    _write_body(page, item, 0, [*item.operands, *item.values])
 
 
-def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
+def _write_body(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
     """Write a body whose inputs and outputs, in order, are at `places` or are outer values."""
     plan = item.bodies[which]
     used = reads(plan).union(plan.outputs)
@@ -86,11 +86,11 @@ def _branches(page: Writer, item: Control) -> None:
         if at:
             page.close(f"}} else {heads[at]} {{".replace("  ", " "))
             page.reopen()
-        _within(page, item, k, places)
+        _write_body(page, item, k, places)
     page.close()
 
 
-def _carried(
+def _initialise_carries(
     page: Writer, item: Control, begin: Sequence[int], kinds: Sequence[TensorType]
 ) -> None:
     """Initialise the carries in the places of the loop's results."""
@@ -158,7 +158,7 @@ def _scan(page: Writer, item: Control) -> None:
     count, length = len(state), p["length"]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
     hints, used = hints_of(plan), reads(plan)
-    _carried(page, item, state, kinds)
+    _initialise_carries(page, item, state, kinds)
     bound = code(length)
     if is_zero(length):
         return
@@ -187,7 +187,7 @@ def _scan(page: Writer, item: Control) -> None:
     places += following
     for v, t in ys:
         places.append(_row(page, page.place(v), t, length, trip, "out", const=False))
-    _within(page, item, 0, places)
+    _write_body(page, item, 0, places)
     for v, place, type in zip(item.values, following, kinds, strict=False):
         copied(page, page.place(v), place, type)
     if p["reverse"]:
@@ -219,7 +219,7 @@ def _while(page: Writer, item: Control) -> None:
     hints = hints_of(plan)
     for v, t in ys:
         zeroed(page, page.place(v), t)
-    _carried(page, item, state, kinds)
+    _initialise_carries(page, item, state, kinds)
     trips = page.place(item.values[count])
     if trips.is_declared:
         page.line(f"{trips.text} = 0;")
@@ -229,13 +229,13 @@ def _while(page: Writer, item: Control) -> None:
     page.open("for (;;)" if limit is None else f"while ({trips.text} < {code(limit)})")
     known: list[Place | int] = [*fixed, *item.values[:count]]
     again = Place(page.name("again"), True, is_declared=False)
-    _within(page, item, 0, [*known, again])
+    _write_body(page, item, 0, [*known, again])
     page.open(f"if (!{again.text})")
     page.line("break;")
     page.close()
     following = _next(page, plan, kinds, hints, len(fixed))
     rows = [_row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys]
-    _within(page, item, 1, [*known, *following, *rows])
+    _write_body(page, item, 1, [*known, *following, *rows])
     for v, place, type in zip(item.values, following, kinds, strict=False):
         copied(page, page.place(v), place, type)
     page.line(f"{trips.text} += 1;")

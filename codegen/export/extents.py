@@ -51,7 +51,7 @@ def sizes_in(text: str) -> list[str]:
 def written(n: int) -> Text:
     """Return a size as an expression."""
     if type(n) is Dim:
-        return _written(n)
+        return _dim_text(n)
     return Text(str(n), ATOM if n >= 0 else SIGN)
 
 
@@ -61,7 +61,7 @@ def code(n: int, rank: int = SUM) -> str:
 
 
 @cache
-def _written(dim: Dim) -> Text:
+def _dim_text(dim: Dim) -> Text:
     rest = remainder(dim)
     if rest is not None and bounds(rest[0])[0] >= 0 and bounds(rest[1])[0] > 0:
         x, y, factor = rest
@@ -138,7 +138,7 @@ def most(extents: Iterable[int]) -> str:
     """
     largest: dict[tuple[str, ...], int] = {}
     for n in extents:
-        for factors, number in _above(n).items():
+        for factors, number in _upper_bound(n).items():
             largest[factors] = max(number, largest.get(factors, 0))
     terms = []
     for factors, number in sorted(largest.items(), key=lambda item: (-len(item[0]), item[0])):
@@ -152,7 +152,7 @@ def most(extents: Iterable[int]) -> str:
     return total
 
 
-def _above(n: int) -> dict[tuple[str, ...], int]:
+def _upper_bound(n: int) -> dict[tuple[str, ...], int]:
     """Return a polynomial with nonnegative coefficients that bounds the magnitude of a size.
 
     It maps products of sizes to coefficients.
@@ -162,24 +162,24 @@ def _above(n: int) -> dict[tuple[str, ...], int]:
         product: dict[tuple[str, ...], int] = {(): abs(coefficient)}
         for atom, power in monomial:
             for _ in range(power):
-                product = _multiplied(product, _above_atom(atom))
+                product = _multiply_polynomials(product, _atom_upper_bound(atom))
         for factors, number in product.items():
             found[factors] = found.get(factors, 0) + number
     return found
 
 
-def _above_atom(atom: Atom) -> dict[tuple[str, ...], int]:
+def _atom_upper_bound(atom: Atom) -> dict[tuple[str, ...], int]:
     if isinstance(atom, str):
         return {(atom,): 1}
     kind, x, y = atom
-    found = dict(_above(x))
+    found = dict(_upper_bound(x))
     # An integer quotient is at most its dividend.
-    for factors, number in _above(y).items() if kind != FLOOR else ():
+    for factors, number in _upper_bound(y).items() if kind != FLOOR else ():
         found[factors] = found.get(factors, 0) + number
     return found
 
 
-def _multiplied(
+def _multiply_polynomials(
     left: dict[tuple[str, ...], int], right: dict[tuple[str, ...], int]
 ) -> dict[tuple[str, ...], int]:
     found: dict[tuple[str, ...], int] = {}

@@ -212,7 +212,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     kind = "void" if sizes else f"{name}_workspace"
     pointer = f"{kind} *{writer.work}" if workspace.members else ""
     stack = max(part.stack for part in writer.parts)
-    entry = _declared(name, parameters, pointer, "", writer.can_fail or bool(sizes))
+    entry = _prototype(name, parameters, pointer, "", writer.can_fail or bool(sizes))
     parts = _parts(name, writer, parameters, pointer, sizes)
     told = Needs(name, workspace.nbytes, stack, writer.can_fail, sizes)
     return Function(
@@ -286,7 +286,7 @@ def _results(graph: Graph, steps: object, names: Names) -> tuple[list[Parameter]
     return found, told
 
 
-def _declared(
+def _prototype(
     name: str, parameters: Sequence[Parameter], pointer: str, restrict: str, can_fail: bool
 ) -> list[str]:
     """Return the declaration of a function, in lines."""
@@ -342,8 +342,8 @@ def _parts(
             given += [p for p in parameters if p.is_size and p not in given]
             made.append(_entry(name, parameters, given, pointer, lines, can_fail or bool(sizes)))
             break
-        head = _declared(part.name, given, work, "restrict ", part.can_fail)
-        made.append(_braced([f"static {head[0]}", *head[1:]], lines))
+        head = _prototype(part.name, given, work, "restrict ", part.can_fail)
+        made.append(_define([f"static {head[0]}", *head[1:]], lines))
         arguments = [*(p.name for p in given), *([writer.work] if work else [])]
         calls += _call(part, arguments)
         passed += given
@@ -370,7 +370,7 @@ def _entry(
     can_fail: bool,
 ) -> list[str]:
     unused = [f"    (void){p.name};" for p in parameters if p not in used]
-    return _braced(_declared(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
+    return _define(_prototype(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
 
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:
@@ -389,6 +389,6 @@ def _call(part: Part, words: Sequence[str]) -> list[str]:
     return rows
 
 
-def _braced(head: Sequence[str], lines: Sequence[str]) -> list[str]:
+def _define(head: Sequence[str], lines: Sequence[str]) -> list[str]:
     *first, last = head
     return [*first, f"{last} {{", *lines, "}"]

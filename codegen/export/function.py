@@ -103,7 +103,7 @@ class Writer:
         plan = self.top.plan
         self.top.places.update(places)
         groups = _groups(plan)
-        self.crossing = _crossing(plan, groups) - places.keys()
+        self.crossing = _crossing_values(plan, groups) - places.keys()
         for k, group in enumerate(groups):
             name = f"{self.own}_part{k + 1}" if len(groups) > 1 else self.own
             self.parts.append(Part(name))
@@ -331,7 +331,7 @@ def _groups(plan: Nests) -> list[list[int]]:
     return groups
 
 
-def _crossing(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
+def _crossing_values(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
     """Return values that one group writes, and another one reads or accumulates into."""
     group_of = {at: k for k, group in enumerate(groups) for at in group}
     first: dict[int, int] = {}

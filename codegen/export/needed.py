@@ -43,10 +43,10 @@ def read(plan: Nests, item: Item) -> set[int]:
         empty = any(map(is_zero, sizes))
         return set() if empty else {item.left.root, item.right.root}
     assert not isinstance(item, Blocks)
-    return _of_control(item) if isinstance(item, Control) else set(item.operands)
+    return _control_reads(item) if isinstance(item, Control) else set(item.operands)
 
 
-def _of_control(item: Control) -> set[int]:
+def _control_reads(item: Control) -> set[int]:
     """Return the values that a branch or loop and its bodies read, and the carries."""
     p, op = item.step.params, item.step.op
     # Operands of the bodies follow the index of a branch, or the iteration count.

@@ -38,21 +38,21 @@ class Sizes:
         """Return a C function that checks whether `function` accepts its sizes."""
         lines = [f"static bool pg_fits_{function}({self.parameters()}) {{"]
         negative = " || ".join([f"{n} < 0" for n in self.names])
-        lines += _refused(negative)
+        lines += _return_false_if(negative)
         differences = [c.difference for c, _ in self.conditions]
         extents = [t.nbytes for t in self.types]
         whole = most([*extents, *differences, nbytes, *(n for t in self.types for n in t.shape)])
         lines.append("    /* No number that is computed of them may be too large. */")
         lines += wrapped(f"const long largest = {whole};", 1)
-        lines += _refused("largest > (long)(~0ul >> 2)")
+        lines += _return_false_if("largest > (long)(~0ul >> 2)")
         every = [*(n for t in self.types for n in t.shape), *differences, *extents, nbytes]
         for y in dict.fromkeys(divisors(every)):
-            lines += _refused(f"{code(y)} == 0")
+            lines += _return_false_if(f"{code(y)} == 0")
         for condition, source in self.conditions:
             where = f", assumed by {source}  {source.text}".rstrip() if source else ""
             lines.append(f"    {remark(f'{condition}{where}')}")
             sign = "<" if condition.lower else "!="
-            lines += _refused(f"{code(condition.difference)} {sign} 0")
+            lines += _return_false_if(f"{code(condition.difference)} {sign} 0")
         return [*lines, "    return true;", "}"]
 
     def workspace(self, function: str, nbytes: int) -> list[str]:
@@ -96,7 +96,7 @@ def _types(plan: Nests) -> Iterator[TensorType]:
             yield from _types(body)
 
 
-def _refused(test: str) -> list[str]:
+def _return_false_if(test: str) -> list[str]:
     return [f"    if ({test}) {{", "        return false;", "    }"]
 
 

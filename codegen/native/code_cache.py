@@ -161,7 +161,7 @@ def _digest(graph: Graph) -> str:
         key = e.op, id(e.params), types, len(inputs)
         at = known.get(key)
         if at is None:
-            at = known[key] = places.setdefault(_told(e), len(places))
+            at = known[key] = places.setdefault(_equation_key(e), len(places))
         wiring.append(at)
         wiring += [number[v] for v in inputs]
         for v in outputs:
@@ -173,7 +173,7 @@ def _digest(graph: Graph) -> str:
     return found.hexdigest()
 
 
-def _told(eqn: Equation) -> str:
+def _equation_key(eqn: Equation) -> str:
     op = eqn.op
     if op not in _OWN or op in spelled:
         raise _UnknownError
@@ -286,7 +286,7 @@ def _literals(graph: Graph) -> Iterator[Equation]:
             yield e
 
 
-def _made(eqn: Equation) -> Any:
+def _literal_array(eqn: Equation) -> Any:
     assert isinstance(eqn.op, Primitive)
     return np.ascontiguousarray(eqn.op.impl(**eqn.kwargs))
 
@@ -303,7 +303,7 @@ def _sources(constants: Sequence[Any], graph: Graph) -> list[Any] | None:
     types = {(a.dtype, a.size) for a in constants}
     literals = enumerate(_literals(graph) if constants else ())
     wanted = [(k, e) for k, e in literals if (e.output.dtype, e.output.type.size) in types]
-    places = {_identity(_made(e)): k for k, e in wanted}
+    places = {_identity(_literal_array(e)): k for k, e in wanted}
     found: list[Any] = []
     for a in constants:
         at = places.get(_identity(a))
@@ -319,7 +319,7 @@ def _read_constants(sources: Sequence[Any], graph: Graph) -> list[Any]:
     found = []
     for source in sources:
         if type(source) is int:
-            found.append(_made(literals[source]))
+            found.append(_literal_array(literals[source]))
         else:
             dtype, shape, data = source
             found.append(np.frombuffer(base64.b64decode(data), dtype).reshape(shape))

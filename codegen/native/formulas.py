@@ -33,10 +33,10 @@ def functions_of(name: str) -> dict[str, str]:
         found: dict[str, str] = {}
         _add(found, name, piece(formula.function.__name__, dtype))
         return found
-    return {**functions_of(f"{stem}_f64"), name: _by_double(formula, stem)}
+    return {**functions_of(f"{stem}_f64"), name: _call_in_double(formula, stem)}
 
 
-def _by_double(formula: Formula, stem: str) -> str:
+def _call_in_double(formula: Formula, stem: str) -> str:
     params = ", ".join(f"float {x}" for x in formula.operands)
     args = ", ".join(f"(double){x}" for x in formula.operands)
     body = f"return (float){stem}_f64({args});"

@@ -51,7 +51,7 @@ class _Listing:
             if not isinstance(item, Nest | Blocks):
                 steps = [item.step]
             yield from self.comment(steps, indent)
-            yield indent + _told(item)
+            yield indent + _describe_item(item)
             if isinstance(item, Control | Blocks):
                 yield from self.bodies(item.bodies, indent + "  ")
 
@@ -69,7 +69,7 @@ class _Listing:
             yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
 
 
-def _told(item: Item) -> str:
+def _describe_item(item: Item) -> str:
     match item:
         case Nest(domain=domain, nodes=nodes):
             names = [n.step.op.name if n.step else n.kind for n in nodes]

@@ -138,9 +138,9 @@ def _function(
         with contextlib.suppress(FailedError):
             entry, constants = found
             stored = kept(entry.library) or library(entry.text, loose=options.loose)
-            held = _held(entry, stored, options.loose)
+            held = _load_library(entry, stored, options.loose)
             note_source(FROM_CACHE)
-            return _bound(held, entry, constants, graph, options, by_numpy)
+            return _bind_entry(held, entry, constants, graph, options, by_numpy)
     made = importlib.import_module("primgraph.codegen.native.driver").made(graph, options, limits)
     if made is None:
         return None
@@ -150,13 +150,13 @@ def _function(
         stored = library(made.entry.text, loose=options.loose)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
-    held = _held(made.entry, stored, options.loose)
+    held = _load_library(made.entry, stored, options.loose)
     if key is not None:
         remember(key, graph, made.entry._replace(library=stored.name), made.constants)
-    return _bound(held, made.entry, made.constants, graph, options, by_numpy)
+    return _bind_entry(held, made.entry, made.constants, graph, options, by_numpy)
 
 
-def _bound(
+def _bind_entry(
     held: ctypes.CDLL,
     entry: Entry,
     constants: Sequence[Any],
@@ -168,18 +168,18 @@ def _bound(
     if entry.is_alone:
         (piece,) = entry.pieces
         assert isinstance(piece, Called)
-        return _called(piece, held, constants)
+        return _bind_piece(piece, held, constants)
     runs = [
-        (_called(piece, held, constants), bool(graph.sizes))
+        (_bind_piece(piece, held, constants), bool(graph.sizes))
         if isinstance(piece, Called)
         else _step(graph.body[piece.at], graph.sizes, by_numpy)
         for piece in entry.pieces
     ]
-    tell = None if entry.tell is None else _called(entry.tell, held, ())
+    tell = None if entry.tell is None else _bind_piece(entry.tell, held, ())
     return _Mixed(entry, constants, graph, options, runs, tell)
 
 
-def _called(piece: Called, held: ctypes.CDLL, constants: Sequence[Any]) -> Callable[..., Any]:
+def _bind_piece(piece: Called, held: ctypes.CDLL, constants: Sequence[Any]) -> Callable[..., Any]:
     found: Callable[..., Any] = _caller().Native(
         _address(held, piece.name),
         piece.inputs,
@@ -203,16 +203,16 @@ def _address(held: ctypes.CDLL, name: str) -> int:
     return found
 
 
-def _held(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
+def _load_library(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
     """Return the library of an entry, linked to BLAS and to the thread pool."""
     try:
-        return _linked(entry, stored)
+        return _link_library(entry, stored)
     except _UNUSABLE:
         # The file may come from a broken compiler: compile again.
         forget(stored.name)
     stored = library(entry.text, loose=loose)
     try:
-        return _linked(entry, stored)
+        return _link_library(entry, stored)
     except _UNUSABLE as error:
         forget(stored.name)
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
@@ -222,7 +222,7 @@ def _held(entry: Entry, stored: Stored, loose: bool) -> ctypes.CDLL:
 _UNUSABLE = (OSError, AttributeError, ValueError)
 
 
-def _linked(entry: Entry, stored: Stored) -> ctypes.CDLL:
+def _link_library(entry: Entry, stored: Stored) -> ctypes.CDLL:
     held, text = load(stored, ctypes.CDLL), entry.text
     for called in entry.calls:
         _address(held, called.name)

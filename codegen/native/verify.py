@@ -59,10 +59,10 @@ def verify_memory(
     sizes = {v: POINTER if is_open(t.shape) else t.nbytes for v, t in plan.types.items()}
     stays = [(first[v], last[v], offsets[v], sizes[v], f"value {v}") for v in first]
     stays += [(at, at, place, size, "room") for at, place, size in rooms]
-    _apart(stays)
+    _check_disjoint(stays)
 
 
-def _apart(stays: Sequence[tuple[int, int, Place, int, str]]) -> None:
+def _check_disjoint(stays: Sequence[tuple[int, int, Place, int, str]]) -> None:
     """Raise unless values that are live at the same time have disjoint memory."""
     begins: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}

@@ -32,7 +32,7 @@ from primgraph.ir.types import DType, Shape
 
 def plan_region(draft: Draft, region: Region, number: int) -> Loop:
     """Add and return the loop of a region, with the instructions before and after it."""
-    loop, outer = _begun(draft, region, number), draft.body
+    loop, outer = _begin_loop(draft, region, number), draft.body
     body: list[Instruction] = []
     draft.loop, draft.body = loop, body
     for i in range(region.start, region.stop):
@@ -55,7 +55,7 @@ def plan_region(draft: Draft, region: Region, number: int) -> Loop:
     return made
 
 
-def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
+def _begin_loop(draft: Draft, region: Region, number: int) -> LoopDraft:
     """Return the loop, with the arrays that it fills and the totals that it accumulates."""
     loop, start = LoopDraft(region, number), region.start
     for value, combine in region.totals.items():
@@ -63,7 +63,7 @@ def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
         dtype = draft.schedule.types[value].dtype
         draft.body.append(Fill(start, place, _neutral(combine, dtype), dtype))
     for value in region.kept:
-        given = _given(draft, value, region)
+        given = _donated_input(draft, value, region)
         if given is None:
             loop.whole[value] = draft.whole(start, value)
         else:
@@ -72,7 +72,7 @@ def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
     return loop
 
 
-def _given(draft: Draft, value: int, region: Region) -> Argument | None:
+def _donated_input(draft: Draft, value: int, region: Region) -> Argument | None:
     """Return the donated input array into which the rows of `value` may be written, or None.
 
     No step may read the input after the step that computes `value`. Before, only the rows of the

@@ -34,7 +34,7 @@ def extents_text(shape: Shape) -> str:
 
 
 @cache
-def _written(dim: Dim) -> Written:
+def _dim_text(dim: Dim) -> Written:
     found = remainder(dim)
     if found is not None:
         x, y, factor = found
@@ -56,7 +56,7 @@ def _written(dim: Dim) -> Written:
 def written(extent: int) -> Written:
     """Return the expression of a size with its precedence."""
     if type(extent) is Dim:
-        return _written(extent)
+        return _dim_text(extent)
     return Written(str(extent), WORD if extent >= 0 else SUM)
 
 

@@ -55,9 +55,9 @@ def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
     """Return `step` restricted to a block of `rows` rows."""
     eqn = step.eqn
     inputs = tuple(
-        Value(_cut(v.type, axis, rows)) for v, axis in zip(eqn.inputs, role.operands, strict=True)
+        Value(_block_type(v.type, a, rows)) for v, a in zip(eqn.inputs, role.operands, strict=True)
     )
-    outputs = tuple(Value(_cut(v.type, role.axis, rows)) for v in eqn.outputs)
+    outputs = tuple(Value(_block_type(v.type, role.axis, rows)) for v in eqn.outputs)
     params = eqn.params
     resized = card.blocking.resized if card.blocking is not None else ""
     if resized and role.axis is not None:
@@ -66,7 +66,7 @@ def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
     return step._replace(eqn=local, form=Form(local))
 
 
-def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
+def _block_type(type: TensorType, axis: int | None, rows: int) -> TensorType:
     if axis is None:
         return type
     return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
@@ -221,7 +221,7 @@ class _Arrangement:
             draft.blocked = draft.blocked or (large and awaits)
             draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
             return
-        self._hasten(draft, step)
+        self._hoist_dependencies(draft, step)
         draft.members.append(i)
         draft.roles.append(role)
         for value in step.outputs:
@@ -246,7 +246,7 @@ class _Arrangement:
         pairs = zip(axes, role.operands, strict=True)
         return role if all(a is None or a == b for a, b in pairs) else None
 
-    def _hasten(self, draft: _Draft, step: Step) -> None:
+    def _hoist_dependencies(self, draft: _Draft, step: Step) -> None:
         """Move late steps that `step` depends on before the region."""
         needed = list(step.inputs)
         while needed:

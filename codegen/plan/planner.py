@@ -37,12 +37,12 @@ def planned(
     is planned again with the packed arena; nothing else depends on it.
     """
     arena = Arena()
-    plan = _planned(schedule, regions, options, cards, arena)
+    plan = _build_plan(schedule, regions, options, cards, arena)
     better = packing(arena)
-    return plan if better is None else _planned(schedule, regions, options, cards, better)
+    return plan if better is None else _build_plan(schedule, regions, options, cards, better)
 
 
-def _planned(
+def _build_plan(
     schedule: Schedule,
     regions: tuple[Region, ...],
     options: Options,

@@ -197,7 +197,7 @@ def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
             form,
             form.op,
         )
-        for e in _needed(graph)
+        for e in _needed_equations(graph)
         for form in (_form_of(e, forms, sizes),)
     ]
     types = tuple([type_at(v.type, sizes) for v in number])
@@ -236,7 +236,7 @@ def _form_of(eqn: Equation, forms: dict[Any, Form], sizes: Mapping[str, int]) ->
     return form
 
 
-def _needed(graph: Graph) -> list[Equation]:
+def _needed_equations(graph: Graph) -> list[Equation]:
     for eqn in graph.body:
         if not isinstance(eqn.op, Primitive):
             raise CompileError(

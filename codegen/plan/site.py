@@ -38,11 +38,11 @@ class At:
     def part(self, *hows: Reshape | Slice | None) -> Place:
         place = self.out
         for how in hows:
-            place = self._seen(place, how)
+            place = self._view_place(place, how)
         return place
 
     def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
-        return self._seen(self.operands[position], how)
+        return self._view_place(self.operands[position], how)
 
     @property
     def lasting(self) -> bool:
@@ -51,7 +51,7 @@ class At:
         row = isinstance(out, Result) and trip is not None and out.number >= trip[1]
         return row or out.life is Life.KEPT
 
-    def _seen(self, place: Place, how: Reshape | Slice | None) -> Place:
+    def _view_place(self, place: Place, how: Reshape | Slice | None) -> Place:
         if how is None:
             return place
         return self.draft.store.view(place, how, part_shape(how, place.shape))

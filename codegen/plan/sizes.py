@@ -62,24 +62,24 @@ def size_of(of: Candidate, limits: Limits) -> Size | None:
     if limits.rows is not None:
         rows = limits.rows if shares > 1 or len(computing) >= limits.least_steps else None
     else:
-        rows = _cached(of, limits)
+        rows = _rows_in_cache(of, limits)
         a_call = work / extent / len(computing)
-        adding = _LONGER * _adding(of.steps, of.roles) * extent / work
+        adding = _LONGER * _adding_time(of.steps, of.roles) * extent / work
         long = max(limits.least_call / a_call, adding, _worth_reading(of, limits))
-        shared = _shared(extent, long, rows, limits) if shares > 1 else None
+        shared = _rows_per_thread(extent, long, rows, limits) if shares > 1 else None
         if shared is None:
             shares = 1
         else:
             rows, shares = shared, min(shares, int(a_call * shared / _HELD))
     if rows is None:
         return None
-    rows = _without_single_rest(extent, rows)
+    rows = _avoid_single_row(extent, rows)
     if has_products(computing, cards) and not blas.is_controlled():
         shares = 1
     return Size(rows, min(shares, ceil(extent / rows)))
 
 
-def _shared(extent: int, long: float, cached: int | None, limits: Limits) -> int | None:
+def _rows_per_thread(extent: int, long: float, cached: int | None, limits: Limits) -> int | None:
     """Return the rows per block of a thread, at least `long`; None if more than half of all."""
     fair = extent / (_TURNS * limits.processors)
     count = round(extent / max(long, min(fair, cached or extent)))
@@ -89,13 +89,13 @@ def _shared(extent: int, long: float, cached: int | None, limits: Limits) -> int
     return ceil(extent / count) if count > 1 else None
 
 
-def _adding(steps: Sequence[Step], roles: Sequence[Role]) -> float:
+def _adding_time(steps: Sequence[Step], roles: Sequence[Role]) -> float:
     """Return the nanoseconds for adding the partial results of one block to all totals."""
     totals = [s.results[0] for s, r in zip(steps, roles, strict=True) if r.axis is None]
     return _ADDED * sum(t.nbytes for t in totals)
 
 
-def _cached(of: Candidate, limits: Limits) -> int | None:
+def _rows_in_cache(of: Candidate, limits: Limits) -> int | None:
     """Return the rows that fit into the cache or outweigh a call; None if over half of all."""
     extent, constant = of.extent, of.constant
     computing = [k for k, s in enumerate(of.steps) if not _is_view(of.schedule, s)]
@@ -104,7 +104,7 @@ def _cached(of: Candidate, limits: Limits) -> int | None:
     bytes_per_row = _peak(of) / extent
     if bytes_per_row * extent <= limits.cache:
         return None
-    moved = sum(_moved(of.steps[k], of.roles[k], constant) for k in computing) / len(computing)
+    moved = sum(_traffic(of.steps[k], of.roles[k], constant) for k in computing) / len(computing)
     call = extent * limits.least_block / moved
     rows = int(max(limits.cache / bytes_per_row, call, _worth_reading(of, limits), 1))
     return rows if 2 * rows <= extent else None
@@ -122,7 +122,7 @@ def _worth_reading(of: Candidate, limits: Limits) -> float:
             for t, v, a in zip(step.operands, step.inputs, role.operands, strict=True)
             if a is None and v not in of.constant and t.nbytes > limits.cache
         }
-        moved = _moved(step, role, of.constant)
+        moved = _traffic(step, role, of.constant)
         if whole and moved:
             least = max(least, of.extent * sum(whole.values()) / moved)
     return least
@@ -132,7 +132,7 @@ def _is_view(schedule: Schedule, step: Step) -> bool:
     return not step.outputs or schedule.is_view(step.outputs[0])
 
 
-def _moved(step: Step, role: Role, constant: Set[int]) -> int:
+def _traffic(step: Step, role: Role, constant: Set[int]) -> int:
     """Return the bytes with rows that a step reads and writes."""
     operands = zip(step.operands, step.inputs, role.operands, strict=True)
     read = sum(t.nbytes for t, v, a in operands if a is not None and v not in constant)
@@ -161,7 +161,7 @@ def _peak(of: Candidate) -> int:
     return most
 
 
-def _without_single_rest(extent: int, rows: int) -> int:
+def _avoid_single_row(extent: int, rows: int) -> int:
     """Return at least `rows`, so that the last block has more than one row if each has.
 
     Products with a single row use another function, which treats special values differently.

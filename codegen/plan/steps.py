@@ -18,7 +18,7 @@ def plan_step(draft: Draft, i: int, step: Step) -> None:
     """Add the instructions of step `i`, which is in no loop."""
     card = draft.cards.get(step.form.op)
     if i in draft.landing.puts:
-        _put(draft, i, step, draft.schedule.steps[i + 1])
+        _plan_put(draft, i, step, draft.schedule.steps[i + 1])
     elif i - 1 in draft.landing.puts:
         # Done by the previous step.
         draft.places[step.outputs[0]] = draft.landing.results[step.outputs[0]]
@@ -49,7 +49,7 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
         [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
     )
     taken, new = None, False
-    donated = _donated(draft, i, step, card, places) if draft.left_in else None
+    donated = _donated_input(draft, i, step, card, places) if draft.left_in else None
     result = draft.results.get(value)
     over = i in draft.landing.replaced
     if donated is not None:
@@ -77,7 +77,7 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
     draft.body.append(Compute(i, step, operands, out, taken, parts, new, over))
 
 
-def _put(draft: Draft, i: int, step: Step, after: Step) -> None:
+def _plan_put(draft: Draft, i: int, step: Step, after: Step) -> None:
     """Plan a step whose result is written directly to where step `after` assigns it."""
     card, types = draft.cards[step.op], step.form.operands
     places = [draft.places[v] for v in step.inputs]
@@ -97,7 +97,7 @@ def _put(draft: Draft, i: int, step: Step, after: Step) -> None:
     draft.body.append(Put(i, step, operands, out, part, draft.schedule.root[value]))
 
 
-def _donated(
+def _donated_input(
     draft: Draft, i: int, step: Step, card: Facts, places: Sequence[Place]
 ) -> Argument | None:
     """Return the donated input array to which the result may be written, or None.

@@ -142,7 +142,7 @@ class _Run:
         late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
         self._demand(late, "a total is added to out of turn")
         for place in filled:
-            self._demand(place in self.holds or _given(place), f"{text_of(place)} is not there")
+            self._demand(place in self.holds or _is_given(place), f"{text_of(place)} is not there")
         before = {p: self.holds.get(p, _NOTHING) for p in filled}
         for _ in range(2):
             self.space = _Memory(self.plan.space)
@@ -186,7 +186,7 @@ class _Run:
         elif isinstance(root, Argument):
             self._demand(root in self.writable, f"{text_of(root)} is not donated")
         else:
-            there = isinstance(root, Result | Buffer) and (root in self.holds or _given(root))
+            there = isinstance(root, Result | Buffer) and (root in self.holds or _is_given(root))
             self._demand(there, f"{text_of(root)} cannot be written")
         self.holds[root] = value
         if inner:
@@ -240,7 +240,7 @@ class _Run:
         self.holds[x.out] = self.schedule.root[x.step.outputs[0]]
 
     def _create_result(self, place: Place) -> None:
-        new = isinstance(place, Result | Held) and not _given(place)
+        new = isinstance(place, Result | Held) and not _is_given(place)
         new = new and name_of(place) not in self.named
         self._demand(new, f"{text_of(place)} is there already")
         self.named.add(name_of(place))
@@ -292,7 +292,7 @@ class _Run:
         raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
 
 
-def _given(place: Place) -> bool:
+def _is_given(place: Place) -> bool:
     return isinstance(place, Result) and place.given
 
 

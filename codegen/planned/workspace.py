@@ -99,12 +99,12 @@ class Workspace:
         self._rows = [r.rows for r in regions]
         for place in plan.arrays:
             if place.life is Life.KEPT:
-                self.slots[name_of(place)] = self._kept(place)
+                self.slots[name_of(place)] = self._allocate_slot(place)
             else:
                 loop = loop_of(place)
                 self.blocks[loop][name_of(place)] = self._in_two_sizes(place, loop)
 
-    def _kept(self, place: Buffer | Stack | View | Ones) -> int:
+    def _allocate_slot(self, place: Buffer | Stack | View | Ones) -> int:
         if isinstance(place, Buffer):
             return self.whole.array(place.type, place.offset)
         if isinstance(place, Stack):

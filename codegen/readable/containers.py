@@ -128,7 +128,7 @@ def _laid_out(
         return ["None"]
     opening, closing = _brackets(tree, classes, taken)
     parts = [
-        _labelled(_label(tree, key), _laid_out(part, texts, classes, taken, width - 4))
+        _prefix_label(_label(tree, key), _laid_out(part, texts, classes, taken, width - 4))
         for key, part in zip(tree.keys, tree.parts, strict=True)
     ]
     comma = "," if tree.kind is tuple and len(parts) == 1 else ""
@@ -158,5 +158,5 @@ def _label(tree: Branch, key: Key) -> str:
     return f"{key}=" if words else f"{str(key)!a}: "
 
 
-def _labelled(label: str, lines: list[str]) -> list[str]:
+def _prefix_label(label: str, lines: list[str]) -> list[str]:
     return [label + lines[0], *lines[1:]]

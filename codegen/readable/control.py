@@ -63,7 +63,7 @@ class _Writer:
             heads += [f"elif {index.text.within(ADD)} == {k}:" for k in range(1, len(branches) - 1)]
             heads += ["else:"] * (len(branches) > 1)
             order = list(zip(heads, branches, strict=True))
-        names = _named(self.page, self.step.outputs, "v")
+        names = _name_values(self.page, self.step.outputs, "v")
         for head, branch in order:
             self.line(head)
             start = len(self.page.parts.current.body)
@@ -75,7 +75,7 @@ class _Writer:
     def block(self) -> None:
         """Write the statements of a checkpoint inline: names of its own are bound again."""
         body = self.step.params["body"]
-        names = _named(self.page, self.step.outputs, "v")
+        names = _name_values(self.page, self.step.outputs, "v")
         found, inner = self.body(body, self.given)
         self.assign(inner, names, found, body)
         self.results(names)
@@ -83,11 +83,11 @@ class _Writer:
     def scan(self) -> None:
         p, carries = self.step.params, self.step.params["carries"]
         if p["length"] is TRIPS:
-            _along_lists(self)
+            _write_row_loop(self)
             return
         counted = p["counted"]
         fixed, state, xs = parted(self.given[counted:], p["consts"], carries)
-        names = _begun(self, state)
+        names = _write_initial_carries(self, state)
         stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty")
         k = self.page.names.hinted("k", "k")
         count = extent_text(p["length"])
@@ -113,7 +113,7 @@ class _Writer:
         p = self.step.params
         fixed, state, _ = parted(self.given, p["consts"], len(self.given) - p["consts"])
         carries = len(state)
-        names = _begun(self, state)
+        names = _write_initial_carries(self, state)
         limited = p["limit"] is not None
         others = self.step.outputs[carries + 1 :]
         stacks = _stacks(self, others, "zeros") if limited else _lists(self, others)
@@ -129,7 +129,7 @@ class _Writer:
         self.line("")
         start = len(self.page.parts.current.body)
         found, inner = self.body(p["test"], [*fixed, *pieces])
-        within = _computing(inner, found[0], p["test"])
+        within = _pending_equation(inner, found[0], p["test"])
         truth = _text(inner, found[0], p["test"], 0)
         body = self.page.parts.current.body
         if all(line.text.startswith("#") for line in body[start:]):
@@ -166,7 +166,7 @@ class _Writer:
         found, inner = self.body(graph, given)
         count = len(names)
         for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
-            within = _computing(inner, value, graph)
+            within = _pending_equation(inner, value, graph)
             code = _text(inner, value, graph, count + n).code
             head, rest = (f"{stack}[{k}] = ", code) if k else ("", f"{stack}.append({code})")
             for line in statement(head, rest, inner.depth):
@@ -211,7 +211,7 @@ class _Writer:
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
     ) -> None:
         """Assign the results of a body to their names, all at once."""
-        found = [_computing(inner, value, graph) for value in values]
+        found = [_pending_equation(inner, value, graph) for value in values]
         several = len([w for w in found if w is not None]) > 1
         within = None if several else next((w for w in found if w is not None), None)
         pairs = [
@@ -239,7 +239,7 @@ class _Writer:
             self.page.shared.add(value)
 
 
-def _computing(inner: Page, value: int, graph: Graph) -> Within | None:
+def _pending_equation(inner: Page, value: int, graph: Graph) -> Within | None:
     """Return the equation of a pending expression for a body result, if any."""
     piece = inner.pieces[value]
     return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
@@ -259,9 +259,9 @@ def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
     return piece.text
 
 
-def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
+def _write_initial_carries(w: _Writer, state: Sequence[Piece]) -> list[str]:
     """Return names for the carries, and write their initial values."""
-    names = _named(w.page, w.step.outputs[: len(state)], "v")
+    names = _name_values(w.page, w.step.outputs[: len(state)], "v")
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
         for row in statement(f"{name} = ", piece.text.code, w.page.depth):
@@ -271,7 +271,7 @@ def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
 
 def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
     """Return names for stacks that rows are appended to."""
-    names = _named(w.page, values, "stack")
+    names = _name_values(w.page, values, "stack")
     for name in names:
         w.page.parts.bind(name)
         w.line(f"{name} = []")
@@ -280,7 +280,7 @@ def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
 
 def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
     """Return names for stacks of a known number of rows."""
-    names = _named(w.page, values, "stack")
+    names = _name_values(w.page, values, "stack")
     for name, value in zip(names, values, strict=True):
         type = w.page.schedule.types[value]
         made = f"np.{maker}({shape_text(type.shape)}, {dtype_text(type.dtype)})"
@@ -290,13 +290,13 @@ def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
     return names
 
 
-def _along_lists(w: _Writer) -> None:
+def _write_row_loop(w: _Writer) -> None:
     """Write a loop over the rows that another loop has appended to lists."""
     p, carries = w.step.params, w.step.params["carries"]
     fixed, state, xs = parted(w.given[1:], p["consts"], carries)
-    names = _begun(w, state)
+    names = _write_initial_carries(w, state)
     lists = _lists(w, w.step.outputs[carries:])
-    rows = _named(w.page, [-1] * len(xs), "row")
+    rows = _name_values(w.page, [-1] * len(xs), "row")
     ways = [x.text.code for x in xs]
     if p["reverse"]:
         ways = [f"reversed({way})" for way in ways]
@@ -327,5 +327,5 @@ def _piece(name: str, type: TensorType) -> Piece:
     return Piece(Text(name), type.shape, (name,))
 
 
-def _named(page: Page, values: Sequence[int], letter: str) -> list[str]:
+def _name_values(page: Page, values: Sequence[int], letter: str) -> list[str]:
     return [page.names.hinted(page.called.get(v, ""), letter) for v in values]

@@ -48,7 +48,7 @@ def readable(
     if len(page.opening) > 1:
         page.opening.insert(1, "")
     functions[-1].docstring = interface.docstring()
-    helpers = [_untyped(support.text_of(name)) for name in page.helpers]
+    helpers = [_strip_annotations(support.text_of(name)) for name in page.helpers]
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)
 
 
@@ -115,7 +115,7 @@ def _several(page: Page, interface: Interface) -> list[Function]:
     return [*page.parts.parts, entry]
 
 
-def _untyped(function: str) -> str:
+def _strip_annotations(function: str) -> str:
     """Return the text of a helper without annotations, whose names are not imported."""
     if not function.startswith("def "):
         return function

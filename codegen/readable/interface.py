@@ -70,16 +70,16 @@ class Interface:
             return self._sizes_of(names, sizes)
         texts = [text for root, tree in self.roots for text in accesses(tree, root)]
         if not self.page.standalone:
-            return [*self._bound(names, texts, sizes), *self._sizes_of(names, sizes)]
+            return [*self._bind_arrays(names, texts, sizes), *self._sizes_of(names, sizes)]
         lines = []
         for root, tree in self.roots:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
                 message = f"{told(name, root)} must have length {count}"
-                lines += _raising(f'"{message}"')
+                lines += _raise_lines(f'"{message}"')
         return [*lines, *self._checks(names, texts, sizes)]
 
-    def _bound(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
+    def _bind_arrays(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
         """Return statements that bind the names of arrays that are read or determine sizes."""
         page = self.page
         tellers = set() if page.sizes is None else page.sizes.tellers(sizes)
@@ -106,7 +106,7 @@ class Interface:
                 lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
-            lines += _raising(f'f"{message}"')
+            lines += _raise_lines(f'f"{message}"')
         if sizes is not None:
             lines += sizes.checked(names, used, self.page.names.hinted("rest", "k"))
         return lines
@@ -146,6 +146,6 @@ class Interface:
         return returned(tree, results, self.page.file.classes, names, LONGEST - 7)
 
 
-def _raising(message: str) -> list[str]:
+def _raise_lines(message: str) -> list[str]:
     """Return the statement after an `if` that raises."""
     return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]

@@ -135,13 +135,13 @@ def _ask(groups: _Groups, step: Step) -> None:
     x, result = step.inputs[:1], step.outputs[0]
     if step.op.fact(REDUCES):
         groups.ask(x[0], None)
-        groups.ask(result, _kept(step))
+        groups.ask(result, _keepdims_shape(step))
     elif is_repetition(step):
         groups.ask(x[0], seen_shape(step, 0))
         groups.ask(result, None)
     elif _reshapes(step) and _is_alike(step):
         groups.wish(x[0], step.results[0].shape)
-        groups.ask(result, _without_ones(step.operands[0].shape))
+        groups.ask(result, _squeeze_shape(step.operands[0].shape))
     elif step.op.fact(CONTRACTS) and _vectors(step):
         _ask_product(groups, step)
     elif step.number is None:
@@ -149,17 +149,17 @@ def _ask(groups: _Groups, step: Step) -> None:
             groups.ask(value, None)
 
 
-def _kept(step: Step) -> Shape:
+def _keepdims_shape(step: Step) -> Shape:
     axes = step.params["axes"]
     return tuple(1 if a in axes else n for a, n in enumerate(step.operands[0].shape))
 
 
 def _is_alike(step: Step) -> bool:
     """Return whether a reshape only adds or removes axes of size 1."""
-    return _without_ones(step.operands[0].shape) == _without_ones(step.params["shape"])
+    return _squeeze_shape(step.operands[0].shape) == _squeeze_shape(step.params["shape"])
 
 
-def _without_ones(shape: Shape) -> Shape:
+def _squeeze_shape(shape: Shape) -> Shape:
     return tuple(n for n in shape if n != 1)
 
 

@@ -54,7 +54,7 @@ class Sizes:
 
     def found(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
         """Return statements that compute the `used` variables from arrays."""
-        return [line for name, lines in self._finding(arrays) if name in used for line in lines]
+        return [line for name, lines in self._definitions(arrays) if name in used for line in lines]
 
     def needed(self, used: Collection[str]) -> set[str]:
         """Return the `used` variables, and those from which they are computed."""
@@ -73,7 +73,7 @@ class Sizes:
     def _is_in(self, name: str, variables: Collection[str]) -> bool:
         return name in self.variables and str(self.variables[name]) in variables
 
-    def _finding(self, arrays: Sequence[str]) -> Iterator[tuple[str, Lines]]:
+    def _definitions(self, arrays: Sequence[str]) -> Iterator[tuple[str, Lines]]:
         """Yield each variable with the statements that compute it, in a valid order."""
         for name, (i, axis) in self.fitting.bare.items():
             variable = str(self.variables[name])
@@ -112,19 +112,19 @@ class Sizes:
 
         `rest` is a free name. Variables are computed if they are `used` or checked.
         """
-        checks = [*self._contradictions(arrays), *self._assumed()]
+        checks = [*self._contradictions(arrays), *self._assumption_checks()]
         read = frozenset().union(*(names for names, _ in checks))
         needed = self.needed({*used, *(str(self.variables[name]) for name in read)})
         begun: Lines = []
-        for name, found in self._finding(arrays):
+        for name, found in self._definitions(arrays):
             solved = next((s for s in self.fitting.solved if self._is_in(s[3], (name,))), None)
             if solved is not None:
-                begun += self._solving(arrays, *solved, rest)
+                begun += self._solve_size(arrays, *solved, rest)
             elif name in needed:
                 begun += found
         return [*begun, *(line for _, lines in checks for line in lines)]
 
-    def _solving(
+    def _solve_size(
         self, arrays: Sequence[str], i: int, axis: int, extent: Dim, name: str, rest: str
     ) -> Lines:
         """Return statements that solve for a size that occurs in an axis."""
@@ -166,7 +166,7 @@ class Sizes:
                 self._tell(message, sorted(extent.names))
             yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raised()]
 
-    def _assumed(self) -> Iterator[tuple[frozenset[str], Lines]]:
+    def _assumption_checks(self) -> Iterator[tuple[frozenset[str], Lines]]:
         """Yield checks of assumptions, with the sizes that they read."""
         for condition, source in assumptions(self.graph):
             message = _Message().text("size ")
@@ -228,12 +228,12 @@ class _Message:
         """Return the statement after an `if` that raises the error."""
         plain = "".join(text for text, is_code in self._parts if not is_code)
         quote = "'" if plain.count('"') > plain.count("'") else '"'
-        text = "".join(f"{{{p}}}" if code else _escaped(p, quote) for p, code in self._parts)
+        text = "".join(f"{{{p}}}" if code else _escape_text(p, quote) for p, code in self._parts)
         raising = statement("raise ", f"ValueError(f{quote}{text}{quote})", depth=2)
         return [f"    {line}" for line in raising]
 
 
-def _escaped(text: str, quote: str) -> str:
+def _escape_text(text: str, quote: str) -> str:
     """Return any text as part of an f-string."""
     plain = printable(text)
     for mark in ("\\", quote):

@@ -18,11 +18,11 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     """Set the expression of result `k` of step `i`, a view that becomes `value`."""
     source = step.inputs[0]
     piece = page.pieces[source]
-    how = _seen(page, step, k, value)
+    how = _view_to_write(page, step, k, value)
     if piece.scalar is not None:
         page.pieces[value] = piece
         return
-    picked = _picked(page, step, piece) if isinstance(how, Reshape) else None
+    picked = _fused_indexing(page, step, piece) if isinstance(how, Reshape) else None
     if picked is not None:
         shape = step.results[0].shape
         page.settle(page.joined(picked, shape, [piece], i, value), inline=True)
@@ -45,7 +45,7 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
     page.settle(joined, inline=len(step.outputs) == 1)
 
 
-def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
+def _fused_indexing(page: Page, step: Step, piece: Piece) -> Text | None:
     """Return the indexing that replaces a slice and a reshape to single positions, or None."""
     made = page.schedule.steps[piece.step] if piece.pending else None
     cut = made.form.seen[0] if made is not None and made.op.is_view else None
@@ -69,7 +69,7 @@ def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
     return Text(f"{x}[{', '.join(parts)}]")
 
 
-def _seen(page: Page, step: Step, k: int, value: int) -> View | None:
+def _view_to_write(page: Page, step: Step, k: int, value: int) -> View | None:
     """Return how a view is written, if axes of size 1 may have been added or removed."""
     before = page.shown.get(step.inputs[0])
     after = page.shown.get(value)

@@ -89,7 +89,7 @@ def scalar_trips(
     if any(part.expressions > _CALL_IN_TRIP * part.calls for part in parts):
         return None
     function = _trips(inner, consts, carries, None if test is None else parts[0])
-    opening = ["import numpy as np", "import math", *_bound([function])]
+    opening = ["import numpy as np", "import math", *_binding_lines([function])]
     return Module(opening, [], [function], "numbers", {})
 
 
@@ -146,7 +146,7 @@ def _row(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _bound(functions: Sequence[Function]) -> list[str]:
+def _binding_lines(functions: Sequence[Function]) -> list[str]:
     """Return lines that bind the outer names that functions use."""
     lines = [line.text for function in functions for line in function.body]
     names = set(_NAME.findall("\n".join(lines)))
@@ -191,7 +191,7 @@ class _Scalars:
                 self.made.line(line)
         results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
         self.made.returns([results if self.alone else f"[{results}]"])
-        return _bound([self.made]), self.made
+        return _binding_lines([self.made]), self.made
 
     def names_of(self, value: int) -> Elements:
         """Return variable names for the elements of a value."""
@@ -232,7 +232,7 @@ class _Scalars:
             return False
         operands = [self.elements[v] for v in step.inputs]
         if form.texts is None:
-            self.elements.update(zip(step.outputs, _moved(step, operands), strict=True))
+            self.elements.update(zip(step.outputs, _move_elements(step, operands), strict=True))
             if _turns(step) or not self.reversed.isdisjoint(step.inputs):
                 self.reversed.update(step.outputs)
             return True
@@ -252,7 +252,7 @@ class _Scalars:
         return True
 
 
-def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
+def _move_elements(step: Step, operands: Sequence[Elements]) -> list[Elements]:
     """Return the elements of a step that moves elements, by evaluating it on indices."""
     texts = np.concatenate([x.ravel() for x in operands])
     ends = np.cumsum([x.size for x in operands])

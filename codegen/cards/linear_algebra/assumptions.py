@@ -14,11 +14,11 @@ from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra.assumptions import assumed
 
 
-def _read(args: Sequence[Text], step: Step) -> Text:
+def _read_assumed(args: Sequence[Text], step: Step) -> Text:
     facts = ", ".join(f'"{fact}"' for fact in step.params["facts"])
     return Text(f"assumed({args[0].code}, [{facts}])")
 
 
 CARDS: dict[Op, Card] = {
-    assumed: replace(function_card(_read, "assumed", None), nanoseconds=MOVED),
+    assumed: replace(function_card(_read_assumed, "assumed", None), nanoseconds=MOVED),
 }

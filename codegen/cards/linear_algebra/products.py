@@ -33,7 +33,7 @@ def is_dot(step: Step) -> bool:
     return x.ndim == 2 and x.is_float and x.dtype != FLOAT16 and not alone
 
 
-def _read(args: Sequence[Text], step: Step) -> Text:
+def _read_matmul(args: Sequence[Text], step: Step) -> Text:
     x, y = args
     if step.results[0].dtype == FLOAT16:
         wide = [f"{a.within(ATOM)}.astype(np.float32)" for a in args]
@@ -86,7 +86,7 @@ def _scalar(step: Step, operands: Sequence[Elements], in_order: bool) -> list[st
 CARDS: dict[Op, Card] = {
     p.matmul: replace(
         plain(
-            read=_read,
+            read=_read_matmul,
             write=_write,
             needs=None,
             blocking=Blocking(_role, 0, ""),

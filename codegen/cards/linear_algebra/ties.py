@@ -12,9 +12,9 @@ from primgraph.ir.primitive import Op
 from primgraph.primitives.linear_algebra import ties as p
 
 
-def _read(args: Sequence[Text], step: Step) -> Text:
+def _read_unless_any(args: Sequence[Text], step: Step) -> Text:
     message = step.params["message"]
     return Text(f"unless_any({args[0].code}, {args[1].code}, {message!r})")
 
 
-CARDS: dict[Op, Card] = {p.unless_any: function_card(_read, "unless_any", None)}
+CARDS: dict[Op, Card] = {p.unless_any: function_card(_read_unless_any, "unless_any", None)}

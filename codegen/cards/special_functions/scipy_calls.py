@@ -21,7 +21,7 @@ def _arguments(operands: Sequence[str], step: Step) -> str:
     return f'"{name}", {part}, ({several})'
 
 
-def _read(args: Sequence[Text], step: Step) -> Text:
+def _read_by_scipy(args: Sequence[Text], step: Step) -> Text:
     return Text(f"by_scipy({_arguments([a.code for a in args], step)})")
 
 
@@ -32,7 +32,7 @@ def _write(to: Target) -> list[str]:
 CARDS: dict[Op, Card] = {
     scipy_calls.by_scipy: replace(
         plain(
-            read=_read,
+            read=_read_by_scipy,
             write=_write,
             needs=None,
             blocking=ALIGNED,

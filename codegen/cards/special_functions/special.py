@@ -16,14 +16,14 @@ from primgraph.ir.primitive import Op
 from primgraph.primitives.special_functions import special as s
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a Python string literal, as formatters write it."""
     return f'"{name}"'
 
 
 def _read_variate(args: Sequence[Text], step: Step) -> Text:
     key, *params = [a.code for a in args]
-    return Text(f"random_variate({', '.join([key, _quoted(step.params['name']), *params])})")
+    return Text(f"random_variate({', '.join([key, _quote_name(step.params['name']), *params])})")
 
 
 CARDS: dict[Op, Card] = {

@@ -145,14 +145,14 @@ def short_text(array: np.ndarray[Any, Any]) -> str | None:
 
 def pattern_text(array: np.ndarray[Any, Any]) -> str | None:
     """Return `np.eye`, `np.tril`, `np.arange` or similar for an equal array, or None."""
-    for text, made in _proposed(array):
+    for text, made in _proposed_calls(array):
         same = made.shape == array.shape and made.dtype == array.dtype
         if same and made.tobytes() == array.tobytes():
             return text
     return None
 
 
-def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+def _proposed_calls(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
     """Yield calls that may create `array`, with their results."""
     if array.size == 0 or not array.shape:
         return

@@ -37,7 +37,7 @@ class Elements:
             for o in node.operands:
                 if o.value >= 0:
                     self.uses[o.value] = self.uses.get(o.value, 0) + 1
-        self.spelled = [_spelling(page, n) for n in nest.nodes]
+        self.spelled = [_node_formula(page, n) for n in nest.nodes]
         self.folded = self.foldable()
         self.texts: dict[int, Text] = {}
         self.stored = row_major(nest.domain)
@@ -171,7 +171,7 @@ class Elements:
         return Text(place.element(self.grid.index(o.offset, o.strides)))
 
 
-def _spelling(page: Page, node: Node) -> Formula | None:
+def _node_formula(page: Page, node: Node) -> Formula | None:
     """Return the formula of a node, if it has one."""
     if node.kind == "text":
         assert node.step is not None

@@ -143,7 +143,7 @@ class _Loops:
     def by_blas(self) -> bool:
         """Write a call of BLAS if the product is large and its strides are supported."""
         m, n, k = self.m, self.n, self.depth
-        left, right = _apart(self.item.left, (m, k)), _apart(self.item.right, (k, n))
+        left, right = _blas_layout(self.item.left, (m, k)), _blas_layout(self.item.right, (k, n))
         if typical(m * n * k) < _LARGE or left is None or right is None:
             return False
         single = self.dtype.itemsize == 4
@@ -167,7 +167,7 @@ def _lead(n: int) -> str:
     return f"(int)pg_most({code(n)}, 1)" if type(n) is Dim else str(n)
 
 
-def _apart(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:
+def _blas_layout(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:
     """Return how BLAS reads a matrix, plain or transposed, and its row stride; or None."""
     down, across = access.strides[-2:]
     if is_one(across) and is_at_least(down, shape[1]):

@@ -34,12 +34,12 @@ def routine(page: Page, item: Routine) -> None:
     values = (*item.operands, *item.values)
     kinds = [kind_of(page.type(v).dtype) for v in values]
     pointers = {f"pg_given{k}": _address(page, v) for k, v in enumerate(values)}
-    made, rooms = _written(item, pointers, kinds)
+    made, rooms = _call_lines(item, pointers, kinds)
     own = len(made) > 1
     if own:
         page.open("")
     # What such lines declare may have the name of something of the user's.
-    names = [n for n in _declared(made) if n in page.names.taken and n not in page.loops]
+    names = [n for n in _declared_names(made) if n in page.names.taken and n not in page.loops]
     others = {name: page.names.fresh(name) for name in names}
     for line in made:
         told = _WORD.sub(lambda word: others.get(word[0], word[0]), line)
@@ -49,7 +49,7 @@ def routine(page: Page, item: Routine) -> None:
         page.close()
 
 
-def _written(
+def _call_lines(
     item: Routine, pointers: Mapping[str, str], kinds: Sequence[str]
 ) -> tuple[list[str], list[int]]:
     """Return the lines of a call with these pointers, and the sizes of its workspace requests."""
@@ -92,7 +92,7 @@ def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
     return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
 
 
-def _declared(lines: Sequence[str]) -> list[str]:
+def _declared_names(lines: Sequence[str]) -> list[str]:
     """Return the names that lines may declare."""
     found = [name for line in lines for pair in _DECLARES.findall(line) for name in pair if name]
     return list(dict.fromkeys(found))

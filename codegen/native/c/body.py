@@ -168,7 +168,7 @@ class Body:
             text = self._inner(node)
         else:
             args = [strips.argument(o, here) for o in node.operands]
-            text = args[0] if node.kind == "copy" else _spelled(node, args)
+            text = args[0] if node.kind == "copy" else _step_expression(node, args)
         yield f"const {moved_type(self.types(value).dtype)} v{value} = {text};"
         if value in self.walk.crossing:
             yield f"{strips.buffer[value]}[j] = v{value};"
@@ -214,7 +214,7 @@ def _names_of_bounds(node: Node) -> list[tuple[str, str]]:
     return [(f"l{node.value}_{k}", f"c{node.value}_{k}") for k in range(len(node.within))]
 
 
-def _spelled(node: Node, args: Sequence[str]) -> str:
+def _step_expression(node: Node, args: Sequence[str]) -> str:
     """Return the C expression of a step."""
     assert node.step is not None
     spelled = spelling(node.step)

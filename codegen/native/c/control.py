@@ -96,7 +96,7 @@ def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator
         yield "}"
 
 
-def _carried(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
+def _init_state(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
     """Declare double buffers for the carries: pointers to the current and the next state."""
     for i, (type, v) in enumerate(zip(types, begin, strict=True)):
         first, second = writer.room(type.nbytes), writer.room(type.nbytes)
@@ -114,9 +114,9 @@ def _row(stack: TensorType) -> str:
     return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
 
 
-def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
+def _copy_state(writer: Writer, types: Sequence[TensorType], outs: Sequence[int]) -> Iterator[str]:
     """Yield copies of the final carries to their own memory."""
-    for i, (type, v) in enumerate(zip(types, values, strict=True)):
+    for i, (type, v) in enumerate(zip(types, outs, strict=True)):
         yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
 
 
@@ -124,7 +124,7 @@ def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) ->
 _UNWATCHED = 2**15
 
 
-def _watched(bodies: Sequence[Graph]) -> str:
+def _check_interrupts(bodies: Sequence[Graph]) -> str:
     """Return the end of an iteration `t`: periodically check for interrupts."""
     cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
     trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
@@ -153,7 +153,7 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
                 yield asked(writer.place(v), "trips", row)
             else:
                 yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
-    yield from _carried(writer, kinds, state)
+    yield from _init_state(writer, kinds, state)
     yield "for (long t = 0; t < trips;) {"
     yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
     places = [writer.place(v) for v in fixed]
@@ -164,10 +164,10 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
         f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
     ]
     inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
-    inside.append(_watched(item.step.eqn.bodies))
+    inside.append(_check_interrupts(item.step.eqn.bodies))
     yield from (f"    {line}" for line in inside)
     yield "}"
-    yield from _left(writer, kinds, item.values[:count])
+    yield from _copy_state(writer, kinds, item.values[:count])
 
 
 def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     grown = [(writer.place(v), _row(t)) for v, t in ys if is_open(t.shape)]
     for v, t in ys if not grown else ():
         yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
-    yield from _carried(writer, kinds, state)
+    yield from _init_state(writer, kinds, state)
     yield "int64_t t = 0;"
     if grown:
         yield "int64_t room = 0;"
@@ -193,8 +193,8 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     places = [*known, *(f"next{i}" for i in range(count))]
     places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
     inside += [*_call(writer, body, places, room), *_turn(writer, count)]
-    inside.append(_watched((p["test"], p["body"])))
+    inside.append(_check_interrupts((p["test"], p["body"])))
     yield from (f"    {line}" for line in inside)
     yield "}"
-    yield from _left(writer, kinds, item.values[:count])
+    yield from _copy_state(writer, kinds, item.values[:count])
     yield f"*(int64_t *){writer.place(item.values[count])} = t;"

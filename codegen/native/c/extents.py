@@ -30,11 +30,11 @@ HELPERS = (
 
 def extent(n: int) -> str:
     """Return a size, stride or offset as a C operand."""
-    return _written(n) if type(n) is Dim else str(n)
+    return _dim_text(n) if type(n) is Dim else str(n)
 
 
 @cache
-def _written(dim: Dim) -> str:
+def _dim_text(dim: Dim) -> str:
     text = ""
     # Positive terms come first.
     for monomial, coefficient in sorted(dim.terms, key=lambda term: term[1] < 0):
@@ -114,7 +114,7 @@ class Memory:
         """Allocate `size` bytes."""
         if type(size) is not Dim:
             return self.arena.take(size)
-        whole = _rounded(size)
+        whole = _round_to_line(size)
         if type(whole) is not Dim:
             return self.arena.take(whole)
         free = self.free.setdefault(whole, [])
@@ -129,7 +129,7 @@ class Memory:
         if isinstance(place, tuple):
             self.free[place[0]].append(place[1])
         else:
-            self.arena.give(place, size if type(size) is not Dim else _rounded(size))
+            self.arena.give(place, size if type(size) is not Dim else _round_to_line(size))
 
     def text(self, place: Place) -> str:
         """Return the offset of a location, in terms of sizes and `macros`."""
@@ -150,5 +150,5 @@ class Memory:
             begin = begin + size * count
 
 
-def _rounded(size: int) -> int:
+def _round_to_line(size: int) -> int:
     return (size + (_LINE - 1)) // _LINE * _LINE

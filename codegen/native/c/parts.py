@@ -61,7 +61,7 @@ def _parts() -> dict[str, list[_Part]]:
     return found
 
 
-def _made(part: _Part, name: str) -> str:
+def _instantiate_part(part: _Part, name: str) -> str:
     """Return the text of a part for the type of that name."""
     if not part.kinds:
         return part.text
@@ -98,6 +98,6 @@ def needed(text: str) -> str:
             for part in known.get(stem, known.get(name, [])):
                 key = (part.place, typed[1] if typed and part.kinds else "")
                 if (kind in part.kinds or not part.kinds) and key not in found:
-                    found[key] = _made(part, key[1])
+                    found[key] = _instantiate_part(part, key[1])
                     texts.append(found[key])
     return "\n\n".join([*(found[key] for key in sorted(found)), *emitted.values()])

@@ -58,7 +58,7 @@ class Told:
             yield f"    const long {PREFIX}{size} = d[{i}][{axis}];"
         for i, axis, whole, size in self.fitting.solved:
             if size:
-                yield from self._solved(f"d[{i}][{axis}]", whole, size)
+                yield from self._solve_size(f"d[{i}][{axis}]", whole, size)
         conditions = [c for c, _ in assumptions(self.graph)]
         extents = [n for t in self.graph.input_types for n in t.shape]
         every = [*extents, *(c.difference for c in conditions), arena, elements, *self.extents]
@@ -88,7 +88,7 @@ class Told:
         yield f"    (void)w; memcpy(a[1], a[0], {len(self)} * sizeof(long)); return 0;"
         yield "}"
 
-    def _solved(self, given: str, whole: Dim, size: str) -> Iterator[str]:
+    def _solve_size(self, given: str, whole: Dim, size: str) -> Iterator[str]:
         """Yield the solution for a size that occurs linearly in an axis."""
         rest, first = extent_at(whole, {size: 0}), extent_at(whole, {size: 1})
         factor = first - rest

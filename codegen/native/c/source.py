@@ -83,7 +83,7 @@ class _Writer:
         self.plan, self.name, self.told = plan, name, told
         self.order: list[Segment | Outside] = []
         self.functions: list[str] = []
-        self.declared = list(_declared(plan))
+        self.declared = list(_runtime_declarations(plan))
         # Macros of bodies.
         self.macros: list[str] = []
         self.plans = {name: plan}
@@ -96,7 +96,7 @@ class _Writer:
                 self.arrays.update(item.values)
                 self.arrays.update(item.operands)
         self.ends: dict[int, list[int]] = {}
-        self.arrays.update(_crossing(plan))
+        self.arrays.update(_crossing_values(plan))
         self.given: dict[int, int] = {}
         self.written: dict[int, None] = {}
         self.count = 0
@@ -333,7 +333,7 @@ def made_by(item: Item) -> list[int]:
     return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
 
 
-def _crossing(plan: Nests) -> Iterator[int]:
+def _crossing_values(plan: Nests) -> Iterator[int]:
     """Yield values that one C function writes and another one reads."""
     outside = [at for at, item in enumerate(plan.items) if isinstance(item, Outside)]
     for at, item in enumerate(plan.items):
@@ -365,7 +365,7 @@ _OPENING = (
 _TWO = "const {0} *, long, const {0} *, long, long"
 
 
-def _declared(plan: Nests) -> Iterator[str]:
+def _runtime_declarations(plan: Nests) -> Iterator[str]:
     """Yield declarations of the runtime functions that a plan calls, except in its bodies."""
     for item in plan.items:
         steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []

@@ -121,7 +121,7 @@ def _arithmetic(sign: str) -> Spelling:
     return spelled
 
 
-def _negated(args: Sequence[str], step: Step) -> str | None:
+def _negate(args: Sequence[str], step: Step) -> str | None:
     dtype = step.operands[0].dtype
     if dtype.kind == "f":
         return f"-{args[0]}"
@@ -145,7 +145,7 @@ def _absolute(args: Sequence[str], step: Step) -> str | None:
         return f"fabs{_suffix(step)}({args[0]})"
     if dtype.kind == "u":
         return args[0]
-    return f"{args[0]} < 0 ? {_negated(args, step)} : {args[0]}"
+    return f"{args[0]} < 0 ? {_negate(args, step)} : {args[0]}"
 
 
 def _sign(args: Sequence[str], step: Step) -> str | None:
@@ -188,7 +188,7 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     return f"({c_type(target)}){args[0]}"
 
 
-def _powered(args: Sequence[str], step: Step) -> str | None:
+def _power(args: Sequence[str], step: Step) -> str | None:
     dtype = step.operands[0].dtype
     if dtype.kind in "iu":
         return f"pg_power_{type_name(dtype)}({args[0]}, {args[1]}, &bad)"
@@ -206,11 +206,11 @@ SPELLINGS: dict[Op, Spelling] = {
     e.add: _arithmetic("+"),
     e.sub: _arithmetic("-"),
     e.mul: _arithmetic("*"),
-    e.neg: _negated,
+    e.neg: _negate,
     e.div: _template("{0} / {1}", "f"),
     e.sqrt: _template("sqrt{f}({0})", "f"),
     e.integer_pow: _integer_power,
-    e.power: _powered,
+    e.power: _power,
     e.abs_: _absolute,
     e.sign: _sign,
     e.maximum: _extremum(">"),
@@ -263,7 +263,7 @@ def _pair(first: str, second: str) -> Spelling:
     return spelled
 
 
-def _of_pairs(text: str) -> Spelling:
+def _pair_template(text: str) -> Spelling:
     """Return an expression of complex operands."""
     return lambda args, step: text.format(*args, t=type_name(step.operands[0].dtype))
 
@@ -284,14 +284,14 @@ _COMPLEX: dict[Op, Spelling] = {
     e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
     e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
     e.neg: _pair("-{0}.first", "-{0}.second"),
-    e.mul: _of_pairs("pg_mul_{t}({0}, {1})"),
-    e.div: _of_pairs("pg_div_{t}({0}, {1})"),
+    e.mul: _pair_template("pg_mul_{t}({0}, {1})"),
+    e.div: _pair_template("pg_div_{t}({0}, {1})"),
     e.cast: _cast_pair,
-    logic.equal: _of_pairs("{0}.first == {1}.first && {0}.second == {1}.second"),
-    logic.not_equal: _of_pairs("{0}.first != {1}.first || {0}.second != {1}.second"),
-    logic.select: _of_pairs("{0} ? {1} : {2}"),
-    parts.real: _of_pairs("{0}.first"),
-    parts.imag: _of_pairs("{0}.second"),
+    logic.equal: _pair_template("{0}.first == {1}.first && {0}.second == {1}.second"),
+    logic.not_equal: _pair_template("{0}.first != {1}.first || {0}.second != {1}.second"),
+    logic.select: _pair_template("{0} ? {1} : {2}"),
+    parts.real: _pair_template("{0}.first"),
+    parts.imag: _pair_template("{0}.second"),
     parts.conj: _pair("{0}.first", "-{0}.second"),
     parts.complex_: _pair("{0}", "{1}"),
 }

@@ -45,7 +45,7 @@ class Strips:
         size = prod(extents[-1:]) if few else strip
         yield from self._spread_before(size)
         crossing = self.walk.crossing - self.direct - self.buffer.keys()
-        names, made = _shared(self.walk, {v: self._kind_of(v) for v in crossing})
+        names, made = _assign_buffers(self.walk, {v: self._kind_of(v) for v in crossing})
         self.buffer.update(names)
         on_stack = is_few(size * len(made), _MOST_ON_STACK)
         for name, kind in made.items():
@@ -123,7 +123,7 @@ class Strips:
         return f"w{value}[{self.walk.index(0, self.walk.stored_strides)}] = {text};"
 
 
-def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[str, str]]:
+def _assign_buffers(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[str, str]]:
     """Assign buffers to values by liveness: names by value, and C types by name.
 
     A buffer is reused once its value is dead.

@@ -69,15 +69,15 @@ def spell_c(
     code_cache.spelled.add(op)
     if op.elementwise:
         elements = {as_dtype(name) for name in dtypes}
-        SPELLINGS[op] = _of_elements(text, elements)
+        SPELLINGS[op] = _element_spelling(text, elements)
     else:
-        ROUTINES[op] = "biufc", _of_arrays(text)
+        ROUTINES[op] = "biufc", _array_routine(text)
         FITS[op] = _fits(text)
     if code:
         CODES[op] = code
 
 
-def _of_elements(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step], str | None]:
+def _element_spelling(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step], str | None]:
     def spelled(args: Sequence[str], step: Step) -> str | None:
         types = [*step.operands, *step.results]
         params = _parameters(step.params)
@@ -85,14 +85,14 @@ def _of_elements(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step],
             return None
         result = step.results[0].dtype
         words = {**params, "T": c_type(result), "f": "f" if result == FLOAT32 else ""}
-        return _filled(step, text, [f"({a})" for a in args], words)
+        return _fill_template(step, text, [f"({a})" for a in args], words)
 
     return spelled
 
 
-def _of_arrays(text: str) -> Lines:
+def _array_routine(text: str) -> Lines:
     def lines(call: Call) -> Iterator[str]:
-        found = _written(text, call.step, call.operands, call.results)
+        found = _c_call(text, call.step, call.operands, call.results)
         assert found is not None
         yield f"if ({found}) return 1;"
 
@@ -104,12 +104,12 @@ def _fits(text: str) -> Callable[[Step], bool]:
 
     def fits(step: Step) -> bool:
         places = [""] * len(step.operands), [""] * len(step.results)
-        return _written(text, step, *places) is not None
+        return _c_call(text, step, *places) is not None
 
     return fits
 
 
-def _written(text: str, step: Step, operands: Sequence[str], results: Sequence[str]) -> str | None:
+def _c_call(text: str, step: Step, operands: Sequence[str], results: Sequence[str]) -> str | None:
     """Return the call, or None if it does not support the step's types or parameters."""
     params = _parameters(step.params)
     if params is None:
@@ -118,12 +118,12 @@ def _written(text: str, step: Step, operands: Sequence[str], results: Sequence[s
     made = [_Array(p, t) for p, t in zip(results, step.results, strict=True)]
     outs = {f"out{k}": a for k, a in enumerate(made)}
     try:
-        return _filled(step, text, given, {**params, **outs, "out": made[0]})
+        return _fill_template(step, text, given, {**params, **outs, "out": made[0]})
     except TypeError:
         return None
 
 
-def _filled(step: Step, text: str, given: Sequence[Any], words: Mapping[str, Any]) -> str:
+def _fill_template(step: Step, text: str, given: Sequence[Any], words: Mapping[str, Any]) -> str:
     try:
         return text.format(*given, **words)
     except (KeyError, IndexError, AttributeError) as error:

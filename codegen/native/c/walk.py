@@ -55,9 +55,9 @@ class Walk:
             self.levels.append(here)
             if node.kind not in ("put", "add"):
                 level[node.value] = here
-        self.crossing = self._crossing(level)
+        self.crossing = self._crossing_values(level)
 
-    def _crossing(self, level: Mapping[int, int]) -> set[int]:
+    def _crossing_values(self, level: Mapping[int, int]) -> set[int]:
         """Return values that are live behind their loop, or are operands of runtime functions."""
         found: set[int] = set()
         for node, here in zip(self.nest.nodes, self.levels, strict=True):

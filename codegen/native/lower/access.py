@@ -66,7 +66,7 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
                 apart[i] = by * access.strides[i]
             return Access(access.root, offset, tuple(apart))
         case Reshape():
-            found = _reshaped(source, access.strides, shape)
+            found = _reshape_strides(source, access.strides, shape)
             return None if found is None else Access(access.root, access.offset, found)
 
 
@@ -79,7 +79,7 @@ def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
     return extent + start if type(start) is int and start < 0 else start
 
 
-def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
+def _reshape_strides(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
     """Return the strides of the same elements in another shape, or None."""
     if 0 in source:
         return row_major(shape)

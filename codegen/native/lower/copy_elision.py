@@ -180,7 +180,7 @@ def _overlay(
     type = draft.types[value]
     below = draft.overlaid.get(x)
     if below is None or draft.uses[x] > 1 or below.begun < draft.after_numpy:
-        below = _begun(draft, value, x)
+        below = _begin_overlay(draft, value, x)
     draft.overlaid[value] = below
     least = below.last + 1
     if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
@@ -199,7 +199,7 @@ def _overlay(
     draft.access[value] = whole(below.root, type.shape)
 
 
-def _begun(draft: Draft, value: int, x: int) -> Overlaid:
+def _begin_overlay(draft: Draft, value: int, x: int) -> Overlaid:
     """Create memory for `value`, filled with `x`, onto which parts are assigned."""
     type = draft.types[value]
     known = not type.names and type.size <= _LOOKED_AT

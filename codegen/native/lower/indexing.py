@@ -48,7 +48,7 @@ def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
     return True
 
 
-def _spread(
+def _broadcast_indices(
     draft: Draft, indices: Sequence[int], types: Sequence[TensorType], shape: Shape, axis: int
 ) -> list[int]:
     """Broadcast index arrays, whose axes begin at `axis` of `shape`, to the whole shape."""
@@ -67,7 +67,7 @@ def _spread(
     return found
 
 
-def _behind(draft: Draft, value: int) -> int:
+def _index_after(draft: Draft, value: int) -> int:
     """Return the first index behind the item that computes `value`."""
     return draft.made_by.get(draft.access[value].root, -1) + 1
 
@@ -84,8 +84,8 @@ def take(draft: Draft, step: Step) -> None:
     strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
     draft.types[own] = step.results[0]
     draft.access[own] = Access(access.root, access.offset, strides)
-    spread = _spread(draft, indices, types, shape, axis)
-    at, _ = draft.nest_for(shape, spread, _behind(draft, x))
+    spread = _broadcast_indices(draft, indices, types, shape, axis)
+    at, _ = draft.nest_for(shape, spread, _index_after(draft, x))
     reach = zip(type.shape[axis : axis + count], access.strides[axis:], strict=False)
     operands = tuple([draft.operand(v, shape, at) for v in (own, *spread)])
     draft.node(at, Node(step, value, "take", "", operands, reach=tuple(reach)))
@@ -103,7 +103,7 @@ def take_along(draft: Draft, step: Step) -> None:
     strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
     draft.types[own] = step.results[0]
     draft.access[own] = Access(access.root, access.offset, strides)
-    at, _ = draft.nest_for(shape, (index,), _behind(draft, x))
+    at, _ = draft.nest_for(shape, (index,), _index_after(draft, x))
     operands = tuple([draft.operand(v, shape, at) for v in (own, index)])
     reach = ((shape[axis], access.strides[axis]),)
     draft.node(at, Node(step, value, "take", "", operands, reach=reach))
@@ -118,7 +118,7 @@ def add_at(draft: Draft, step: Step) -> None:
     shape, count = part.shape, len(indices)
     strides = row_major(type.shape)
     first = put(draft, value, x, type.shape, 0, strides)
-    spread = _spread(draft, indices, types, shape, axis)
+    spread = _broadcast_indices(draft, indices, types, shape, axis)
     at, _ = draft.nest_for(shape, (y, *spread), first + 1)
     reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)
     operands = tuple([draft.operand(v, shape, at) for v in (y, *spread)])

@@ -48,7 +48,7 @@ def apart(nest: Nest) -> list[Nest]:
         return [nest]
     groups: list[_Group] = []
     readers: dict[_Read, _Group] = {}
-    for found in _connected(nest):
+    for found in _connected_components(nest):
         near = next((readers[r] for r in found.reads if r in readers), None)
         if near is not None and near.runs_with(found) <= _MOST:
             near.take(found)
@@ -71,7 +71,7 @@ def _reads(nodes: list[Node]) -> dict[_Read, None]:
     return {(o.root, o.offset, o.strides): None for n in nodes for o in n.operands if o.root >= 0}
 
 
-def _connected(nest: Nest) -> Iterator[_Group]:
+def _connected_components(nest: Nest) -> Iterator[_Group]:
     """Yield groups of nodes that do not depend on each other (connected components)."""
     above = list(range(len(nest.nodes)))
 

@@ -184,13 +184,13 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
     count = len(region.totals)
     totals, kept = steps.outputs[:count], steps.outputs[count:]
     alone = any(isinstance(item, Outside | Control | Routine) for item in inside.items)
-    if alone or not set(_combining(inside)).issuperset(totals):
+    if alone or not set(_accumulated_values(inside)).issuperset(totals):
         return None
     outputs = list(totals)
     for v, value in zip(kept, region.kept, strict=True):
         axis = region.axis[value]
         if axis:
-            outputs.append(_spread(inside, v, draft.types[value].shape))
+            outputs.append(_store_strided(inside, v, draft.types[value].shape))
             continue
         root = inside.own_memory(v)
         outputs.append(inside.copied(v) if root is None or root in outputs else root)
@@ -198,7 +198,7 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
     return inside.closed(outputs, set(totals))
 
 
-def _combining(draft: Draft) -> list[int]:
+def _accumulated_values(draft: Draft) -> list[int]:
     """Return the values that can be accumulated in place."""
     found = []
     for item in draft.items:
@@ -209,7 +209,7 @@ def _combining(draft: Draft) -> list[int]:
     return found
 
 
-def _spread(draft: Draft, value: int, shape: Sequence[int]) -> int:
+def _store_strided(draft: Draft, value: int, shape: Sequence[int]) -> int:
     """Store a value into a larger one of `shape`, whose rows are not contiguous."""
     type = draft.types[value]
     spread = len(draft.types)

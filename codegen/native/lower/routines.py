@@ -70,7 +70,7 @@ def _name(call: Call, name: str) -> str:
     return f"pg_{name}_{type_name(call.step.operands[0].dtype)}"
 
 
-def _running(name: str) -> Lines:
+def _axis_function(name: str) -> Lines:
     """Return the generator for a cumulative function of one array along an axis."""
 
     def lines(call: Call) -> Iterator[str]:
@@ -171,12 +171,12 @@ FITS: dict[Op, Callable[[Step], bool]] = {}
 
 # Generators of calls, with the supported kinds of the first operand.
 ROUTINES: dict[Op, tuple[str, Lines]] = {
-    reductions.cumsum: ("iuf", _running("cumsum")),
-    running.cumprod: ("iuf", _running("cumprod")),
-    running.cummax: ("iuf", _running("cummax")),
-    running.cummin: ("iuf", _running("cummin")),
-    reductions.argmax: ("biuf", _running("argmax")),
-    reductions.argmin: ("biuf", _running("argmin")),
+    reductions.cumsum: ("iuf", _axis_function("cumsum")),
+    running.cumprod: ("iuf", _axis_function("cumprod")),
+    running.cummax: ("iuf", _axis_function("cummax")),
+    running.cummin: ("iuf", _axis_function("cummin")),
+    reductions.argmax: ("biuf", _axis_function("argmax")),
+    reductions.argmin: ("biuf", _axis_function("argmin")),
     sorting.sort: ("biuf", _sort),
     sorting.argsort: ("biuf", _argsort),
     sorting.searchsorted: ("biuf", _searchsorted),

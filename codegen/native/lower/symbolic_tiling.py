@@ -23,7 +23,7 @@ _LARGE = 720_720
 def of_sizes(steps: Schedule, limits: Limits, cards: Cards) -> tuple[Schedule, tuple[Region, ...]]:
     """Return the steps, reordered so that regions are contiguous, and these regions."""
     try:
-        known = _at_large(steps)
+        known = _substitute_large_sizes(steps)
     except PrimgraphError:
         # These sizes violate the program's assumptions.
         return steps, ()
@@ -34,7 +34,7 @@ def of_sizes(steps: Schedule, limits: Limits, cards: Cards) -> tuple[Schedule, t
     return steps, tuple(taken)
 
 
-def _at_large(steps: Schedule) -> Schedule:
+def _substitute_large_sizes(steps: Schedule) -> Schedule:
     """Return the steps with distinct large numbers in place of sizes."""
     names = sorted({n for type in steps.types for n in type.names})
     sizes = {name: _LARGE * (k + 3) for k, name in enumerate(names)}

@@ -59,7 +59,7 @@ def _size(call: Call) -> int:
     return call.step.operands[0].shape[-1]
 
 
-def _eliminated(name: str, results: Sequence[str], more: Sequence[str] = ()) -> Lines:
+def _elimination(name: str, results: Sequence[str], more: Sequence[str] = ()) -> Lines:
     """Return the generator for an elimination, with workspace for a matrix and a permutation."""
 
     def lines(call: Call) -> Iterator[str]:
@@ -182,10 +182,10 @@ FAR: dict[Op, tuple[str, Lines]] = {
 }
 
 ROUTINES: dict[Op, tuple[str, Lines]] = {
-    systems.solve: ("f", _eliminated("solve", ["z0", "x0", "x1"])),
-    systems.inv: ("f", _eliminated("solve", ["z0", "x0", "0"])),
-    systems.slogdet: ("f", _eliminated("slogdet", ["z0", "z1", "x0"])),
-    systems.det: ("f", _eliminated("det", ["z0", "x0"])),
+    systems.solve: ("f", _elimination("solve", ["z0", "x0", "x1"])),
+    systems.inv: ("f", _elimination("solve", ["z0", "x0", "0"])),
+    systems.slogdet: ("f", _elimination("slogdet", ["z0", "z1", "x0"])),
+    systems.det: ("f", _elimination("det", ["z0", "x0"])),
     systems.triangular_solve: ("f", _triangular),
     systems.cholesky: ("f", _cholesky),
     systems.cholesky_tangent: ("f", _tangent),

@@ -190,13 +190,13 @@ def _release(handle: int) -> None:
     os.close(handle)
 
 
-def _after_fork() -> None:
+def _close_inherited_locks() -> None:
     while _held:
         os.close(_held.pop())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 def _wait(handle: int, limit: float) -> None:

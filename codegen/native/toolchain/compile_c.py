@@ -227,7 +227,7 @@ def library(text: str, *, runtime: bool = True, loose: bool = False) -> Stored:
         objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
         objects += [_family(name, loose=loose) for name in _functions().families(text)]
     flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
-    return _made(text, ".so", flags, ["-shared"], objects, ["-lm"])
+    return _build(text, ".so", flags, ["-shared"], objects, ["-lm"])
 
 
 def has_products(text: str) -> bool:
@@ -238,11 +238,11 @@ def has_products(text: str) -> bool:
 def _part(name: str, *, loose: bool) -> Stored:
     # Looked up each time: the cached file may be evicted while this process runs.
     flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
-    return _made((_HERE / name).read_text(), ".o", flags, ["-c"])
+    return _build((_HERE / name).read_text(), ".o", flags, ["-c"])
 
 
 def _family(name: str, *, loose: bool) -> Stored:
-    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"])
+    return _build(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"])
 
 
 def _functions() -> Any:
@@ -257,7 +257,7 @@ def caller() -> Stored:
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
     ending = importlib.machinery.EXTENSION_SUFFIXES[0]
-    return _made(text, ending, (*flags, sys.base_prefix), ["-shared"], [], extra, _with_headers)
+    return _build(text, ending, (*flags, sys.base_prefix), ["-shared"], [], extra, _with_headers)
 
 
 def _with_headers(flags: Sequence[str]) -> list[str]:
@@ -271,7 +271,7 @@ def _with_headers(flags: Sequence[str]) -> list[str]:
     return [*flags[:-1], f"-I{headers}", f"-I{np.get_include()}"]
 
 
-def _made(
+def _build(
     text: str,
     ending: str,
     flags: Sequence[str],
@@ -301,7 +301,7 @@ def _made(
                 content = cache.recall(folder, name)
                 if content is None:
                     with folder.work() as work:
-                        content = _compiled(text, command, objects, libraries, work, f"out{ending}")
+                        content = _compile(text, command, objects, libraries, work, f"out{ending}")
                     # The result is usable even if it cannot be stored.
                     with contextlib.suppress(OSError):
                         cache.keep(folder, name, content)
@@ -325,7 +325,7 @@ _stuck: list[str] = []
 _SOURCE = "kernel.c"
 
 
-def _compiled(
+def _compile(
     text: str,
     command: Sequence[str],
     objects: Sequence[Stored],

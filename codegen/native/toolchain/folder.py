@@ -71,15 +71,15 @@ class Folder:
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None unless it is a regular file of this user alone."""
-        found = self._read(name)
+        found = self._read_regular(name)
         return None if found is None or not is_own(found[1]) else found[0]
 
     def read_made(self, name: str) -> bytes | None:
         """Return the content of a file that a program wrote, with any mode."""
-        found = self._read(name)
+        found = self._read_regular(name)
         return None if found is None else found[0]
 
-    def _read(self, name: str) -> tuple[bytes, os.stat_result] | None:
+    def _read_regular(self, name: str) -> tuple[bytes, os.stat_result] | None:
         where, handle = self.at(name)
         try:
             with open_regular(where, folder=handle, follow=False) as file:

@@ -30,11 +30,11 @@ def call_bytes(plan: Plan) -> int:
         new = [place for place in _new(x) if place not in made]
         made.update(new)
         held += sum(place.type.nbytes for place in new)
-        most = max(most, held + _apart(plan, x))
+        most = max(most, held + _temporary_bytes(plan, x))
     return most
 
 
-def _apart(plan: Plan, x: Instruction) -> int:
+def _temporary_bytes(plan: Plan, x: Instruction) -> int:
     """Return the bytes of temporaries in a call, a loop body or a fallible op."""
     if isinstance(x, Compute):
         card = plan.cards[x.step.op]
@@ -63,7 +63,7 @@ def live_bytes(plan: Schedule) -> int:
     size: dict[int, int] = {}
     now = most = 0
     for i, step in enumerate(plan.steps):
-        for value in _made(plan, step):
+        for value in _allocated_results(plan, step):
             size[value] = plan.types[value].nbytes
             now += size[value]
         most = larger(most, now + inside_bytes(step) if step.op.has_bodies else now)
@@ -83,7 +83,7 @@ def inside_bytes(step: Step) -> int:
     return most
 
 
-def _made(plan: Schedule, step: Step) -> Iterable[int]:
+def _allocated_results(plan: Schedule, step: Step) -> Iterable[int]:
     """Return the results of a step that need memory of their own."""
     if step.op.literal:
         return ()

@@ -189,9 +189,9 @@ def test_of_many_processes_one_compiles(folder, tmp_path):
 
 
 def test_threads_wait_for_each_other(folder, monkeypatch):
-    made, compiled = [], compile_c._compiled
+    made, compiled = [], compile_c._compile
     monkeypatch.setattr(
-        compile_c, "_compiled", lambda *a: (made.append(1), time.sleep(0.1), compiled(*a))[2]
+        compile_c, "_compile", lambda *a: (made.append(1), time.sleep(0.1), compiled(*a))[2]
     )
     paths = []
     threads = [
