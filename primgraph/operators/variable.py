@@ -100,7 +100,7 @@ class Variable(Handle):
 
     def detach(self) -> Variable:
         """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
-        return self._given("stop_gradient", self)
+        return self._dispatch("stop_gradient", self)
 
     def captured_by(self, body: Any) -> Variable:
         """Return the variable that stands for this one in a body, a builder, that captures it.
@@ -204,7 +204,7 @@ class Variable(Handle):
 
     def copy(self, order: str = "C") -> Variable:
         """Return the same elements; see `pg.assign`. `order` has no effect."""
-        return self._given("assign", self)
+        return self._dispatch("assign", self)
 
     def fill(self, value: Any) -> None:
         """Raise, as variables are immutable."""
