@@ -161,7 +161,7 @@ class Variable(Handle):
         self._require_open()
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs",
-            hint="; ".join(filter(None, [self._on_number(), self._static_hint()])),
+            hint="; ".join(filter(None, [self._number_hint(), self._static_hint()])),
         )
 
     @property
@@ -169,7 +169,7 @@ class Variable(Handle):
         """Return, for messages, what must run before it has a value."""
         return "the compiled function" if self._is_traced else "the program"
 
-    def _on_number(self) -> str:
+    def _number_hint(self) -> str:
         otherwise = advice.to_use("convert", self._is_traced)
         return advice.on_number(array_functions(), otherwise)
 

@@ -71,8 +71,8 @@ class Form:
     def spelled(self) -> Form:
         """Return the form with dicts and lists in place of registered containers, as in generated
         code."""
-        arguments = tuple([(name, _with_plain_containers(tree)) for name, tree in self.arguments])
-        return Form(arguments, _with_plain_containers(self.results))
+        arguments = tuple([(name, _plain_tree(tree)) for name, tree in self.arguments])
+        return Form(arguments, _plain_tree(self.results))
 
     @property
     def is_plain(self) -> bool:
@@ -80,13 +80,13 @@ class Form:
         return all(tree is LEAF or tree == LEAF for _, tree in self.arguments)
 
 
-def _with_plain_containers(tree: Tree) -> Tree:
+def _plain_tree(tree: Tree) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     kind = tree.kind
     if kind in registered:
         kind = list if tree.keys == tuple(range(len(tree.keys))) else dict
-    return Branch(kind, tree.keys, tuple([_with_plain_containers(part) for part in tree.parts]))
+    return Branch(kind, tree.keys, tuple([_plain_tree(part) for part in tree.parts]))
 
 
 def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
