@@ -182,9 +182,7 @@ def _annotate_source(source: Source, role: str, operator: str, scope: str, order
 
 
 @lru_cache(maxsize=65536)
-def _source_at_line(
-    code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]
-) -> Source:
+def _make_source(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]) -> Source:
     """Return a line of `code`; equal code may come from several files, or cells."""
     role, scope = marks
     lines = lines_of(code, file)
@@ -292,7 +290,7 @@ def declared(function: Callable[..., object]) -> Source | None:
         if not text.lstrip().startswith("@"):
             line = number
             break
-    return _source_at_line(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
+    return _make_source(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
 
 
 def caller() -> Source:
@@ -331,4 +329,4 @@ def source_at(code: CodeType, instruction: int) -> Source:
 def _line(code: CodeType, line: int) -> Source:
     file = code.co_filename
     cell = "" if file in ordinary else cell_of(file)
-    return _source_at_line(code, file, cell, line, _marks.get())
+    return _make_source(code, file, cell, line, _marks.get())

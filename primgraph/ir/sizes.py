@@ -212,7 +212,7 @@ class Fitting:
                 self.bare.setdefault(str(extent), (i, axis))
             else:
                 others.append((i, axis, extent))
-        self.solved = _order_size_equations(others, set(self.bare))
+        self.solved = _order(others, set(self.bare))
         told = set(self.bare).union(*(s.names for _, _, s, _ in self.solved))
         unknown = [name for name in wanted if name not in told]
         if unknown:
@@ -310,9 +310,7 @@ class Fitting:
         return FeedError(f"{given}, and {extent} is {extent.at(sizes)}: {self.told(names, sizes)}")
 
 
-def _order_size_equations(
-    others: list[tuple[int, int, Dim]], known: set[str]
-) -> list[tuple[int, int, Dim, str]]:
+def _order(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:
     """Order expressions so that each determines one more size; append the others without a name."""
     ordered: list[tuple[int, int, Dim, str]] = []
     told = set(known)

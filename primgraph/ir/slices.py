@@ -149,9 +149,9 @@ class Slices:
                 behind.add(eqn)
                 waiting.extend(eqn.inputs)
         if pending:
-            found = self._dependent_equations(self._sort_equations(behind), inputs)
+            found = self._dependents(self._sort_equations(behind), inputs)
         else:
-            found = self._contributing_equations(ahead, outputs, ends)
+            found = self._dependencies(ahead, outputs, ends)
         return self._sort_equations(found | self._conditions(found, ends))
 
     def place(self, eqn: Equation) -> int:
@@ -187,14 +187,12 @@ class Slices:
     def _uses(self, value: Value) -> Iterator[Equation]:
         return iter(self._users.get(value, ()))
 
-    def _dependent_equations(
-        self, body: Sequence[Equation], inputs: Sequence[Value]
-    ) -> set[Equation]:
+    def _dependents(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
         """Return the equations of `body` that depend on `inputs`."""
         dependent = forward_slice(body, inputs)
         return {eqn for eqn in body if not dependent.isdisjoint(eqn.inputs)}
 
-    def _contributing_equations(
+    def _dependencies(
         self, equations: set[Equation], outputs: Sequence[Value], cut: Collection[Value]
     ) -> set[Equation]:
         """Return the `equations` that `outputs` depend on through others of them."""
