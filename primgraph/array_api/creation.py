@@ -64,14 +64,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
     require_cpu(device)
     if isinstance(obj, Handle):
         if dtype is None or obj.dtype == dtype:
-            return _copied(obj) if copy else obj
+            return _copy_array(obj) if copy else obj
         _require_copy(copy)
         return ops.astype(obj, dtype)
     _require_copy(copy)
     return ops.array(obj, dtype) if handles((obj,)) else ops.array(np.array(obj, dtype))
 
 
-def _copied(x: Handle) -> Any:
+def _copy_array(x: Handle) -> Any:
     """An array of its own, which may be assigned to."""
     return x.clone() if isinstance(x, Tensor) else ops.assign(x)
 
@@ -124,7 +124,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
     """
     require_cpu(device)
     if isinstance(x, Handle):
-        return _copied(x)
+        return _copy_array(x)
     return ops.array(np.from_dlpack(x))
 
 

@@ -93,7 +93,7 @@ _ROUNDED = {
 __all__ = [*_OF_ONE, *_OF_TWO, *_ROUNDED, "clip", "conj", "imag", "real"]
 
 
-def _named(name: str, function: Callable[..., Any], mine: str, example: str) -> Callable[..., Any]:
+def _rename(name: str, function: Callable[..., Any], mine: str, example: str) -> Callable[..., Any]:
     operands, result = example.split(" -> ")
     arrays = ", ".join(f"xp.asarray({operand})" for operand in operands.split("; "))
     function.__name__ = function.__qualname__ = name
@@ -105,30 +105,30 @@ def _named(name: str, function: Callable[..., Any], mine: str, example: str) -> 
     return function
 
 
-def _of_one(name: str, mine: str, example: str) -> Callable[..., Any]:
+def _unary_function(name: str, mine: str, example: str) -> Callable[..., Any]:
     def call(x: Any, /) -> Any:
         return getattr(ops, mine)(x)
 
-    return _named(name, call, mine, example)
+    return _rename(name, call, mine, example)
 
 
-def _of_two(name: str, mine: str, example: str) -> Callable[..., Any]:
+def _binary_function(name: str, mine: str, example: str) -> Callable[..., Any]:
     def call(x1: Any, x2: Any, /) -> Any:
         return getattr(ops, mine)(x1, x2)
 
-    return _named(name, call, mine, example)
+    return _rename(name, call, mine, example)
 
 
-def _rounded(name: str, example: str) -> Callable[..., Any]:
+def _rounding_function(name: str, example: str) -> Callable[..., Any]:
     def call(x: Any, /) -> Any:
         return x if x.dtype.kind in "iu" else getattr(ops, name)(x)
 
-    return _named(name, call, name, example)
+    return _rename(name, call, name, example)
 
 
-globals().update({name: _of_one(name, *row) for name, row in _OF_ONE.items()})
-globals().update({name: _of_two(name, *row) for name, row in _OF_TWO.items()})
-globals().update({name: _rounded(name, example) for name, example in _ROUNDED.items()})
+globals().update({name: _unary_function(name, *row) for name, row in _OF_ONE.items()})
+globals().update({name: _binary_function(name, *row) for name, row in _OF_TWO.items()})
+globals().update({name: _rounding_function(name, example) for name, example in _ROUNDED.items()})
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

@@ -56,20 +56,20 @@ class Exit:
         self, leave: Callable[[Any], None], undoing: Callable[[Any], Callable[[], None]]
     ) -> None:
         self._leave = leave
-        self._undoing = undoing
+        self._prepare_restore = undoing
 
     def __get__(self, owner: Any, kind: Any = None) -> Callable[..., None]:
         if owner is None:
-            return self._left
-        waiting: list[Call] = [(self._undoing(owner),)]
-        found = partial(self._left, owner, waiting)
+            return self._exit
+        waiting: list[Call] = [(self._prepare_restore(owner),)]
+        found = partial(self._exit, owner, waiting)
         # Only the `with` statement holds it, and no frame that may be interrupted or kept by a
         # traceback.
         found.guard = guard = _Guard()  # type: ignore[attr-defined]
         guard.__del__ = partial(deque, starmap(call, waiting), 0)  # type: ignore[attr-defined]
         return found
 
-    def _left(self, owner: Any, waiting: Any = None, *_: object) -> None:
+    def _exit(self, owner: Any, waiting: Any = None, *_: object) -> None:
         self._leave(owner)
         if isinstance(waiting, list):
             # The context was left normally.
@@ -94,7 +94,7 @@ class Setting:
     def _leave(self) -> None:
         call_all([(self._variable.set, self._before[-1]), (self._before.pop,)])
 
-    def _undoing(self) -> Callable[[], None]:
+    def _prepare_restore(self) -> Callable[[], None]:
         return partial(self._back_to, len(self._before), self._variable.get())
 
     def _back_to(self, depth: int, value: Any) -> None:
@@ -102,4 +102,4 @@ class Setting:
         if len(self._before) > depth:
             call_all([(self._variable.set, value), (self._before.__delitem__, slice(depth, None))])
 
-    __exit__ = Exit(_leave, _undoing)
+    __exit__ = Exit(_leave, _prepare_restore)

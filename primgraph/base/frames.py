@@ -58,7 +58,7 @@ def rendered(error: BaseException, message: str, *, whole: bool = False) -> list
     return [
         paint(_RED, "-" * _WIDTH),
         paint(_RED, name) + head[len(name) :],
-        *_told(_steps(error), paint),
+        *_traceback_blocks(_steps(error), paint),
         "\n".join(end),
     ]
 
@@ -157,7 +157,7 @@ def shortened(error: BaseException) -> str:
         told, cause = todo.pop()
         if told is None or cause is None:
             continue
-        kept = _kept([frame for frame, _ in traceback.walk_tb(cause.__traceback__)])
+        kept = _frames_to_print([frame for frame, _ in traceback.walk_tb(cause.__traceback__)])
         if len(kept) == len(told.stack):
             left_out += kept.count(False)
             steps = [step for step, is_kept in zip(told.stack, kept, strict=True) if is_kept]
@@ -167,7 +167,7 @@ def shortened(error: BaseException) -> str:
     return "".join(found.format()) + _NOTE if left_out else ""
 
 
-def _kept(frames: list[FrameType]) -> list[bool]:
+def _frames_to_print(frames: list[FrameType]) -> list[bool]:
     """Return which frames to print: all but primgraph's, and the first of its last ones, which the
     user called."""
     owners = [_owner(frame) for frame in frames]
@@ -204,7 +204,7 @@ def _arguments(frame: FrameType) -> list[Any]:
     return found
 
 
-def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:
+def _traceback_blocks(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:
     """Yield a block for each frame of the user, and a line for consecutive frames of one
     package."""
     blocks: list[tuple[_Step, int]] = []
@@ -232,10 +232,10 @@ def _block(step: _Step, paint: _Paint) -> str:
     cell = cell_of(step.file)
     place = f"{cell}, line {step.line}" if cell else f"File {_short(step.file)}:{step.line}"
     function = "" if step.function == "<module>" else f", in {paint(_CYAN, step.function)}"
-    return "\n".join([paint(_GREEN, place) + function, *_around(step, paint), ""])
+    return "\n".join([paint(_GREEN, place) + function, *_source_lines(step, paint), ""])
 
 
-def _around(step: _Step, paint: _Paint) -> Iterator[str]:
+def _source_lines(step: _Step, paint: _Paint) -> Iterator[str]:
     lines = lines_in(step.file)
     first = max(step.line - _AROUND, 1)
     for number, text in enumerate(lines[first - 1 : step.line + _AROUND], first):

@@ -113,13 +113,13 @@ class Source:
 
     def derived(self, role: str) -> Source:
         """Return the line marked as a derivative; the last mark counts."""
-        return _marked(self, role, self.operator, self.scope, self.order + 1)
+        return _annotate_source(self, role, self.operator, self.scope, self.order + 1)
 
     def turned(self) -> Source:
         """Return the line marked as a cotangent instead of a tangent."""
         if self.role == "cotangent":
             return self
-        return _marked(self, "cotangent", self.operator, self.scope, max(self.order, 1))
+        return _annotate_source(self, "cotangent", self.operator, self.scope, max(self.order, 1))
 
     def undone(self) -> Source:
         """Return the line as it was before the last differentiation.
@@ -127,13 +127,13 @@ class Source:
         The values that a derivative needs, and not the derivative, are computed by it.
         """
         order = max(self.order - 1, 0)
-        return _marked(self, self.role if order else "", self.operator, self.scope, order)
+        return _annotate_source(self, self.role if order else "", self.operator, self.scope, order)
 
     def within(self, operator: str) -> Source:
         """Return the line marked with the operator it was part of; the first mark stays."""
         if self.operator:
             return self
-        return _marked(self, self.role, operator, self.scope, self.order)
+        return _annotate_source(self, self.role, operator, self.scope, self.order)
 
     @property
     def is_derived(self) -> bool:
@@ -151,12 +151,12 @@ class Source:
         role = _SPOKEN.get(self.role, self.role) if self.is_derived else ""
         if role == self.role and not (self.operator or self.scope or self.order):
             return self
-        return _marked(self, role, "", "", 0)
+        return _annotate_source(self, role, "", "", 0)
 
     @property
     def written(self) -> Source:
         """Return the line without marks."""
-        return _marked(self, "", "", "", 0)
+        return _annotate_source(self, "", "", "", 0)
 
     @property
     def spot(self) -> str:
@@ -176,13 +176,13 @@ class Source:
 
 
 @lru_cache(maxsize=65536)
-def _marked(source: Source, role: str, operator: str, scope: str, order: int) -> Source:
+def _annotate_source(source: Source, role: str, operator: str, scope: str, order: int) -> Source:
     made = replace(source, role=role, operator=operator, scope=scope, order=order)
     return source if made == source else made
 
 
 @lru_cache(maxsize=65536)
-def _at(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]) -> Source:
+def _make_source(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]) -> Source:
     """Return a line of `code`; equal code may come from several files, or cells."""
     role, scope = marks
     lines = lines_of(code, file)
@@ -290,7 +290,7 @@ def declared(function: Callable[..., object]) -> Source | None:
         if not text.lstrip().startswith("@"):
             line = number
             break
-    return _at(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
+    return _make_source(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
 
 
 def caller() -> Source:
@@ -329,4 +329,4 @@ def source_at(code: CodeType, instruction: int) -> Source:
 def _line(code: CodeType, line: int) -> Source:
     file = code.co_filename
     cell = "" if file in ordinary else cell_of(file)
-    return _at(code, file, cell, line, _marks.get())
+    return _make_source(code, file, cell, line, _marks.get())

@@ -75,14 +75,14 @@ def note(conditions: Mapping[Condition, None]) -> None:
         noted.update(conditions)
 
 
-def _assumed(difference: Dim, lower: bool) -> bool:
+def _note_assumption(difference: Dim, lower: bool) -> bool:
     noted = _noted.get()
     if noted is not None:
-        noted[Condition(_reduced(difference, lower), lower)] = None
+        noted[Condition(_normalize_condition(difference, lower), lower)] = None
     return True
 
 
-def _reduced(difference: Dim, lower: bool) -> Dim:
+def _normalize_condition(difference: Dim, lower: bool) -> Dim:
     """Normalise a condition: divide by common factors, so that equal ones compare equal."""
     terms = [(m, c) for m, c in difference.terms if m]
     factor = gcd(*(c for _, c in terms))
@@ -109,7 +109,7 @@ def equal(x: int, y: int) -> bool:
     low, high = bounds(difference)
     if type(difference) is not Dim or low > 0 or high < 0:
         return low == high == 0
-    return _assumed(difference, lower=False)
+    return _note_assumption(difference, lower=False)
 
 
 def at_least(x: int, y: int) -> bool:
@@ -120,7 +120,7 @@ def at_least(x: int, y: int) -> bool:
     low, high = bounds(difference)
     if type(difference) is not Dim or low >= 0 or high < 0:
         return low >= 0
-    return _assumed(difference, lower=True)
+    return _note_assumption(difference, lower=True)
 
 
 def is_at_least(x: int, y: int) -> bool:

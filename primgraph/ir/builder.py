@@ -393,7 +393,7 @@ class Builder:
             raise leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
-        frozen = self._frozen(params) if params else ()
+        frozen = self._intern_params(params) if params else ()
         key = None if distinct else _interning_key(op, operands, frozen)
         found = None if distinct else self._known.get(key)
         if found is not None:
@@ -412,7 +412,7 @@ class Builder:
     ) -> tuple[Value, ...] | None:
         """Return the outputs of an equal equation, or None."""
         self._require_own(op.name, inputs)
-        frozen = self._frozen(params) if params else ()
+        frozen = self._intern_params(params) if params else ()
         return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
     def copy(
@@ -540,7 +540,7 @@ class Builder:
         for value in eqn.outputs:
             self._defined_by[value] = eqn
 
-    def _frozen(self, params: dict[str, Any]) -> Params:
+    def _intern_params(self, params: dict[str, Any]) -> Params:
         """Freeze and intern `params`: equal ones are one tuple in this builder."""
         frozen = freeze_all(params.items())
         return self._params.setdefault(bits(frozen), frozen)

@@ -121,17 +121,17 @@ def map_bodies(eqn: Equation, change: Callable[[Graph], Graph]) -> Equation:
     """Apply `change` to each body of an equation; return the equation itself if none changes."""
     if not eqn.op.has_bodies:
         return eqn
-    params: Params = _changed(eqn.params, change)
+    params: Params = _map_graphs(eqn.params, change)
     if params is eqn.params:
         return eqn
     return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
 
 
-def _changed(value: Any, change: Callable[[Graph], Graph]) -> Any:
+def _map_graphs(value: Any, change: Callable[[Graph], Graph]) -> Any:
     if isinstance(value, Graph):
         return change(value)
     if isinstance(value, tuple):
-        parts = [_changed(inner, change) for inner in value]
+        parts = [_map_graphs(inner, change) for inner in value]
         same = all(a is b for a, b in zip(parts, value, strict=True))
         return value if same else tuple(parts)
     return value

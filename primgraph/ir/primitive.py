@@ -115,8 +115,8 @@ class recording:
         self.mixed = outer is not None and outer.mixed
         self.within = outer
         if self.frame is not None and outer is not None:
-            self.within = outer._running(self.frame)
-            self.mixed = self.mixed or self.within is not outer._framed()
+            self.within = outer._context_of_frame(self.frame)
+            self.mixed = self.mixed or self.within is not outer._context_with_frame()
         innermost.set(self)
 
     def leave(self) -> None:
@@ -128,14 +128,14 @@ class recording:
                 outer = outer.outer
             innermost.set(outer)
 
-    def _undoing(self) -> Callable[[], None]:
+    def _prepare_restore(self) -> Callable[[], None]:
         return self.leave
 
-    __exit__ = Exit(leave, _undoing)
+    __exit__ = Exit(leave, _prepare_restore)
 
     def meant(self) -> recording:
         """Return the context of the running frame, among this and the enclosing ones."""
-        running = None if self.frame is None else self._running(sys._getframe(1))
+        running = None if self.frame is None else self._context_of_frame(sys._getframe(1))
         if running is None:
             return self
         entered: recording | None = self
@@ -143,14 +143,14 @@ class recording:
             entered = entered.outer
         return running if entered is None else entered
 
-    def _framed(self) -> recording | None:
+    def _context_with_frame(self) -> recording | None:
         """Return the innermost context with a frame, starting with this one."""
         entered: recording | None = self
         while entered is not None and entered.frame is None:
             entered = entered.outer
         return entered
 
-    def _running(self, frame: FrameType | None) -> recording | None:
+    def _context_of_frame(self, frame: FrameType | None) -> recording | None:
         """Return the innermost context entered by `frame` or by one of its callers."""
         frames: dict[FrameType, recording] = {}
         entered: recording | None = self
@@ -663,16 +663,16 @@ class Primitive(Op, Generic[R]):
 
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
         """Return how result `k` is a view of the operand `x`, for a view primitive."""
-        found: View | None = self._required(self._view, "view")(k, x, **params)
+        found: View | None = self._require_rule(self._view, "view")(k, x, **params)
         return found
 
     @property
     def transpose_rule(self) -> Rule:
-        return self._required(self._transpose, "transpose")
+        return self._require_rule(self._transpose, "transpose")
 
     @property
     def batch_rule(self) -> Rule:
-        return self._required(self._batch, "batching")
+        return self._require_rule(self._batch, "batching")
 
     @property
     def has_transpose_rule(self) -> bool:
@@ -682,7 +682,7 @@ class Primitive(Op, Generic[R]):
     def has_batch_rule(self) -> bool:
         return self._batch is not None
 
-    def _required(self, rule: Rule | None, kind: str) -> Rule:
+    def _require_rule(self, rule: Rule | None, kind: str) -> Rule:
         if rule is None:
             raise MissingRuleError(
                 f"primitive {self.name} has no {kind} rule",
@@ -769,12 +769,12 @@ def loaded() -> dict[str, Op]:
     return dict(_registry)
 
 
-def _recorded(name: str, operands: Sequence[Value], params: dict[str, Any]) -> Value:
+def _record_op(name: str, operands: Sequence[Value], params: dict[str, Any]) -> Value:
     """Record an op of one result into the active recorder."""
     return active_recorder().emit(lookup(name), operands, params)[0]
 
 
-recorders.append(_recorded)
+recorders.append(_record_op)
 
 
 def _load_others() -> None:

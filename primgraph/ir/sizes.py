@@ -46,7 +46,7 @@ def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             if id(eqn.params) not in params:
                 params[id(eqn.params)] = params_at(eqn.kwargs, sizes)
             builder.source = eqn.source or NOWHERE
-            results = _recorded(builder, eqn, inputs, params[id(eqn.params)])
+            results = _record_equation(builder, eqn, inputs, params[id(eqn.params)])
         moved.update(zip(eqn.outputs, results, strict=True))
         for old, new in zip(eqn.outputs, results, strict=True):
             if new.type is not known(old.type):
@@ -65,7 +65,7 @@ def _depends(eqn: Equation) -> bool:
     return not eqn.inputs and bool(names_in_params(eqn.params))
 
 
-def _recorded(
+def _record_equation(
     builder: Builder, eqn: Equation, inputs: tuple[Value, ...], params: dict[str, Any]
 ) -> tuple[Value, ...]:
     """Record the equation with these parameters; a size used as a value becomes a number."""
@@ -86,16 +86,16 @@ def type_at(type: TensorType, sizes: Mapping[str, int]) -> TensorType:
 
 def params_at(params: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Substitute sizes in parameters."""
-    return {name: _at(value, sizes) for name, value in params.items()}
+    return {name: _substitute_sizes(value, sizes) for name, value in params.items()}
 
 
-def _at(value: Any, sizes: Mapping[str, int]) -> Any:
+def _substitute_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
     """Substitute sizes in one parameter."""
     if type(value) is Dim:
         return value.at(sizes)
     if type(value) is Graph:
         return at_sizes(value, sizes)
-    return tuple([_at(v, sizes) for v in value]) if type(value) is tuple else value
+    return tuple([_substitute_sizes(v, sizes) for v in value]) if type(value) is tuple else value
 
 
 def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
@@ -212,7 +212,7 @@ class Fitting:
                 self.bare.setdefault(str(extent), (i, axis))
             else:
                 others.append((i, axis, extent))
-        self.solved = _solved(others, set(self.bare))
+        self.solved = _order(others, set(self.bare))
         told = set(self.bare).union(*(s.names for _, _, s, _ in self.solved))
         unknown = [name for name in wanted if name not in told]
         if unknown:
@@ -310,7 +310,7 @@ class Fitting:
         return FeedError(f"{given}, and {extent} is {extent.at(sizes)}: {self.told(names, sizes)}")
 
 
-def _solved(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:
+def _order(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:
     """Order expressions so that each determines one more size; append the others without a name."""
     ordered: list[tuple[int, int, Dim, str]] = []
     told = set(known)

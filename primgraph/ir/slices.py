@@ -84,7 +84,7 @@ class Slices:
             if eqn is not None and eqn not in found:
                 found.add(eqn)
                 waiting.extend(eqn.inputs)
-        return self._ordered(found)
+        return self._sort_equations(found)
 
     def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
         """Return the equations that compute `outputs`, in order, and the values of `outputs` there.
@@ -104,7 +104,7 @@ class Slices:
                     eqn if same else Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
                 )
                 waiting.extend(inputs)
-        return [found[e] for e in self._ordered(found)], ends
+        return [found[e] for e in self._sort_equations(found)], ends
 
     def _plain(self, value: Value) -> Value:
         """Return the value behind formal equations."""
@@ -149,10 +149,10 @@ class Slices:
                 behind.add(eqn)
                 waiting.extend(eqn.inputs)
         if pending:
-            found = self._depending(self._ordered(behind), inputs)
+            found = self._dependents(self._sort_equations(behind), inputs)
         else:
-            found = self._leading(ahead, outputs, ends)
-        return self._ordered(found | self._conditions(found, ends))
+            found = self._dependencies(ahead, outputs, ends)
+        return self._sort_equations(found | self._conditions(found, ends))
 
     def place(self, eqn: Equation) -> int:
         """Return the position of `eqn` in the body."""
@@ -180,19 +180,19 @@ class Slices:
             for value in set(eqn.inputs):
                 users.setdefault(value, []).append(eqn)
 
-    def _ordered(self, equations: Collection[Equation]) -> list[Equation]:
+    def _sort_equations(self, equations: Collection[Equation]) -> list[Equation]:
         self._note()
         return sorted(equations, key=self._places.__getitem__)
 
     def _uses(self, value: Value) -> Iterator[Equation]:
         return iter(self._users.get(value, ()))
 
-    def _depending(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
+    def _dependents(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
         """Return the equations of `body` that depend on `inputs`."""
         dependent = forward_slice(body, inputs)
         return {eqn for eqn in body if not dependent.isdisjoint(eqn.inputs)}
 
-    def _leading(
+    def _dependencies(
         self, equations: set[Equation], outputs: Sequence[Value], cut: Collection[Value]
     ) -> set[Equation]:
         """Return the `equations` that `outputs` depend on through others of them."""

@@ -254,16 +254,16 @@ class _Line:
 
     def __init__(self, text: str, number: int, first: int = 1, rows: _Rows | None = None) -> None:
         self.rows = rows
-        self._read(text, number, first)
+        self._set_text(text, number, first)
 
-    def _read(self, text: str, number: int, first: int) -> None:
+    def _set_text(self, text: str, number: int, first: int) -> None:
         self.text = text
         self.number = number
         self.first = first
-        self.tokens = [*self._split(), ("end", "", first + len(text.rstrip()))]
+        self.tokens = [*self._tokenize(), ("end", "", first + len(text.rstrip()))]
         self.at = 0
 
-    def _split(self) -> Iterator[tuple[str, str, int]]:
+    def _tokenize(self) -> Iterator[tuple[str, str, int]]:
         place, end = 0, len(self.text.rstrip())
         while place < end:
             match = _TOKEN.match(self.text, place)
@@ -282,7 +282,7 @@ class _Line:
         """Continue with the next line."""
         assert self.rows is not None
         line = self.rows.line()
-        self._read(line.text, line.number, line.first)
+        self._set_text(line.text, line.number, line.first)
 
     def error(self, fault: str, hint: str = "", column: int | None = None) -> LoadError:
         """Return the error for `fault` at `column`, by default at the next token."""
@@ -431,14 +431,14 @@ class _Line:
         type = _Line(header, self.number, column).type()
         inside = column + len(header) + 1
         if content.startswith(_HASHED):
-            return self._beside(type, content[len(_HASHED) :], inside, constants)
+            return self._lookup_constant(type, content[len(_HASHED) :], inside, constants)
         convert = _from_bytes if content.startswith("0x") else _from_numbers
         data = self.converted(lambda t: convert(t, type), content, inside)
         if data.size != type.size:
             raise self.error(f"{data.size} elements are given for {type}", column=inside)
         return Array(data.reshape(type.shape))
 
-    def _beside(
+    def _lookup_constant(
         self, type: TensorType, digest: str, column: int, constants: Mapping[str, Any]
     ) -> Array:
         """Return the array of this hash from the constants given beside the text."""
@@ -573,7 +573,7 @@ def _parse_graph(line: _Line, constants: Mapping[str, Any]) -> Graph:
     line.expect("return")
     outputs = []
     while not line.done:
-        outputs.append(_bound(line, known))
+        outputs.append(_lookup_value(line, known))
         if not line.done:
             line.expect(",")
     line.go_on()
@@ -600,7 +600,7 @@ def _hint(name: str) -> str:
     return str(json.loads(word)) if word.startswith('"') else word
 
 
-def _bound(line: _Line, known: dict[str, Value]) -> Value:
+def _lookup_value(line: _Line, known: dict[str, Value]) -> Value:
     _, name, column = line.take("value")
     if name not in known:
         raise line.error(f"{name[:60]} is used before it is bound", column=column)
@@ -626,7 +626,7 @@ def _parse_equation(
 
     def argument() -> None:
         if line.tokens[line.at][0] == "value":
-            inputs.append(_bound(line, known))
+            inputs.append(_lookup_value(line, known))
             return
         _, name, column = line.take("word")
         if name in params:

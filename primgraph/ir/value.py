@@ -61,22 +61,22 @@ class Value:
         return self
 
     def __add__(self, other: Value | complex) -> Value:
-        return _strict("add", self, _like(other, self))
+        return _strict("add", self, _constant_like(other, self))
 
     def __sub__(self, other: Value | complex) -> Value:
-        return _strict("sub", self, _like(other, self))
+        return _strict("sub", self, _constant_like(other, self))
 
     def __rsub__(self, other: complex) -> Value:
-        return _strict("sub", _like(other, self), self)
+        return _strict("sub", _constant_like(other, self), self)
 
     def __mul__(self, other: Value | complex) -> Value:
-        return _strict("mul", self, _like(other, self))
+        return _strict("mul", self, _constant_like(other, self))
 
     def __truediv__(self, other: Value | complex) -> Value:
-        return _strict("div", self, _like(other, self))
+        return _strict("div", self, _constant_like(other, self))
 
     def __rtruediv__(self, other: complex) -> Value:
-        return _strict("div", _like(other, self), self)
+        return _strict("div", _constant_like(other, self), self)
 
     def __neg__(self) -> Value:
         return _strict("neg", self)
@@ -89,7 +89,7 @@ def _strict(name: str, *operands: Value) -> Value:
     return recorders[0](name, operands, {})
 
 
-def _like(other: Value | complex, value: Value) -> Value:
+def _constant_like(other: Value | complex, value: Value) -> Value:
     """A Python scalar as a constant of the type of `value`."""
     if isinstance(other, Value):
         return other

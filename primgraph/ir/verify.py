@@ -26,31 +26,31 @@ def verify(graph: Graph) -> Graph:
     bound: set[Value] = set()
     for value in graph.inputs:
         if value in bound:
-            raise _broken(graph, None, f"input {value!r} is listed twice")
+            raise _fault(graph, None, f"input {value!r} is listed twice")
         bound.add(value)
     inferred: dict[object, tuple[TensorType, ...]] = {}
     for eqn in graph.body:
         for value in eqn.inputs:
             if value not in bound:
-                raise _broken(graph, eqn, f"{eqn.op.name} uses {value!r} before it is bound")
+                raise _fault(graph, eqn, f"{eqn.op.name} uses {value!r} before it is bound")
         types = tuple(v.type for v in eqn.outputs)
         expected = _infer(graph, eqn, inferred)
         if types != expected:
             found, wanted = (", ".join(map(str, t)) for t in (types, expected))
-            raise _broken(graph, eqn, f"{eqn.op.name} has type {found}, its rule says {wanted}")
+            raise _fault(graph, eqn, f"{eqn.op.name} has type {found}, its rule says {wanted}")
         for body in eqn.bodies:
             verify_once(body)
         computes = not (eqn.op.has_bodies or eqn.op.formal)
         if computes and any(is_open(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
             fault = f"{eqn.op.name} is no loop, and takes or gives a stack that grows"
-            raise _broken(graph, eqn, fault)
+            raise _fault(graph, eqn, fault)
         for value in eqn.outputs:
             if value in bound:
-                raise _broken(graph, eqn, f"{value!r} is bound twice")
+                raise _fault(graph, eqn, f"{value!r} is bound twice")
             bound.add(value)
     for value in graph.outputs:
         if value not in bound:
-            raise _broken(graph, None, f"output {value!r} is not bound")
+            raise _fault(graph, None, f"output {value!r} is not bound")
     return graph
 
 
@@ -71,11 +71,11 @@ def _infer(
     try:
         result = eqn.op.infer(types, eqn.kwargs)
     except PrimgraphError as error:
-        raise _broken(graph, eqn, f"{eqn.op.name} is ill-typed: {error.message}") from error
+        raise _fault(graph, eqn, f"{eqn.op.name} is ill-typed: {error.message}") from error
     if key is not None:
         known[key] = result
     return result
 
 
-def _broken(graph: Graph, eqn: Equation | None, fault: str) -> InternalError:
+def _fault(graph: Graph, eqn: Equation | None, fault: str) -> InternalError:
     return InternalError(f"graph {graph.name}: {fault}", origin=lines_around(graph, eqn))

@@ -114,9 +114,9 @@ class Link:
         """The name of the function."""
         return self.function.__name__
 
-    def _filled(self, base: Any, adopt: Callable[[Any], Any] = lambda v: v) -> Arguments:
-        args = [_exchanged(a, adopt) for a in self.args]
-        options = {n: _exchanged(a, adopt) for n, a in self.options.items()}
+    def _fill_hole(self, base: Any, adopt: Callable[[Any], Any] = lambda v: v) -> Arguments:
+        args = [_map_variables(a, adopt) for a in self.args]
+        options = {n: _map_variables(a, adopt) for n, a in self.options.items()}
         if isinstance(self.hole, int):
             args[self.hole] = base
         else:
@@ -125,7 +125,7 @@ class Link:
 
     def again(self, base: Any) -> Any:
         """Return the view of a base that has changed."""
-        args, options = self._filled(base)
+        args, options = self._fill_hole(base)
         found = called[self.function](*args, **options)
         return found if self.number is None else found[self.number]
 
@@ -140,7 +140,7 @@ class Link:
     def graph(self) -> ViewGraph | None:
         """The view as a graph; None if it is not made of equations that show elements."""
         function = called[self.function]
-        return ViewGraph.traced(function, self._filled, self.base.type, self.number or 0)
+        return ViewGraph.traced(function, self._fill_hole, self.base.type, self.number or 0)
 
     def part(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         """Return the same view of an array of NumPy's; None if that is not known."""
@@ -305,15 +305,15 @@ def _is_number(entry: Any) -> bool:
 
 def frozen(given: Any) -> Any:
     """Return an argument in which arrays that may be assigned to have the values of now."""
-    return _exchanged(given, lambda v: Variable(v.recorder, v.value))
+    return _map_variables(given, lambda v: Variable(v.recorder, v.value))
 
 
-def _exchanged(given: Any, change: Callable[[Any], Any]) -> Any:
+def _map_variables(given: Any, change: Callable[[Any], Any]) -> Any:
     """Return `given` with other variables, also in tuples, lists and slices."""
     if isinstance(given, Variable):
         return change(given)
     if type(given) in (list, tuple):
-        return type(given)([_exchanged(item, change) for item in given])
+        return type(given)([_map_variables(item, change) for item in given])
     if isinstance(given, slice):
-        return slice(*[_exchanged(n, change) for n in (given.start, given.stop, given.step)])
+        return slice(*[_map_variables(n, change) for n in (given.start, given.stop, given.step)])
     return given

@@ -109,7 +109,7 @@ class ChangingArray(Variable):
             raise ShapeError(f"{self.type} cannot be changed in place into {found.type}")
         if not np.can_cast(found.dtype, self.dtype, "same_kind"):
             raise DTypeError(f"{self.type} cannot hold {found.type}")
-        new = _of_dtype(found, self)
+        new = _cast_like(found, self)
         family = self._family
         if family is not None:
             # What the arrays held before has to be known, also of those that this is a view of.
@@ -128,7 +128,7 @@ class ChangingArray(Variable):
             base = array.link.base
             before = Variable(base.recorder, base._shown)
             if array.link.name == "getitem":
-                new = _set(before, array.link.index, new)
+                new = _assign_element(before, array.link.index, new)
             else:
                 new = array.link.write(before, new)
             array = base
@@ -139,9 +139,9 @@ class ChangingArray(Variable):
         if is_part and link is not None and is_same_place(frozen(index), link.index):
             # The elements are there already, as Python runs `y[1:-1] += x`.
             return
-        self.change_to(_set(Variable(self.recorder, self.value), index, value))
+        self.change_to(_assign_element(Variable(self.recorder, self.value), index, value))
 
-    def _changed(self, name: str, other: Any) -> Self:
+    def _change_in_place(self, name: str, other: Any) -> Self:
         found = functions[name](Variable(self.recorder, self.value), other)
         if self._is_number:
             return cast("Self", in_manner(type(self), found))
@@ -149,37 +149,37 @@ class ChangingArray(Variable):
         return self
 
     def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("add", other)
+        return self._change_in_place("add", other)
 
     def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("subtract", other)
+        return self._change_in_place("subtract", other)
 
     def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("multiply", other)
+        return self._change_in_place("multiply", other)
 
     def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("divide", other)
+        return self._change_in_place("divide", other)
 
     def __ifloordiv__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("floor_divide", other)
+        return self._change_in_place("floor_divide", other)
 
     def __imod__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("remainder", other)
+        return self._change_in_place("remainder", other)
 
     def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("power", other)
+        return self._change_in_place("power", other)
 
     def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("matmul", other)
+        return self._change_in_place("matmul", other)
 
     def __iand__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("bitwise_and", other)
+        return self._change_in_place("bitwise_and", other)
 
     def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("bitwise_or", other)
+        return self._change_in_place("bitwise_or", other)
 
     def __ixor__(self, other: Any) -> Self:  # type: ignore[misc]
-        return self._changed("bitwise_xor", other)
+        return self._change_in_place("bitwise_xor", other)
 
     def fill(self, value: Any) -> None:
         """`x[...] = value`; a number, which NumPy's `x.copy()` is too, stays as it is."""
@@ -333,7 +333,7 @@ class ChangingArray(Variable):
         return found
 
 
-def _set(x: Variable, index: Any, value: Any) -> Variable:
+def _assign_element(x: Variable, index: Any, value: Any) -> Variable:
     """`x` after `x[index] = value`, where the index may have integer variables."""
     entries = index if isinstance(index, tuple) else (index,)
     first = entries[0] if entries else None
@@ -347,13 +347,13 @@ def _set(x: Variable, index: Any, value: Any) -> Variable:
         else:
             row = functions["take"](x, place, 0)
             part = functions["set_slice"](row, entries[1:], value)
-        return _of_dtype(functions["where"](rows, part, x), x)
+        return _cast_like(functions["where"](rows, part, x), x)
     set_at = placed if is_computed(index) else functions["set_slice"]
     found: Variable = set_at(x, index, value)
     return found
 
 
-def _of_dtype(found: Any, x: Variable) -> Variable:
+def _cast_like(found: Any, x: Variable) -> Variable:
     result: Variable = functions["astype"](found, x.dtype) if found.dtype != x.dtype else found
     return result
 

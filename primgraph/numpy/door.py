@@ -51,29 +51,29 @@ class Ufunc:
         self.__doc__ = ufunc.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._applied("__call__", args, kwargs)
+        return self._apply_ufunc("__call__", args, kwargs)
 
     def reduce(self, array: Any, axis: Any = 0, **kwargs: Any) -> Any:
         """The function of all elements over an axis, one after the other."""
-        return self._applied("reduce", (array,), {"axis": axis, **kwargs})
+        return self._apply_ufunc("reduce", (array,), {"axis": axis, **kwargs})
 
     def accumulate(self, array: Any, axis: int = 0, **kwargs: Any) -> Any:
         """Apply `reduce` to every prefix along an axis."""
-        return self._applied("accumulate", (array,), {"axis": axis, **kwargs})
+        return self._apply_ufunc("accumulate", (array,), {"axis": axis, **kwargs})
 
     def outer(self, *args: Any, **kwargs: Any) -> Any:
         """The function of each element of one array with each of another."""
-        return self._applied("outer", args, kwargs)
+        return self._apply_ufunc("outer", args, kwargs)
 
     def at(self, *args: Any, **kwargs: Any) -> Any:
         """The function at indices, in place."""
-        return self._applied("at", args, kwargs)
+        return self._apply_ufunc("at", args, kwargs)
 
-    def _applied(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _apply_ufunc(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if any(type(a) is Dim for a in args):
             args = tuple([functions["asarray"](a) if type(a) is Dim else a for a in args])
         if handles((*args, *kwargs.values())):
-            return call_ufunc(self._ufunc, method, [_joined(a) for a in args], kwargs)
+            return call_ufunc(self._ufunc, method, [_join_list(a) for a in args], kwargs)
         return getattr(self._ufunc, method)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -83,7 +83,7 @@ class Ufunc:
         return f"<primgraph.numpy ufunc {self.__name__!r}>"
 
 
-def _joined(given: Any) -> Any:
+def _join_list(given: Any) -> Any:
     """A list with variables in it as one array; anything else as it is."""
     if isinstance(given, list | tuple) and handles(given):
         return functions["array"](given)
@@ -99,10 +99,10 @@ def door(found: Any) -> Any:
         return Ufunc(found)
     if not isinstance(found, _FUNCTIONS):
         return found
-    return _of_sizes(found) if found.__name__ in _SIZED else _recording(found)
+    return _wrap_sized(found) if found.__name__ in _SIZED else _wrap_function(found)
 
 
-def _of_sizes(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_sized(original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if handles((*args, *kwargs.values())) or not _OF_SIZES.isdisjoint(kwargs):
@@ -112,7 +112,7 @@ def _of_sizes(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_function(original: Callable[..., Any]) -> Callable[..., Any]:
     of_extents = _OF_EXTENTS.get(original.__name__)
 
     @wraps(original)

@@ -28,13 +28,13 @@ class Joined:
         if any(isinstance(part, str) for part in parts):
             raise ArgumentError("directives in text are for arrays that hold no variables")
         axis = -1 if self._columns else 0
-        shaped = [self._shaped(p) for p in parts]
+        shaped = [self._shape_part(p) for p in parts]
         # Python's numbers take the dtype of what they are joined to.
         kinds = [p if type(p) in _WEAK else x.dtype for p, x in zip(parts, shaped, strict=True)]
         dtype = np.result_type(*kinds)
         return functions["concatenate"]([functions["astype"](x, dtype) for x in shaped], axis)
 
-    def _shaped(self, part: Any) -> Any:
+    def _shape_part(self, part: Any) -> Any:
         found = np.r_[part] if isinstance(part, slice) else functions["array"](part)
         if not self._columns:
             return found if found.ndim else functions["reshape"](found, (1,))

@@ -41,10 +41,10 @@ def __getattr__(name: str) -> Any:
         raise unknown_name("primgraph.numpy.random", name, dir(numpy.random))
     found = getattr(numpy.random, name)
     is_draw = callable(found) and not isinstance(found, type)
-    return globals().setdefault(name, _drawing(name, found) if is_draw else found)
+    return globals().setdefault(name, _wrap_draw(name, found) if is_draw else found)
 
 
-def _drawing(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_draw(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's function, which says what to do instead where it cannot draw by a variable."""
 
     @wraps(original)
@@ -79,11 +79,11 @@ def _moved_and_scaled(name: str, original: Callable[..., Any], *args: Any, **kwa
         size = numpy.broadcast_shapes(*(functions["asarray"](v).shape for v in (start, scale)))
     drawn = original(size=size)
     if name == "lognormal":
-        return functions["exp"](_moved(numpy.log(drawn), start, scale))
-    return _moved(drawn, start, scale)
+        return functions["exp"](_move_and_scale(numpy.log(drawn), start, scale))
+    return _move_and_scale(drawn, start, scale)
 
 
-def _moved(drawn: Any, start: Any, scale: Any) -> Any:
+def _move_and_scale(drawn: Any, start: Any, scale: Any) -> Any:
     return functions["add"](start, functions["multiply"](scale, drawn))
 
 

@@ -72,7 +72,7 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
     Functions of the user's that it calls are followed, other than those of installed packages.
     """
     inner = _inner(function)
-    return _around(function, _copied(inner)) if _is_users(inner) else function
+    return _rewrap_copy(function, _copy_with_callees(inner)) if _is_users(inner) else function
 
 
 def traceable(
@@ -96,14 +96,14 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
     inner = _inner(function)
     if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
-    copy = _copied(inner)
+    copy = _copy_with_callees(inner)
     if copy is inner:
         # One that mentions neither NumPy nor primgraph changes copies as it would NumPy's arrays.
-        plain = not any(map(_is_own, _mentioned(inner).values()))
+        plain = not any(map(_is_own, _referenced_objects(inner).values()))
         sets = plain and (_sets(inner.__code__) or _drops(inner.__code__))
         return (_with_methods(function, inner), ChangingArray) if sets else (function, Variable)
-    found = _with_methods(_around(function, copy), inner)
-    if any(_changes(f.__code__) for f in _reached(inner)):
+    found = _with_methods(_rewrap_copy(function, copy), inner)
+    if any(_changes(f.__code__) for f in _reachable_functions(inner)):
         return found, ChangingArray
     return with_fixed_arrays(found), Variable
 
@@ -115,29 +115,29 @@ def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _around(function: Callable[..., Any], copy: FunctionType) -> Callable[..., Any]:
+def _rewrap_copy(function: Callable[..., Any], copy: FunctionType) -> Callable[..., Any]:
     """The copy of a function as `function` is of that function: with arguments, or as a method."""
     if isinstance(function, partial):
-        return partial(_around(function.func, copy), *function.args, **function.keywords)
+        return partial(_rewrap_copy(function.func, copy), *function.args, **function.keywords)
     if isinstance(function, MethodType):
-        return MethodType(_around(function.__func__, copy), function.__self__)
+        return MethodType(_rewrap_copy(function.__func__, copy), function.__self__)
     return copy
 
 
-def _reached(function: FunctionType) -> list[FunctionType]:
+def _reachable_functions(function: FunctionType) -> list[FunctionType]:
     """The user's functions that `function` may call, itself included."""
     found, waiting = {id(function): function}, [function]
     while waiting:
-        for value in _mentioned(waiting.pop()).values():
+        for value in _referenced_objects(waiting.pop()).values():
             if _is_users(value) and id(value) not in found:
                 found[id(value)] = value
                 waiting.append(value)
     return list(found.values())
 
 
-def _copied(function: FunctionType) -> FunctionType:
+def _copy_with_callees(function: FunctionType) -> FunctionType:
     """A copy of a function and of all of the user's that it may call, if one mentions NumPy."""
-    reached = [f for f in _reached(function) if not _writes(f.__code__)]
+    reached = [f for f in _reachable_functions(function) if not _writes(f.__code__)]
     if function not in reached or not any(map(_mentions, reached)):
         return function
     copies = {id(f): _blank(f) for f in reached}
@@ -203,7 +203,7 @@ def _changes(whole: CodeType) -> bool:
 
 def _with_methods(function: Callable[..., Any], inner: FunctionType) -> Callable[..., Any]:
     """`function`, in which `x.sort()` is in place if it or one that it calls drops the result."""
-    if not any(_drops(f.__code__) for f in _reached(inner)):
+    if not any(_drops(f.__code__) for f in _reachable_functions(inner)):
         return function
 
     @wraps(function)
@@ -296,7 +296,7 @@ def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
     return [(name, found[name]) for name in _names(function.__code__) if name in found]
 
 
-def _mentioned(function: FunctionType) -> dict[str, Any]:
+def _referenced_objects(function: FunctionType) -> dict[str, Any]:
     """Return the objects that a function refers to, by name."""
     found = dict(_globals_of(function))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -313,7 +313,7 @@ def _mentioned(function: FunctionType) -> dict[str, Any]:
 
 def _mentions(function: FunctionType) -> bool:
     """Whether a function mentions something for which the drop-in has another."""
-    return any(_stands_for(value) is not value for value in _mentioned(function).values())
+    return any(_stands_for(value) is not value for value in _referenced_objects(function).values())
 
 
 def _is_users(value: Any) -> TypeGuard[FunctionType]:
@@ -373,8 +373,8 @@ def _stands_for(value: Any) -> Any:
 def mentioned(function: Callable[..., Any]) -> dict[str, Any]:
     """Return what a function of the user's and those that it may call mention, by name."""
     inner = _inner(function)
-    reached = _reached(inner) if _is_users(inner) else []
-    return {name: value for f in reached for name, value in _mentioned(f).items()}
+    reached = _reachable_functions(inner) if _is_users(inner) else []
+    return {name: value for f in reached for name, value in _referenced_objects(f).items()}
 
 
 def _distribution(value: Any) -> Any:

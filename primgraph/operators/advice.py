@@ -34,7 +34,7 @@ def to_use(verb: str, is_traced: bool) -> str:
 def on_truth() -> str:
     """Return the hint for the truth value of a variable."""
     for node in expressions():
-        rewritten = _decided(node)
+        rewritten = _rewrite_condition(node)
         if rewritten is not None:
             return f"write {rewritten}; {_CHOOSE}"
         if isinstance(node, ast.If):
@@ -50,17 +50,17 @@ def on_truth() -> str:
         if isinstance(node, ast.Assert):
             return "check what a run returns, not the variable; " + _CHOOSE
         if isinstance(node, ast.Call | ast.stmt):
-            return _called(node) or _CHOOSE
+            return _builtin_call_hint(node) or _CHOOSE
     return _CHOOSE
 
 
-def _decided(node: ast.AST) -> str | None:
+def _rewrite_condition(node: ast.AST) -> str | None:
     """Rewrite an expression without truth values of its parts; None for other expressions."""
     match node:
         case ast.BoolOp(op=ast.And(), values=parts):
-            return _joined("&", "pg.logical_and", parts)
+            return _join_conditions("&", "pg.logical_and", parts)
         case ast.BoolOp(op=ast.Or(), values=parts):
-            return _joined("|", "pg.logical_or", parts)
+            return _join_conditions("|", "pg.logical_or", parts)
         case ast.UnaryOp(op=ast.Not(), operand=part):
             return f"pg.logical_not({text_of(part)})"
         case ast.Compare(left=item, ops=[ast.In()], comparators=[listed]):
@@ -69,11 +69,11 @@ def _decided(node: ast.AST) -> str | None:
             return f"all({text_of(item)} is not item for item in {text_of(listed)})"
         case ast.Compare(left=first, ops=ops, comparators=rest) if len(ops) > 1:
             pairs = zip([first, *rest], ops, rest, strict=False)
-            return _joined("&", "", [ast.Compare(a, [op], [b]) for a, op, b in pairs])
+            return _join_conditions("&", "", [ast.Compare(a, [op], [b]) for a, op, b in pairs])
     return None
 
 
-def _joined(sign: str, function: str, parts: list[ast.expr]) -> str:
+def _join_conditions(sign: str, function: str, parts: list[ast.expr]) -> str:
     """Join conditions by an operator, or by a function of two if they may not be boolean."""
     texts = [text_of(part) for part in parts]
     if all(isinstance(part, ast.Compare | ast.BoolOp) for part in parts):
@@ -81,7 +81,7 @@ def _joined(sign: str, function: str, parts: list[ast.expr]) -> str:
     return reduce(lambda left, right: f"{function}({left}, {right})", texts)
 
 
-def _called(node: ast.AST) -> str:
+def _builtin_call_hint(node: ast.AST) -> str:
     """Return the hint for a builtin function that compares its arguments."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return ""
@@ -117,7 +117,7 @@ def on_number(arrays: Collection[str], otherwise: str) -> str:
                 advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
                 return advice or otherwise
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
-                return f"write {_set(node, text_of(value))}"
+                return f"write {_rewrite_set(node, text_of(value))}"
             case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()), _:
                 return otherwise.replace("convert", "format")
             case ast.stmt(), _:
@@ -125,7 +125,7 @@ def on_number(arrays: Collection[str], otherwise: str) -> str:
     return otherwise
 
 
-def _set(target: ast.Subscript, value: str) -> str:
+def _rewrite_set(target: ast.Subscript, value: str) -> str:
     """Rewrite an assignment to elements as an assignment of a new array."""
     array, index = text_of(target.value), text_of(target.slice)
     if ":" in index:
@@ -147,7 +147,7 @@ _AT = {
 }
 
 
-def _on_at() -> str:
+def _rewrite_at_update() -> str:
     """The assignment that `x.at[i].add(y)` and its kind stand for."""
     for node in expressions():
         match node:
@@ -163,7 +163,7 @@ def _on_at() -> str:
                 told = text_of(value) if simple or method == "set" else f"({text_of(value)})"
                 made = _AT[method].format(e=text_of(target), v=told)
                 more = "; pg.scatter_add adds where indices repeat" if method == "add" else ""
-                return f"write {_set(target, made).partition(' = ')[2]}{more}"
+                return f"write {_rewrite_set(target, made).partition(' = ')[2]}{more}"
             case ast.Attribute(attr="get", value=ast.Subscript(value=ast.Attribute(value=array))):
                 return f"write {text_of(array)}[index]"
     return ""
@@ -171,7 +171,7 @@ def _on_at() -> str:
 
 def on_method(name: str, is_traced: bool) -> str:
     """Return the hint for a method `name` that arrays lack, in terms of the user's line."""
-    if name == "at" and (found := _on_at()):
+    if name == "at" and (found := _rewrite_at_update()):
         return found
     array, call = "x", None
     for node in expressions():
@@ -217,14 +217,15 @@ def on_setting(*, masked: bool) -> str:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target, value = node.targets[0], text_of(node.value)
             array, index = text_of(target.value), text_of(target.slice)
-            return f"write {_masked(array, index, value) if masked else _set(target, value)}"
+            found = _rewrite_masked(array, index, value) if masked else _rewrite_set(target, value)
+            return f"write {found}"
         if isinstance(node, ast.stmt):
             break
-    kind = _masked("x", "mask", "value") if masked else "y = pg.set_slice(x, index, value)"
+    kind = _rewrite_masked("x", "mask", "value") if masked else "y = pg.set_slice(x, index, value)"
     return f"{kind} is a new variable that has them"
 
 
-def _masked(array: str, mask: str, value: str) -> str:
+def _rewrite_masked(array: str, mask: str, value: str) -> str:
     return f"{array} = pg.where({mask}, {value}, {array})"
 
 
@@ -237,7 +238,7 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
     for node, outer in zip(nodes, [*nodes[1:], None], strict=False):
         match node, outer:
             case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
-                return f"write {_set(node, text_of(value))}"
+                return f"write {_rewrite_set(node, text_of(value))}"
         if isinstance(node, ast.Call):
             advice = _function(node, known, arrays)
             return advice or f"give {'.'.join(_names(node))} what a run of the program returns"

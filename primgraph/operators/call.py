@@ -169,7 +169,7 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
                 args, kwargs = taken_in(body, args), taken_in(body, kwargs)
                 operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
-            return cast("R", _applied(recorder, operands, function, args, kwargs, users))
+            return cast("R", _apply_function(recorder, operands, function, args, kwargs, users))
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
@@ -184,7 +184,7 @@ def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, 
     return call
 
 
-def _applied(
+def _apply_function(
     recorder: Recorder,
     operands: Sequence[Variable],
     function: Callable[..., Any],
@@ -197,11 +197,11 @@ def _applied(
     if kind is Variable:
         kind = kind_of(operands)
     if kind is Variable or users:
-        return _called(recorder, function, args, kwargs, users)
+        return _call_function(recorder, function, args, kwargs, users)
     return _in_manner(kind, recorder, function, args, kwargs)
 
 
-def _called(
+def _call_function(
     recorder: Recorder,
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -210,21 +210,21 @@ def _called(
 ) -> Any:
     """Call `function`, and return its results as distinct variables."""
     if recorder.in_call:
-        return _recorded(recorder, function, *args, **kwargs)
+        return _record(recorder, function, *args, **kwargs)
     recorder.begin_call()
     try:
         recorder.in_call = not users
-        result = _recorded(recorder, function, *args, **kwargs)
+        result = _record(recorder, function, *args, **kwargs)
     finally:
         recorder.in_call = False
     return handed_out(result)
 
 
-def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def _record(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call `function` with `recorder` as the active recorder."""
     if not is_on.get() and isinstance(recorder, Builder) and recorder.written:
         with tracked():
-            result = _recorded(recorder, function, *args, **kwargs)
+            result = _record(recorder, function, *args, **kwargs)
         return cast("R", map_variables(result, constant))
     entered = innermost.get()
     if entered is not None and entered.recorder is recorder and not entered.mixed:
@@ -245,7 +245,7 @@ def _in_manner(
     args = tuple(kind.operands(function, args) or args)
     with mannered(Variable):
         plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
-        result = _called(recorder, function, in_manner(Variable, args), plain)
+        result = _call_function(recorder, function, in_manner(Variable, args), plain)
     return kind.returned(function, args, kwargs, in_manner(kind, result))
 
 

@@ -51,7 +51,7 @@ are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", de
 _IN_PLACE = ("partition", "sort")
 
 
-def _changed(array: Any, name: str, /, *args: Any, **options: Any) -> None:
+def _run_in_place(array: Any, name: str, /, *args: Any, **options: Any) -> None:
     """Run an in-place method, such as `array.sort()`; NumPy's choice of algorithm is ignored."""
     known = {n: v for n, v in options.items() if n not in ("kind", "order", "stable")}
     array[...] = named_function(name)(array, *args[: 2 if name == "partition" else 1], **known)
@@ -83,7 +83,7 @@ class Handle:
 
         def __getattr__(self, name: str) -> Any:
             if name in _IN_PLACE and are_in_place.get():
-                return partial(_changed, self, name)
+                return partial(_run_in_place, self, name)
             found = name if _is_method(name) else renamed(name)
             if _is_method(found):
                 return partial(functions[found], self)
@@ -94,7 +94,7 @@ class Handle:
             hint = "" if special else advice.on_method(name, self._is_traced)
             raise unknown_name(self._called, name, known, hint)
 
-    def _given(self, name: str, *args: Any, **kwargs: Any) -> Self:
+    def _dispatch(self, name: str, *args: Any, **kwargs: Any) -> Self:
         """Call the public function of that name."""
         found: Self = functions[name](*args, **kwargs)
         return found
@@ -143,7 +143,7 @@ class Handle:
     @property
     def T(self) -> Self:
         """Array with its axes in reverse order."""
-        return self._given("transpose", self)
+        return self._dispatch("transpose", self)
 
     @property
     def mT(self) -> Self:
@@ -209,232 +209,232 @@ class Handle:
         return ""
 
     def __add__(self, other: ArrayLike) -> Self:
-        return self._given("add", self, other)
+        return self._dispatch("add", self, other)
 
     def __radd__(self, other: ArrayLike) -> Self:
-        return self._given("add", other, self)
+        return self._dispatch("add", other, self)
 
     def __sub__(self, other: ArrayLike) -> Self:
-        return self._given("subtract", self, other)
+        return self._dispatch("subtract", self, other)
 
     def __rsub__(self, other: ArrayLike) -> Self:
-        return self._given("subtract", other, self)
+        return self._dispatch("subtract", other, self)
 
     def __mul__(self, other: ArrayLike) -> Self:
         if _is_left_to(other):
             return NotImplemented
-        return self._given("multiply", self, other)
+        return self._dispatch("multiply", self, other)
 
     def __rmul__(self, other: ArrayLike) -> Self:
-        return self._given("multiply", other, self)
+        return self._dispatch("multiply", other, self)
 
     def __truediv__(self, other: ArrayLike) -> Self:
-        return self._given("divide", self, other)
+        return self._dispatch("divide", self, other)
 
     def __rtruediv__(self, other: ArrayLike) -> Self:
-        return self._given("divide", other, self)
+        return self._dispatch("divide", other, self)
 
     def __floordiv__(self, other: ArrayLike) -> Self:
-        return self._given("floor_divide", self, other)
+        return self._dispatch("floor_divide", self, other)
 
     def __rfloordiv__(self, other: ArrayLike) -> Self:
-        return self._given("floor_divide", other, self)
+        return self._dispatch("floor_divide", other, self)
 
     def __mod__(self, other: ArrayLike) -> Self:
-        return self._given("remainder", self, other)
+        return self._dispatch("remainder", self, other)
 
     def __rmod__(self, other: ArrayLike) -> Self:
-        return self._given("remainder", other, self)
+        return self._dispatch("remainder", other, self)
 
     def __pow__(self, other: ArrayLike) -> Self:
-        return self._given("power", self, other)
+        return self._dispatch("power", self, other)
 
     def __rpow__(self, other: ArrayLike) -> Self:
-        return self._given("power", other, self)
+        return self._dispatch("power", other, self)
 
     def __matmul__(self, other: ArrayLike) -> Self:
         if _is_left_to(other):
             return NotImplemented
-        return self._given("matmul", self, other)
+        return self._dispatch("matmul", self, other)
 
     def __rmatmul__(self, other: ArrayLike) -> Self:
-        return self._given("matmul", other, self)
+        return self._dispatch("matmul", other, self)
 
     def __and__(self, other: ArrayLike) -> Self:
-        return self._given("bitwise_and", self, other)
+        return self._dispatch("bitwise_and", self, other)
 
     def __or__(self, other: ArrayLike) -> Self:
-        return self._given("bitwise_or", self, other)
+        return self._dispatch("bitwise_or", self, other)
 
     def __xor__(self, other: ArrayLike) -> Self:
-        return self._given("bitwise_xor", self, other)
+        return self._dispatch("bitwise_xor", self, other)
 
     def __divmod__(self, other: ArrayLike) -> tuple[Self, Self]:
         return self // other, self % other
 
     def __rdivmod__(self, other: ArrayLike) -> tuple[Self, Self]:
-        return self._given("floor_divide", other, self), self._given("remainder", other, self)
+        return self._dispatch("floor_divide", other, self), self._dispatch("remainder", other, self)
 
     def __round__(self, decimals: int = 0) -> Self:
-        return self._given("round", self, decimals)
+        return self._dispatch("round", self, decimals)
 
     def __floor__(self) -> Self:
-        return self._given("floor", self)
+        return self._dispatch("floor", self)
 
     def __ceil__(self) -> Self:
-        return self._given("ceil", self)
+        return self._dispatch("ceil", self)
 
     def __lshift__(self, other: ArrayLike) -> Self:
-        return self._given("left_shift", self, other)
+        return self._dispatch("left_shift", self, other)
 
     def __rlshift__(self, other: ArrayLike) -> Self:
-        return self._given("left_shift", other, self)
+        return self._dispatch("left_shift", other, self)
 
     def __rshift__(self, other: ArrayLike) -> Self:
-        return self._given("right_shift", self, other)
+        return self._dispatch("right_shift", self, other)
 
     def __rrshift__(self, other: ArrayLike) -> Self:
-        return self._given("right_shift", other, self)
+        return self._dispatch("right_shift", other, self)
 
     __rand__ = __and__
     __ror__ = __or__
     __rxor__ = __xor__
 
     def __invert__(self) -> Self:
-        return self._given("invert", self)
+        return self._dispatch("invert", self)
 
     def __neg__(self) -> Self:
-        return self._given("negative", self)
+        return self._dispatch("negative", self)
 
     def __pos__(self) -> Self:
-        return self._given("assign", self)
+        return self._dispatch("assign", self)
 
     def __abs__(self) -> Self:
-        return self._given("abs", self)
+        return self._dispatch("abs", self)
 
     def __lt__(self, other: ArrayLike) -> Self:
-        return self._given("less", self, other)
+        return self._dispatch("less", self, other)
 
     def __le__(self, other: ArrayLike) -> Self:
-        return self._given("less_equal", self, other)
+        return self._dispatch("less_equal", self, other)
 
     def __gt__(self, other: ArrayLike) -> Self:
-        return self._given("greater", self, other)
+        return self._dispatch("greater", self, other)
 
     def __ge__(self, other: ArrayLike) -> Self:
-        return self._given("greater_equal", self, other)
+        return self._dispatch("greater_equal", self, other)
 
     def __eq__(self, other: ArrayLike) -> Self:  # type: ignore[override]
         _require_compared("==", other)
-        return self._given("equal", self, other)
+        return self._dispatch("equal", self, other)
 
     def __ne__(self, other: ArrayLike) -> Self:  # type: ignore[override]
         _require_compared("!=", other)
-        return self._given("not_equal", self, other)
+        return self._dispatch("not_equal", self, other)
 
     def __getitem__(self, index: Any) -> Self:
-        return self._given("getitem", self, index)
+        return self._dispatch("getitem", self, index)
 
     def sum(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return the sum over `axis`; see `pg.sum`."""
-        return self._given("sum", self, axis, keepdims or keepdim)
+        return self._dispatch("sum", self, axis, keepdims or keepdim)
 
     def mean(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return the mean over `axis`; see `pg.mean`."""
-        return self._given("mean", self, axis, keepdims or keepdim)
+        return self._dispatch("mean", self, axis, keepdims or keepdim)
 
     def max(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return the maximum over `axis`; see `pg.max`."""
-        return self._given("max", self, axis, keepdims or keepdim)
+        return self._dispatch("max", self, axis, keepdims or keepdim)
 
     def min(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return the minimum over `axis`; see `pg.min`."""
-        return self._given("min", self, axis, keepdims or keepdim)
+        return self._dispatch("min", self, axis, keepdims or keepdim)
 
     def prod(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return the product over `axis`; see `pg.prod`."""
-        return self._given("prod", self, axis, keepdims or keepdim)
+        return self._dispatch("prod", self, axis, keepdims or keepdim)
 
     def var(
         self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Self:
         """Return the variance over `axis`; see `pg.var`."""
-        return self._given("var", self, axis, keepdims or keepdim, **options)
+        return self._dispatch("var", self, axis, keepdims or keepdim, **options)
 
     def std(
         self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Self:
         """Return the standard deviation over `axis`; see `pg.std`."""
-        return self._given("std", self, axis, keepdims or keepdim, **options)
+        return self._dispatch("std", self, axis, keepdims or keepdim, **options)
 
     def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return whether an element over `axis` is nonzero; see `pg.any`."""
-        return self._given("any", self, axis, keepdims or keepdim)
+        return self._dispatch("any", self, axis, keepdims or keepdim)
 
     def all(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
         """Return whether all elements over `axis` are nonzero; see `pg.all`."""
-        return self._given("all", self, axis, keepdims or keepdim)
+        return self._dispatch("all", self, axis, keepdims or keepdim)
 
     def argmax(
         self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
     ) -> Self:
         """Return the index of the first maximum; see `pg.argmax`."""
-        return self._given("argmax", self, axis, keepdims or keepdim)
+        return self._dispatch("argmax", self, axis, keepdims or keepdim)
 
     def argmin(
         self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
     ) -> Self:
         """Return the index of the first minimum; see `pg.argmin`."""
-        return self._given("argmin", self, axis, keepdims or keepdim)
+        return self._dispatch("argmin", self, axis, keepdims or keepdim)
 
     def cumsum(self, axis: int | None = None) -> Self:
         """Return the cumulative sum along `axis`; see `pg.cumsum`."""
-        return self._given("cumsum", self, axis)
+        return self._dispatch("cumsum", self, axis)
 
     def take(self, indices: ArrayLike, axis: int | None = None) -> Self:
         """Return the elements at `indices`; see `pg.take`."""
-        return self._given("take", self, indices, axis)
+        return self._dispatch("take", self, indices, axis)
 
     def reshape(self, *shape: Any, order: str = "C") -> Self:
         """Return the elements in another shape, given as integers or as one tuple."""
-        return self._given("reshape", self, shape[0] if len(shape) == 1 else shape, order)
+        return self._dispatch("reshape", self, shape[0] if len(shape) == 1 else shape, order)
 
     def transpose(self, *axes: Any) -> Self:
         """Permute axes, by default reverse them; see `pg.transpose`."""
         order = axes[0] if len(axes) == 1 else axes or None
-        return self._given("transpose", self, order)
+        return self._dispatch("transpose", self, order)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Self:
         """Convert to another dtype; see `pg.astype`."""
-        return self._given("astype", self, dtype, copy=copy)
+        return self._dispatch("astype", self, dtype, copy=copy)
 
     def squeeze(self, axis: Axes = None) -> Self:
         """Remove axes of size one; see `pg.squeeze`."""
-        return self._given("squeeze", self, axis)
+        return self._dispatch("squeeze", self, axis)
 
     def flatten(self, order: str = "C") -> Self:
         """Return all elements along one axis; see `pg.flatten`."""
-        return self._given("flatten", self, order)
+        return self._dispatch("flatten", self, order)
 
     def ravel(self, order: str = "C") -> Self:
         """Return all elements along one axis; see `pg.ravel`."""
-        return self._given("ravel", self, order)
+        return self._dispatch("ravel", self, order)
 
     def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Exchange two axes; see `pg.swapaxes`."""
-        return self._given("swapaxes", self, axis1, axis2)
+        return self._dispatch("swapaxes", self, axis1, axis2)
 
     def round(self, decimals: int = 0) -> Self:
         """Round elements, halves to even; see `pg.round`."""
-        return self._given("round", self, decimals)
+        return self._dispatch("round", self, decimals)
 
     def dot(self, other: ArrayLike) -> Self:
         """Return the product of vectors or matrices; see `pg.dot`."""
-        return self._given("dot", self, other)
+        return self._dispatch("dot", self, other)
 
     def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Self:
         """Limit elements to an interval; see `pg.clip`."""
-        return self._given("clip", self, min, max)
+        return self._dispatch("clip", self, min, max)
 
 
 def _require_compared(sign: str, other: Any) -> None:

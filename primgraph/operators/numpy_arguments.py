@@ -65,10 +65,10 @@ class Counterpart:
             self.signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:
             self.signature = None
-        self._places = {} if self.signature is None else self._paired(self.signature, own)
+        self._places = {} if self.signature is None else self._pair_parameters(self.signature, own)
 
     @staticmethod
-    def _paired(given: inspect.Signature, own: inspect.Signature) -> dict[str, str]:
+    def _pair_parameters(given: inspect.Signature, own: inspect.Signature) -> dict[str, str]:
         """Map NumPy's parameters to ours: by name, or else the next remaining one."""
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         left = [
@@ -158,7 +158,7 @@ class Counterpart:
             shape = called("sum", elements, **named).shape
             found = called("broadcast_to", start, shape)
         elif mask is not None:
-            found = self._masked(first, named, mask, start)
+            found = self._reduce_masked(first, named, mask, start)
         else:
             found = called(self.mine, *_in_front(self._taken, several, named), **named)
         if start is not None:
@@ -171,7 +171,7 @@ class Counterpart:
             found = called(_EXTREME[self.mine], found, start)
         return found if dtype is None else called("astype", found, dtype)
 
-    def _masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
+    def _reduce_masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
         """Return the reduction of the elements where `mask` is true."""
         x = named[first]
         if self.mine in ("mean", "var", "std"):

@@ -62,10 +62,10 @@ def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
     name, mine = known()[original]
     if isinstance(mine, str):
         return Counterpart(name, original, mine)
-    return mine if name in _OF_LISTS else partial(_of_arrays, mine)
+    return mine if name in _OF_LISTS else partial(_call_on_arrays, mine)
 
 
-def _of_arrays(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _call_on_arrays(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function with lists that contain handles converted to arrays."""
     given = {name: _as_array(value) for name, value in kwargs.items()}
     return function(*map(_as_array, args), **given)

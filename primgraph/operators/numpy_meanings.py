@@ -93,7 +93,7 @@ def _geomspace(
     return called("astype", found, "float64" if dtype is None else dtype)
 
 
-def _like(name: str) -> Callable[..., Any]:
+def _define_like(name: str) -> Callable[..., Any]:
     """Return `zeros_like` or similar, with NumPy's `shape` argument."""
 
     def made(
@@ -376,7 +376,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "common_type": _common_type,
     "copy": _copy,
     "einsum": _einsum,
-    "empty_like": _like("zeros"),
+    "empty_like": _define_like("zeros"),
     "full": _full,
     "full_like": _full_like,
     "geomspace": _geomspace,
@@ -391,7 +391,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "min_scalar_type": _min_scalar_type,
     "nan_to_num": _nan_to_num,
     "ndim": _ndim,
-    "ones_like": _like("ones"),
+    "ones_like": _define_like("ones"),
     "pad": _pad,
     "piecewise": _piecewise,
     "poly": _poly,
@@ -407,7 +407,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "unravel_index": _unravel_index,
     "vdot": _vdot,
     "where": _where,
-    "zeros_like": _like("zeros"),
+    "zeros_like": _define_like("zeros"),
     "copyto": _in_place("copyto", _copyto),
     "fill_diagonal": _in_place("fill_diagonal", _fill_diagonal),
     "place": _in_place("place", _putmask),

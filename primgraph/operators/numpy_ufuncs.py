@@ -31,11 +31,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
         if not may_change(target):
             refuse_out(ufunc.__name__, name)
         kept = {n: v for n, v in options.items() if n != "out"}
-        found = _METHODS.get(method, _refused)(ufunc, name, inputs, kept)
+        found = _METHODS.get(method, _raise_error)(ufunc, name, inputs, kept)
         mask = options.get("where", True)
         target.change_to(found if mask is True else called("where", mask, found, target))
         return target
-    return _METHODS.get(method, _refused)(ufunc, name, inputs, options)
+    return _METHODS.get(method, _raise_error)(ufunc, name, inputs, options)
 
 
 def _name_of(ufunc: np.ufunc) -> str | None:
@@ -46,7 +46,7 @@ def _name_of(ufunc: np.ufunc) -> str | None:
     return SPECIAL.get(ufunc.__name__)
 
 
-def _applied(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+def _call(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     dtype = options.get("dtype")
     mask = options.get("where", True)
     if dtype is not None and np.dtype(dtype).kind != "b":
@@ -135,14 +135,14 @@ def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]
     """Apply the function to each pair of elements of two arrays."""
     x, y = (called("asarray", v) for v in inputs)
     x = called("reshape", x, (*x.shape, *(1,) * y.ndim))
-    return _applied(ufunc, name, (x, y), options)
+    return _call(ufunc, name, (x, y), options)
 
 
-def _at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
+def _add_at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
     """Add at indices of the first axis, in an array that supports assignment."""
     array, index, *values = inputs
     if not may_change(array) or name not in ("add", "subtract") or isinstance(index, tuple):
-        _refused(ufunc, name, inputs, options)
+        _raise_error(ufunc, name, inputs, options)
     places = called("asarray", index)
     shape = (*places.shape, *array.shape[1:])
     parts = called(
@@ -152,7 +152,7 @@ def _at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -
     array.change_to(called("scatter_add", array, places, parts))
 
 
-def _refused(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+def _raise_error(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     raise ArgumentError(
         f"np.{ufunc.__name__} cannot be built into a program this way",
         hint="what is traced does not change: pg.scatter_add(x, index, updates) and "
@@ -161,6 +161,6 @@ def _refused(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, An
 
 
 _METHODS = {
-    "__call__": _applied, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
+    "__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _add_at,
     "reduceat": _reduceat,
 }  # fmt: skip

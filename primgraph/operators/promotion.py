@@ -69,21 +69,21 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
             x = import_module("primgraph.ir.frontend.dlpack").from_protocol(x)
         array = np.asarray(x)
     except ValueError as error:
-        raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
+        raise ArgumentError(f"cannot make an array of {_short_repr(x)}: {error}") from None
     # Reject other objects than numbers: conversions would parse text.
     if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
-        raise ArgumentError(f"cannot make an array of {_shortened(x)}")
+        raise ArgumentError(f"cannot make an array of {_short_repr(x)}")
     found = as_dtype(array.dtype)
     if dtype is not None and found.kind == "c" and dtype.kind not in "bc":
         raise DTypeError(
-            f"{_shortened(x)} is complex, and does not become {dtype}",
+            f"{_short_repr(x)} is complex, and does not become {dtype}",
             hint="pg.real(z), pg.imag(z), pg.abs(z) say which part is meant",
         )
     with np.errstate(all="ignore"):
         return array.astype(found if dtype is None else dtype, copy=False)
 
 
-def _shortened(x: Any) -> str:
+def _short_repr(x: Any) -> str:
     text = repr(x)
     return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
@@ -261,12 +261,12 @@ def require_number(name: str, value: Any) -> float:
     if isinstance(value, bool | int | float | np.integer | np.floating):
         return float(value)
     raise ArgumentError(
-        f"{name} is a number, not {_shortened(value)}",
+        f"{name} is a number, not {_short_repr(value)}",
         hint="it is fixed when the program is built",
     )
 
 
-def _known(operands: Iterable[ArrayLike]) -> list[Any]:
+def _convert_lists(operands: Iterable[ArrayLike]) -> list[Any]:
     """Return the operands, with lists converted to arrays."""
     return [
         x
@@ -285,7 +285,7 @@ def _weak_float(operands: Sequence[Any]) -> bool:
     )
 
 
-def _by_default(dtype: DType) -> DType:
+def _default_dtype_for(dtype: DType) -> DType:
     """Return `dtype`, NumPy's for Python numbers, with the default dtype instead of float64."""
     if dtype.kind == "c":
         return complex_dtype(get_default_dtype())
@@ -294,9 +294,9 @@ def _by_default(dtype: DType) -> DType:
 
 def result_dtype(*operands: ArrayLike) -> DType:
     """Return NumPy's result dtype of the operands; Python scalars are weak."""
-    known = _known(operands)
+    known = _convert_lists(operands)
     if _weak_float(known):
-        return _by_default(as_dtype(np.result_type(*map(_weak_or_dtype, known))))
+        return _default_dtype_for(as_dtype(np.result_type(*map(_weak_or_dtype, known))))
     return as_dtype(np.result_type(*map(_weak_or_dtype, known)))
 
 
@@ -312,7 +312,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
 
     Raises `DTypeError` if NumPy has no loop for them.
     """
-    known = _known(operands)
+    known = _convert_lists(operands)
     kinds = tuple([_kind_of(x) for x in known])
     try:
         found = _loop_of(ufunc, kinds)
@@ -322,7 +322,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
             hint="convert the operands first, with pg.astype",
         ) from None
     if _weak_float(known):
-        found = tuple(map(_by_default, found))
+        found = tuple(map(_default_dtype_for, found))
     return found
 
 
@@ -404,7 +404,7 @@ def promoted(
     Raises `ShapeError`, from `name`, if the shapes do not broadcast, and `DTypeError` for a Python
     integer that the dtype cannot represent.
     """
-    known = _known(operands)
+    known = _convert_lists(operands)
     dtype = dtype or result_dtype(*known)
     shape = common_shape(name, *known)
     return [

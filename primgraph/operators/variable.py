@@ -100,7 +100,7 @@ class Variable(Handle):
 
     def detach(self) -> Variable:
         """Return the same numbers as a constant for differentiation; see `pg.stop_gradient`."""
-        return self._given("stop_gradient", self)
+        return self._dispatch("stop_gradient", self)
 
     def captured_by(self, body: Any) -> Variable:
         """Return the variable that stands for this one in a body, a builder, that captures it.
@@ -161,7 +161,7 @@ class Variable(Handle):
         self._require_open()
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs",
-            hint="; ".join(filter(None, [self._on_number(), self._static_hint()])),
+            hint="; ".join(filter(None, [self._number_hint(), self._static_hint()])),
         )
 
     @property
@@ -169,7 +169,7 @@ class Variable(Handle):
         """Return, for messages, what must run before it has a value."""
         return "the compiled function" if self._is_traced else "the program"
 
-    def _on_number(self) -> str:
+    def _number_hint(self) -> str:
         otherwise = advice.to_use("convert", self._is_traced)
         return advice.on_number(array_functions(), otherwise)
 
@@ -204,7 +204,7 @@ class Variable(Handle):
 
     def copy(self, order: str = "C") -> Variable:
         """Return the same elements; see `pg.assign`. `order` has no effect."""
-        return self._given("assign", self)
+        return self._dispatch("assign", self)
 
     def fill(self, value: Any) -> None:
         """Raise, as variables are immutable."""

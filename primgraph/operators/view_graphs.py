@@ -66,7 +66,7 @@ class ViewGraph:
         """Apply the view to an array, sharing memory where NumPy would."""
         known = dict.fromkeys(self.graph.inputs, array)
         for eqn in self.graph.body:
-            found = _seen(eqn, known[eqn.inputs[0]])
+            found = _view_of_equation(eqn, known[eqn.inputs[0]])
             known.update(zip(eqn.outputs, found if eqn.op.multiple else (found,), strict=True))
         return known[self.graph.outputs[0]]
 
@@ -109,17 +109,17 @@ def _view(eqn: Equation, k: int) -> View | None:
     return eqn.op.seen(k, eqn.inputs[0].type, eqn.kwargs)
 
 
-def _seen(eqn: Equation, x: Array) -> Any:
+def _view_of_equation(eqn: Equation, x: Array) -> Any:
     """Return the result of an equation as NumPy's view of `x`, where the primitive would copy."""
     if not eqn.op.is_view:
         assert isinstance(eqn.op, Primitive)
         # An array with the memory of complex numbers is used only for its layout.
         return x if x.dtype.kind != "c" else eqn.op.impl(x)
-    shown = [_shown(_view(eqn, k), x, value.shape) for k, value in enumerate(eqn.outputs)]
+    shown = [_apply_view(_view(eqn, k), x, value.shape) for k, value in enumerate(eqn.outputs)]
     return shown if eqn.op.multiple else shown[0]
 
 
-def _shown(how: View | None, x: Array, shape: Shape) -> Array:
+def _apply_view(how: View | None, x: Array, shape: Shape) -> Array:
     match how:
         case Reshape():
             return x.reshape(shape)

@@ -188,15 +188,15 @@ def _root_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
     return x & (Structure.SYMMETRIC | POSITIVE) | NOT_NEGATIVE
 
 
-def _of_operand(least: Sizes) -> float:
+def _least_of_operand(least: Sizes) -> float:
     return least(0)
 
 
-def _of_both(least: Sizes) -> float:
+def _least_of_both(least: Sizes) -> float:
     return min(least(0), least(1))
 
 
-def _rounded(least: Sizes) -> float:
+def _least_of_sum(least: Sizes) -> float:
     """Return the least nonzero magnitude of a sum with a number: about the rounding error.
 
     With a fused multiply-add the product is not rounded, so that the square of the precision
@@ -222,18 +222,18 @@ add = elementwise(
     "add", np.add, flops=1, operands=2, kinds=ALGEBRA, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
-    facts={RANGE: added, LEAST: _rounded},
+    facts={RANGE: added, LEAST: _least_of_sum},
 )  # fmt: skip
 add.declare(ADDS, True)
 sub = elementwise(
     "sub", np.subtract, flops=1, operands=2, kinds=ALGEBRA, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -d),
-    facts={LEAST: _rounded},
+    facts={LEAST: _least_of_sum},
 )  # fmt: skip
 neg = elementwise(
     "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,),
-    facts={RANGE: negated, LEAST: _of_operand},
+    facts={RANGE: negated, LEAST: _least_of_operand},
 )  # fmt: skip
 add.declare(SIGNS, (1, 1))
 sub.declare(SIGNS, (1, -1))
@@ -542,7 +542,7 @@ arctanh = elementwise(
 )  # fmt: skip
 
 
-def _over_square(part: Value, x: Value, y: Value) -> Value:
+def _divide_by_squares(part: Value, x: Value, y: Value) -> Value:
     """Return `part / (x*x + y*y)`, without overflow or underflow of the squares.
 
     The quotient does not depend on the scale, so the scale is held constant.
@@ -556,8 +556,8 @@ def _over_square(part: Value, x: Value, y: Value) -> Value:
 arctan2 = elementwise(
     "arctan2", np.arctan2, operands=2, singular=True,
     jvp=(
-        lambda z, x, y, d: d * _over_square(y, x, y),
-        lambda z, x, y, d: -(d * _over_square(x, x, y)),
+        lambda z, x, y, d: d * _divide_by_squares(y, x, y),
+        lambda z, x, y, d: -(d * _divide_by_squares(x, x, y)),
     ),
     facts={RANGE: angle, DOMAIN: lambda y, x: y.excludes_zero or x.excludes_zero},
 )  # fmt: skip
@@ -601,7 +601,7 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
 abs_ = elementwise(
     "abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x),
     facts={
-        RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_operand,
+        RANGE: absolute, FINITE_SLOPE: is_finite_unless_nan, LEAST: _least_of_operand,
         ALWAYS: {0: NOT_NEGATIVE},
     },
 )  # fmt: skip
@@ -614,7 +614,7 @@ maximum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, x, y),
         lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
-    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
+    facts={RANGE: larger, FINITE_SLOPE: is_finite_unless_nan, LEAST: _least_of_both},
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum, flops=1, operands=2, kinds=ORDERED,
@@ -622,7 +622,7 @@ minimum = elementwise(
         lambda z, x, y, d: _greater_share(d, z, y, x),
         lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
-    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _of_both},
+    facts={RANGE: smaller, FINITE_SLOPE: is_finite_unless_nan, LEAST: _least_of_both},
 )  # fmt: skip
 maximum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[1 - i], x[i])))
 minimum.declare(CHOICE, Choice(lost=lambda record, i, x, z: record(greater, x[i], x[1 - i])))

@@ -130,7 +130,7 @@ def irfft(z: TensorType, *, n: int, axis: int, norm: str) -> TensorType:
     return TensorType(tuple(shape), real_dtype(z.dtype))
 
 
-def _counted(z: Value, n: int, axis: int, factor: float) -> Value:
+def _scale_doubled_frequencies(z: Value, n: int, axis: int, factor: float) -> Value:
     """Return `z` with the frequencies that stand for two of n multiplied by `factor`."""
     k = iota(shape=(z.shape[axis],), axis=0, dtype=INT64)
     twice = logical_and(greater(k, filled(0, k.type)), less(k * 2, filled(n, k.type)))
@@ -144,13 +144,13 @@ def _counted(z: Value, n: int, axis: int, factor: float) -> Value:
 def _rfft_transpose(ct: Value, x: Linear, *, axis: int, norm: str) -> tuple[Value]:
     """Return `Re(sum_k ct_k exp(-2 pi i j k / n))`, by `irfft` of the conjugate."""
     n = x.shape[axis]
-    halves = _counted(conj(ct), n, axis, 0.5)
+    halves = _scale_doubled_frequencies(conj(ct), n, axis, 0.5)
     return (irfft(halves, n=n, axis=axis, norm=TURNED[norm]),)
 
 
 @irfft.transpose
 def _irfft_transpose(ct: Value, z: Linear, *, n: int, axis: int, norm: str) -> tuple[Value]:
-    return (_counted(conj(rfft(ct, axis=axis, norm=TURNED[norm])), n, axis, 2.0),)
+    return (_scale_doubled_frequencies(conj(rfft(ct, axis=axis, norm=TURNED[norm])), n, axis, 2.0),)
 
 
 @rfft.batch

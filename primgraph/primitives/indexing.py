@@ -35,7 +35,7 @@ def _check_indices(name: str, x: TensorType, indices: tuple[TensorType, ...], ax
         raise ShapeError(f"{name} of {x}: no {len(indices)} axes from axis {axis} on")
 
 
-def _gathered(x: TensorType, indices: tuple[TensorType, ...], axis: int) -> TensorType:
+def _gather_type(x: TensorType, indices: tuple[TensorType, ...], axis: int) -> TensorType:
     return x.with_shape(x.shape[:axis] + indices[0].shape + x.shape[axis + len(indices) :])
 
 
@@ -53,7 +53,7 @@ def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     run time.
     """
     _check_indices("gather", x, indices, axis)
-    return _gathered(x, indices, axis)
+    return _gather_type(x, indices, axis)
 
 
 gather.declare(CHOICE, Choice())
@@ -81,7 +81,7 @@ def _scatter_add_flops(x: TensorType, y: TensorType, *indices: TensorType, axis:
 def scatter_add(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """Return `x` with the elements of `y` added at the positions that `gather` would read."""
     _check_indices("scatter_add", x, indices, axis)
-    read = _gathered(x, indices, axis)
+    read = _gather_type(x, indices, axis)
     if y.shape != read.shape:
         raise ShapeError(f"scatter_add into {x}: {y} is not what gather would give, {read}")
     common_type("scatter_add", read, y)
@@ -95,7 +95,7 @@ def _scatter_add_transpose(
     return (ct, gather(ct, *indices, axis=axis), *(None for _ in indices))
 
 
-def _to_front(x: Value, axis: int, count: int, to: int) -> Value:
+def _move_axes(x: Value, axis: int, count: int, to: int) -> Value:
     """Move `count` axes, starting at `axis`, to position `to`."""
     moved = list(range(axis, axis + count))
     order = [i for i in range(len(x.shape)) if i not in moved]
@@ -160,13 +160,13 @@ def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: in
     if not batched[0]:
         # An `x` without the batch axis is not repeated: the indices get one more axis.
         found = gather(x, *with_batch_axis(batched[1:], indices), axis=axis)
-        return _to_front(found, axis, 1, 0)
+        return _move_axes(found, axis, 1, 0)
     each = with_batch_axis(batched, (x, *indices))
     rank = len(each[1].shape) - 1
-    front = _to_front(each[0], axis + 1, count, 1)
+    front = _move_axes(each[0], axis + 1, count, 1)
     result = gather(front, *_batch_index(each[1:]), axis=0)
     # The index axes come first; move the axes that preceded them back in front.
-    return _to_front(result, 1 + rank, axis, 1)
+    return _move_axes(result, 1 + rank, axis, 1)
 
 
 @scatter_add.batch
@@ -179,10 +179,10 @@ def _scatter_add_batch(
         return scatter_add(whole, part, *indices, axis=axis + 1)
     each = with_batch_axis(batched, (x, y, *indices))
     rank = len(each[2].shape) - 1
-    front = _to_front(each[0], axis + 1, count, 1)
-    part = _to_front(each[1], axis + 1, rank, 1)
+    front = _move_axes(each[0], axis + 1, count, 1)
+    part = _move_axes(each[1], axis + 1, rank, 1)
     result = scatter_add(front, part, *_batch_index(each[2:]), axis=0)
-    return _to_front(result, 1, count, axis + 1)
+    return _move_axes(result, 1, count, axis + 1)
 
 
 # Arrays with few nonzero elements, at positions known when the graph is built.
@@ -197,7 +197,7 @@ def places_in(shape: Shape, start: int, strides: Shape) -> Any:
     return found
 
 
-def _placed(*xs: Any, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> Any:
+def _place_parts(*xs: Any, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> Any:
     lead = xs[0].ndim - len(strides[0])
     result = np.zeros((*shape[:lead], prod(shape[lead:])), xs[0].dtype)
     for x, start, steps in zip(xs, starts, strides, strict=True):
@@ -205,7 +205,7 @@ def _placed(*xs: Any, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -
     return result.reshape(shape)
 
 
-@primitive(impl=_placed, linear=True, moves=True, flops=0)
+@primitive(impl=_place_parts, linear=True, moves=True, flops=0)
 def placed(*xs: TensorType, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> TensorType:
     """Return zeros of `shape` with the elements of each operand written at their own positions.
 

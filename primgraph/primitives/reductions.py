@@ -77,7 +77,7 @@ def _accumulate(function: Rule) -> Rule:
     return impl
 
 
-def _reduced(name: str, x: TensorType, axes: Axes) -> TensorType:
+def _reduced_type(name: str, x: TensorType, axes: Axes) -> TensorType:
     if list(axes) != sorted(set(axes)) or not all(0 <= a < x.ndim for a in axes):
         raise ShapeError(f"{name} over axes {axes} does not fit {x}")
     return x.with_shape(drop_axes(x.shape, axes))
@@ -97,7 +97,7 @@ def _combinations(x: TensorType, *, axes: Axes) -> int:
 def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
     """Return the sum over `axes`, which are removed from the shape."""
     _numeric("reduce_sum", x)
-    return _reduced("reduce_sum", x, axes)
+    return _reduced_type("reduce_sum", x, axes)
 
 
 @reduce_sum.declares(RANGE_AT)
@@ -141,7 +141,7 @@ def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) ->
 def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
     """Return the product over `axes`, which are removed from the shape."""
     _numeric("reduce_prod", x)
-    return _reduced("reduce_prod", x, axes)
+    return _reduced_type("reduce_prod", x, axes)
 
 
 @reduce_prod.jvp()
@@ -212,7 +212,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
     """
 
     def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
-        result = _reduced(name, x, axes)
+        result = _reduced_type(name, x, axes)
         require_order(name, x)
         # NumPy refuses an empty axis even if the result has no elements.
         if not all(at_least(x.shape[a], 1) for a in axes):
@@ -327,7 +327,7 @@ def root_of_squares(
     """
     if not x.is_float:
         raise DTypeError(f"root_of_squares does not take {x}")
-    result = _reduced("root_of_squares", x, axes)
+    result = _reduced_type("root_of_squares", x, axes)
     if squares != result:
         raise ShapeError(f"root_of_squares over axes {axes} of {x} takes squares {result}")
     return result
@@ -382,7 +382,7 @@ def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
     """Return `z`, the softmax of `x` over `axes`, with the derivative of the softmax."""
     if not x.is_float:
         raise DTypeError(f"as_softmax_of takes floats, not {x}")
-    _reduced("as_softmax_of", x, axes)
+    _reduced_type("as_softmax_of", x, axes)
     if z != x:
         raise ShapeError(f"as_softmax_of {x} takes values of that type, not {z}")
     return z
@@ -417,7 +417,7 @@ def _as_softmax_of_batch(batched: tuple[bool, ...], z: Value, x: Value, *, axes:
     return result
 
 
-def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
+def _operation_count(x: TensorType, *, axis: int, reverse: bool = False) -> int:
     """Return the operation count: one per element along `axis` except the first."""
     return _combinations(x, axes=(axis,))
 
@@ -432,7 +432,7 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 
-    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_along)
+    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_operation_count)
 
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axis: int) -> IndexMap:
@@ -455,7 +455,7 @@ def _cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
     return np.flip(total, axis) if reverse else total
 
 
-@primitive(impl=_cumsum, linear=True, flops=_along)
+@primitive(impl=_cumsum, linear=True, flops=_operation_count)
 def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
     """Return the running sum along `axis`, from the end if `reverse`."""
     _numeric("cumsum", x)

@@ -94,7 +94,7 @@ def _cumprod_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
     return cumprod(x, axis=axis + 1)
 
 
-def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[Value]:
+def _declare_extremum(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[Value]:
     """Declare a running extremum, with the derivative of the first element that reached it.
 
     `stays` compares the next element with the extremum so far.
@@ -131,8 +131,8 @@ def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[V
     return op
 
 
-cummax = _running("cummax", np.maximum, less_equal)
-cummin = _running("cummin", np.minimum, greater_equal)
+cummax = _declare_extremum("cummax", np.maximum, less_equal)
+cummin = _declare_extremum("cummin", np.minimum, greater_equal)
 
 
 def _runs(op: Primitive[Value]) -> None:

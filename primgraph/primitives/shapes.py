@@ -45,7 +45,7 @@ def with_batch_axis(batched: Sequence[bool], inputs: Sequence[Value]) -> list[Va
     ]
 
 
-def _shifted(axes: Sequence[int]) -> tuple[int, ...]:
+def _shift_axes(axes: Sequence[int]) -> tuple[int, ...]:
     """Return `axes` shifted by one, behind a new leading axis."""
     return tuple(a + 1 for a in axes)
 
@@ -95,7 +95,7 @@ def _permute_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Permute | 
 
 @permute.batch
 def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Value:
-    return permute(x, axes=(0, *_shifted(axes)))
+    return permute(x, axes=(0, *_shift_axes(axes)))
 
 
 @primitive(
@@ -133,7 +133,7 @@ def _broadcast_view(
 def _broadcast_batch(
     batched: tuple[bool, ...], x: Value, *, shape: Shape, new_axes: tuple[int, ...]
 ) -> Value:
-    return broadcast(x, shape=(x.shape[0], *shape), new_axes=_shifted(new_axes))
+    return broadcast(x, shape=(x.shape[0], *shape), new_axes=_shift_axes(new_axes))
 
 
 @primitive(impl=lambda x, *, axes: np.array(np.flip(x, axes)), linear=True, flops=0)
@@ -158,7 +158,7 @@ def _reverse_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Slice | No
 
 @reverse.batch
 def _reverse_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Value:
-    return reverse(x, axes=_shifted(axes))
+    return reverse(x, axes=_shift_axes(axes))
 
 
 def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
@@ -205,15 +205,15 @@ def strided(
         if type(size) is int and not size:
             result.append(slice(0, 0))
         elif step < 0 and Dim in (type(start), type(stop)) and shape is not None:
-            last = None if is_at_least(-1, stop) else _down(stop, shape[i])
-            result.append(slice(_down(start, shape[i]), last, step))
+            last = None if is_at_least(-1, stop) else _reversed_slice_end(stop, shape[i])
+            result.append(slice(_reversed_slice_end(start, shape[i]), last, step))
         else:
             # A stop before the first element is None, as -1 would mean the last element.
             result.append(slice(start, stop if step > 0 or stop >= 0 else None, step))
     return tuple(result)
 
 
-def _down(end: int, extent: int) -> int:
+def _reversed_slice_end(end: int, extent: int) -> int:
     """Return the end of a slice with negative step; -1 is shifted by the size of the axis.
 
     Counted from the end of the axis, the shifted end is before the first element, too.
@@ -367,11 +367,11 @@ def _concat_batch(batched: tuple[bool, ...], *xs: Value, axis: int) -> Value:
     return concat(*with_batch_axis(batched, xs), axis=axis + 1)
 
 
-def _split(x: Any, *, sizes: Slices, axis: int) -> Any:
+def _split_array(x: Any, *, sizes: Slices, axis: int) -> Any:
     return np.split(x, list(accumulate(sizes))[:-1], axis)
 
 
-@primitive(impl=_split, linear=True, multiple=True, flops=0)
+@primitive(impl=_split_array, linear=True, multiple=True, flops=0)
 def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
     """Return consecutive parts of `x` along `axis`, of the given `sizes`, which sum to its size."""
     check_axis("split", axis, x)

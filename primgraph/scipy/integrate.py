@@ -109,7 +109,7 @@ def _odeint(
     rtol, atol = (_TOLERANCE if given is None else given for given in tolerances)
 
     def between(carry: Any, ends: Any) -> Any:
-        y, step = _integrated(slope, carry, ends, (rtol, atol), mxstep)
+        y, step = _integrate_interval(slope, carry, ends, (rtol, atol), mxstep)
         return (y, step), y
 
     first = 0.01 * stop_gradient(times[-1] - times[0])
@@ -122,7 +122,7 @@ def _float_of(value: Any) -> Any:
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
-def _integrated(
+def _integrate_interval(
     slope: Callable[[Any, Any], Any],
     carry: tuple[Any, Any],
     ends: tuple[Any, Any],
@@ -174,13 +174,13 @@ def _step(
     """The solution after a step, the slope there, and what two orders differ by."""
     slopes = [first]
     for at, weights in zip(_AT, _STAGES, strict=True):
-        slopes.append(slope(y + part * _weighted(weights, slopes), done + at * part))
-    new = y + part * _weighted(_SUM, slopes)
+        slopes.append(slope(y + part * _weighted_sum(weights, slopes), done + at * part))
+    new = y + part * _weighted_sum(_SUM, slopes)
     last = slope(new, done + part)
-    return new, last, part * _weighted(_ERROR, [*slopes, last])
+    return new, last, part * _weighted_sum(_ERROR, [*slopes, last])
 
 
-def _weighted(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
+def _weighted_sum(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
     terms = [w * k for w, k in zip(weights, slopes, strict=True) if w != 0.0]
     return sum(terms[1:], start=terms[0])
 

@@ -64,7 +64,7 @@ __all__ = [
 # Functions of matrices.
 
 
-def _turning(name: str, a: Any) -> tuple[Variable, Variable]:
+def _cosine_and_sine(name: str, a: Any) -> tuple[Variable, Variable]:
     """The cosine and the sine of each matrix."""
     value = square_matrices(name, a)
     if not value.type.is_complex:
@@ -78,22 +78,22 @@ def _turning(name: str, a: Any) -> tuple[Variable, Variable]:
 @of_namespace
 def cosm(A: Any) -> Variable:
     """The cosine of each matrix, of its exponential."""
-    return _turning("cosm", A)[0]
+    return _cosine_and_sine("cosm", A)[0]
 
 
 @of_namespace
 def sinm(A: Any) -> Variable:
     """The sine of each matrix, of its exponential."""
-    return _turning("sinm", A)[1]
+    return _cosine_and_sine("sinm", A)[1]
 
 
 @of_namespace
 def tanm(A: Any) -> Variable:
     """The tangent of each matrix."""
-    return solve(*_turning("tanm", A))
+    return solve(*_cosine_and_sine("tanm", A))
 
 
-def _growing(name: str, a: Any) -> tuple[Variable, Variable]:
+def _cosh_and_sinh(name: str, a: Any) -> tuple[Variable, Variable]:
     value = square_matrices(name, a)
     there, back = expm(value), expm(-value)
     return (there + back) * 0.5, (there - back) * 0.5
@@ -102,19 +102,19 @@ def _growing(name: str, a: Any) -> tuple[Variable, Variable]:
 @of_namespace
 def coshm(A: Any) -> Variable:
     """The hyperbolic cosine of each matrix."""
-    return _growing("coshm", A)[0]
+    return _cosh_and_sinh("coshm", A)[0]
 
 
 @of_namespace
 def sinhm(A: Any) -> Variable:
     """The hyperbolic sine of each matrix."""
-    return _growing("sinhm", A)[1]
+    return _cosh_and_sinh("sinhm", A)[1]
 
 
 @of_namespace
 def tanhm(A: Any) -> Variable:
     """The hyperbolic tangent of each matrix."""
-    return solve(*_growing("tanhm", A))
+    return solve(*_cosh_and_sinh("tanhm", A))
 
 
 @of_namespace
@@ -203,7 +203,7 @@ def _continuous(a: Any, b: Any, q: Any, r: Any) -> Variable:
     spread = matmul(control, solve(weight, adjoint(control)))
     above = concatenate([state, -spread], 1)
     below = concatenate([-cost, -adjoint(state)], 1)
-    x = stop_gradient(_of_stable(concatenate([above, below], 0), state))
+    x = stop_gradient(_stable_solution(concatenate([above, below], 0), state))
     for _ in range(_STEPS):
         closed = adjoint(state - matmul(spread, x))
         side = -(cost + matmul(x, matmul(spread, x)))
@@ -221,7 +221,7 @@ def _discrete(a: Any, b: Any, q: Any, r: Any) -> Variable:
     right = concatenate([concatenate([one, spread], 1),
                          concatenate([one * 0, adjoint(state)], 1)], 0)  # fmt: skip
     # Numbers in the unit circle to such with negative real parts.
-    x = stop_gradient(_of_stable(solve(left + right, left - right), state))
+    x = stop_gradient(_stable_solution(solve(left + right, left - right), state))
     for _ in range(_STEPS):
         seen = matmul(adjoint(control), x)
         gain = solve(weight + matmul(seen, control), matmul(seen, state))
@@ -232,7 +232,7 @@ def _discrete(a: Any, b: Any, q: Any, r: Any) -> Variable:
     return x
 
 
-def _of_stable(whole: Variable, like: Variable) -> Variable:
+def _stable_solution(whole: Variable, like: Variable) -> Variable:
     """The solution by those eigenvectors whose values have negative real parts."""
     n = like.shape[0]
     values, vectors = eig(converted(whole, COMPLEX128))

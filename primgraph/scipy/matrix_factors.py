@@ -50,7 +50,7 @@ __all__ = [
 
 
 @of_namespace
-def _generalized(a: Any, b: Any, kind: int, lower: bool) -> tuple[Variable, Variable]:
+def _generalized_eigh(a: Any, b: Any, kind: int, lower: bool) -> tuple[Variable, Variable]:
     """By the factor of `b`, to an ordinary problem and back (LAPACK Users' Guide, 2.3.7)."""
     dtype = lapack_dtype("eigh", a, b)
     value, other = (square_matrices("eigh", lift(x, dtype)) for x in (a, b))
@@ -101,7 +101,7 @@ def eigh(
             return linalg.eigvalsh(a, triangle)
         w, v = linalg.eigh(a, triangle)
     else:
-        w, v = _generalized(a, b, type, bool(lower))
+        w, v = _generalized_eigh(a, b, type, bool(lower))
     if subset_by_index is not None:
         first, last = subset_by_index
         w, v = w[..., first : last + 1], v[..., first : last + 1]
@@ -123,7 +123,7 @@ def _complex_eig(a: Any, b: Any) -> tuple[Variable, ...]:
 
 
 @of_namespace
-def _left(v: Any) -> Variable:
+def _left_eigenvectors(v: Any) -> Variable:
     """Left eigenvectors of length 1 of right ones: the rows of the inverse, conjugated."""
     rows = adjoint(linalg.inv(v))
     return rows / converted(linalg.norm(rows, axis=-2, keepdims=True), rows.dtype)
@@ -140,7 +140,7 @@ def eig(
     if homogeneous_eigvals:
         raise ArgumentError("eig takes no homogeneous_eigvals with variables")
     w, v = _complex_eig(a, b)
-    chosen = [f(v) for f, wanted in ((_left, left), (lambda x: x, right)) if wanted]
+    chosen = [f(v) for f, wanted in ((_left_eigenvectors, left), (lambda x: x, right)) if wanted]
     return (w, *chosen) if chosen else w
 
 
@@ -247,7 +247,7 @@ def orthogonal_procrustes(A: Any, B: Any) -> tuple[Variable, Variable]:
 # Spaces, of which the number of dimensions is told.
 
 
-def _told(name: str, size: int | None) -> int:
+def _require_size(name: str, size: int | None) -> int:
     if size is None:
         raise ShapeError(
             f"the number of columns that {name} gives depends on numbers",
@@ -259,14 +259,14 @@ def _told(name: str, size: int | None) -> int:
 @of_namespace
 def orth(A: Any, rcond: Any = None, *, size: int | None = None) -> Variable:
     """Orthogonal columns that span those of `A`: the first `size` left singular vectors."""
-    count = _told("orth", size)
+    count = _require_size("orth", size)
     return linalg.svd(matrices("orth", A), full_matrices=False)[0][..., :count]
 
 
 @of_namespace
 def null_space(A: Any, rcond: Any = None, *, size: int | None = None) -> Variable:
     """Orthogonal columns that `A` makes zero: the last `size` right singular vectors."""
-    count = _told("null_space", size)
+    count = _require_size("null_space", size)
     vh = linalg.svd(matrices("null_space", A))[2]
     return adjoint(vh[..., vh.shape[-2] - count :, :])
 

@@ -46,8 +46,8 @@ def convolve(
         theirs = _scipys("convolve") if axes is None else None
         if theirs is not None:
             return theirs(in1, in2, mode, method)
-        return np.asarray(_convolved(in1, in2, mode, axes, dot_axes))
-    return _convolved(in1, in2, mode, axes, dot_axes)
+        return np.asarray(_convolve_axes(in1, in2, mode, axes, dot_axes))
+    return _convolve_axes(in1, in2, mode, axes, dot_axes)
 
 
 def _scipys(name: str) -> Any:
@@ -58,7 +58,7 @@ def _scipys(name: str) -> Any:
 
 
 @of_namespace
-def _convolved(in1: Any, in2: Any, mode: str, axes: Any, dot_axes: Any) -> Variable:
+def _convolve_axes(in1: Any, in2: Any, mode: str, axes: Any, dot_axes: Any) -> Variable:
     dtype = result_dtype(in1, in2)
     x, y = lift(in1, dtype), lift(in2, dtype)
     if mode not in ("full", "valid", "same"):

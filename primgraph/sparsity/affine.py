@@ -90,7 +90,7 @@ def _join(found: Maps, new: Affine) -> None:
     while changed:
         changed = False
         for i in range(len(found) - 1, max(-1, len(found) - 1 - _NEAR), -1):
-            both = _merged(found[i], new)
+            both = _merge_maps(found[i], new)
             if both is found[i]:
                 return
             if both is not None:
@@ -100,7 +100,7 @@ def _join(found: Maps, new: Affine) -> None:
     found.append(new)
 
 
-def _merged(a: Affine, b: Affine) -> Affine | None:
+def _merge_maps(a: Affine, b: Affine) -> Affine | None:
     """Return one map for both, or None; `a` itself if it contains `b`."""
     if a == b:
         return a
@@ -188,13 +188,13 @@ def _one_behind_the_other(a: Affine, b: Affine) -> Affine | None:
             return None
     if b.first - a.first != stride * (b.low[axis] - a.low[axis]):
         return None
-    strides = _put(a.strides, axis, stride)
+    strides = _replace_number(a.strides, axis, stride)
     offset = a.first - sum(s * lo for s, lo in zip(strides, a.low, strict=True))
-    high = _put(a.high, axis, max(a.high[axis], b.high[axis]))
+    high = _replace_number(a.high, axis, max(a.high[axis], b.high[axis]))
     return Affine(offset, strides, a.low, high, a.free)
 
 
-def _put(numbers: Shape, place: int, number: int) -> Shape:
+def _replace_number(numbers: Shape, place: int, number: int) -> Shape:
     return (*numbers[:place], number, *numbers[place + 1 :])
 
 
@@ -336,11 +336,11 @@ def without(maps: Maps, low: Shape, high: Shape) -> Maps:
             continue
         for i, (a, b) in enumerate(zip(low, high, strict=True)):
             if rest.low[i] < a:
-                found.append(rest._replace(high=_put(rest.high, i, a)))
-                rest = rest._replace(low=_put(rest.low, i, a))
+                found.append(rest._replace(high=_replace_number(rest.high, i, a)))
+                rest = rest._replace(low=_replace_number(rest.low, i, a))
             if rest.high[i] > b:
-                found.append(rest._replace(low=_put(rest.low, i, b)))
-                rest = rest._replace(high=_put(rest.high, i, b))
+                found.append(rest._replace(low=_replace_number(rest.low, i, b)))
+                rest = rest._replace(high=_replace_number(rest.high, i, b))
     return found
 
 
@@ -363,7 +363,7 @@ def through(
     found: Maps = []
     for m in maps:
         for point in _points(extents, target):
-            one = _through_one(m, extents, shape, source, target, point)
+            one = _move_columns(m, extents, shape, source, target, point)
             if one is None or len(found) > MOST:
                 return None
             found += one
@@ -378,7 +378,7 @@ def _points(extents: Shape, target: Sequence[Terms]) -> Iterable[dict[int, int]]
     return (dict(zip(fixed, p, strict=True)) for p in product(*(range(extents[v]) for v in fixed)))
 
 
-def _through_one(
+def _move_columns(
     m: Affine,
     extents: Shape,
     shape: Shape,
@@ -459,7 +459,7 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
     for start, stop, goal in _groups(old, new):
         ahead = len(shape) - (len(old) - start)
         for _ in range(stop - start - 1):
-            found = _folded(found, shape, ahead)
+            found = _merge_axes(found, shape, ahead)
             if len(found) > MOST:
                 return None
             shape = (*shape[:ahead], shape[ahead] * shape[ahead + 1], *shape[ahead + 2 :])
@@ -474,7 +474,7 @@ def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
             shape = (*shape[:ahead], *shape[ahead + 1 :])
             continue
         for i in range(len(goal) - 1):
-            found = _parted(found, shape, ahead + i, prod(goal[i + 1 :]))
+            found = _split_axis(found, shape, ahead + i, prod(goal[i + 1 :]))
             if len(found) > MOST:
                 return None
             shape = (
@@ -506,7 +506,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[int, int, Shape]]:
     return found
 
 
-def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
+def _merge_axes(maps: Maps, shape: Shape, axis: int) -> Maps:
     """Merge `axis` and the axis behind it."""
     inner = shape[axis + 1]
     found = []
@@ -533,7 +533,7 @@ def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
     return found
 
 
-def _parted(maps: Maps, shape: Shape, axis: int, inner: int) -> Maps:
+def _split_axis(maps: Maps, shape: Shape, axis: int, inner: int) -> Maps:
     """Split an axis in two, the second of size `inner`."""
     found = []
     for m in maps:

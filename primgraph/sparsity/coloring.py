@@ -104,14 +104,14 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
     _require("a side", side, SIDES)
     _require("an order", order, ("auto", *ORDERS))
     if side == "columns":
-        return _by_columns(pattern, _fewest(pattern, order))
+        return _column_coloring(pattern, _fewest(pattern, order))
     if side == "rows":
-        return _by_rows(pattern, _fewest(pattern.T, order))
+        return _row_coloring(pattern, _fewest(pattern.T, order))
     least = fullest(pattern), fullest(pattern.T)
-    mixed = _mixed(pattern, order, min(least) if side == "auto" else None)
+    mixed = _best_bicoloring(pattern, order, min(least) if side == "auto" else None)
     if mixed is not None:
         return mixed
-    sides = ((_by_columns, pattern), (_by_rows, pattern.T))
+    sides = ((_column_coloring, pattern), (_row_coloring, pattern.T))
     first = int(least[0] > least[1])
     best = _fewest(sides[first][1], order)
     found = sides[first][0](pattern, best)
@@ -123,7 +123,7 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
             found = sides[1 - first][0](pattern, other)
     if pattern.nnz > _LARGE:
         return found
-    return _mixed(pattern, order, found.count) or found
+    return _best_bicoloring(pattern, order, found.count) or found
 
 
 def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "auto") -> Coloring:
@@ -147,13 +147,13 @@ def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "aut
     if pattern.shape[0] != pattern.shape[1] or pattern != pattern.T:
         raise ShapeError(f"{pattern!r} is not symmetric")
     if method == "columns":
-        return _by_columns(pattern, _fewest(pattern, order))
+        return _column_coloring(pattern, _fewest(pattern, order))
     if method == "acyclic":
-        return _by_substitution(pattern, _acyclic(pattern, order))
-    hubs, rest = _without_hubs(pattern)
+        return _substitution_coloring(pattern, _acyclic(pattern, order))
+    hubs, rest = _remove_hubs(pattern)
     found = _star(rest, order, hubs.size)
     found[hubs] = np.arange(hubs.size)
-    return _by_star(pattern, _dense(found))
+    return _star_coloring(pattern, _dense(found))
 
 
 def _count(colors: Indices | None) -> int:
@@ -256,7 +256,7 @@ def _acyclic(pattern: Pattern, order: str) -> Indices:
     return min(found, key=_count)
 
 
-def _without_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
+def _remove_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
     """Return hubs, vertices that should have their own colour, and the pattern without them."""
     counts = np.diff(pattern.indptr)
     order = np.argsort(-counts, kind="stable")
@@ -271,10 +271,10 @@ def _without_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
     is_hub = np.zeros(pattern.shape[0], np.bool_)
     is_hub[hubs] = True
     kept = ~(is_hub[pattern.rows] | is_hub[pattern.indices])
-    return hubs, _kept(pattern, kept)
+    return hubs, _restrict(pattern, kept)
 
 
-def _kept(pattern: Pattern, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Pattern:
+def _restrict(pattern: Pattern, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Pattern:
     """Return the pattern of these elements."""
     ends = np.concatenate([[0], np.cumsum(kept)])
     return Pattern(pattern.shape, ends[pattern.indptr], pattern.indices[kept])
@@ -286,17 +286,17 @@ def _dense(colors: Indices) -> Indices:
     return found
 
 
-def _by_columns(pattern: Pattern, colors: Indices) -> Coloring:
+def _column_coloring(pattern: Pattern, colors: Indices) -> Coloring:
     places = colors[pattern.indices] * pattern.shape[0] + pattern.rows
     return Coloring(pattern, colors, None, places)
 
 
-def _by_rows(pattern: Pattern, colors: Indices) -> Coloring:
+def _row_coloring(pattern: Pattern, colors: Indices) -> Coloring:
     places = colors[pattern.rows] * pattern.shape[1] + pattern.indices
     return Coloring(pattern, None, colors, places)
 
 
-def _mixed(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
+def _best_bicoloring(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
     """Colour the fullest rows by rows and the rest by columns, or vice versa.
 
     None if that takes nearly `most` colours, or more.
@@ -308,17 +308,17 @@ def _mixed(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
         left = np.append(counts[rows], 0)
         best = int(np.argmin(np.arange(left.size) + left))
         if most is None or best + left[best] < 0.75 * most:
-            found.append(_split(given, np.sort(rows[:best]), order, given is not pattern))
+            found.append(_bicoloring(given, np.sort(rows[:best]), order, given is not pattern))
     fewest = min(found, key=lambda c: c.count, default=None)
     return fewest if fewest is None or most is None or fewest.count < most else None
 
 
-def _split(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Coloring:
+def _bicoloring(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Coloring:
     """Colour the rows `apart` by rows, the others by columns; transpose the result if `turned`."""
     height, width = pattern.shape
     is_apart = np.zeros(height, np.bool_)
     is_apart[apart] = True
-    rest = _kept(pattern, ~is_apart[pattern.rows])
+    rest = _restrict(pattern, ~is_apart[pattern.rows])
     columns = _fewest(rest, order)
     columns[np.bincount(rest.indices, minlength=width) == 0] = -1
     rows = np.full(height, -1, np.int64)
@@ -336,7 +336,7 @@ def _split(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Colori
     return Coloring(pattern.T, rows, columns, places[at])
 
 
-def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
+def _star_coloring(pattern: Pattern, colors: Indices) -> Coloring:
     """Read each element and its mirror element from a sum in which one of both is alone."""
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
@@ -349,19 +349,19 @@ def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
     mirrored = colors[rows] * size + columns
     lower = rows >= columns
     first, second = np.where(lower, keys, mirrored), np.where(lower, mirrored, keys)
-    at = pattern._by_column
+    at = pattern._column_order
     lower_alone = np.where(lower, alone, alone[at])
     return Coloring(pattern, colors, None, np.where(lower_alone, first, second))
 
 
-def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
+def _substitution_coloring(pattern: Pattern, colors: Indices) -> Coloring:
     """Solve for elements by substitution: first those alone in a sum, then those left alone.
 
     In each two-coloured tree the leaves are known first, then the leaves of the remaining tree.
     """
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
-    mirror = pattern._by_column
+    mirror = pattern._column_order
     lower = np.flatnonzero(rows >= columns)
     # The sums that contain an element and its mirror element.
     sums = colors[columns] * size + rows

@@ -63,9 +63,9 @@ def _colorings(
         digits = _digits(seen, widths)
         for weights in product(range(modulus), repeat=len(widths)):
             factors = (1, *weights)
-            inner = _weighted(digits, factors) % modulus
+            inner = _weighted_sum(digits, factors) % modulus
             if _distinct(sample.rows, inner, sample.shape[0], modulus):
-                yield _weighted(_digits(columns, widths), factors) % modulus
+                yield _weighted_sum(_digits(columns, widths), factors) % modulus
                 break
 
 
@@ -79,7 +79,7 @@ def _digits(numbers: Indices, widths: tuple[int, ...]) -> list[Indices]:
     return [*digits, numbers]
 
 
-def _weighted(digits: list[Indices], factors: tuple[int, ...]) -> Indices:
+def _weighted_sum(digits: list[Indices], factors: tuple[int, ...]) -> Indices:
     found: Indices = sum(d * f for d, f in zip(digits, factors, strict=True))  # type: ignore[assignment]
     return found
 

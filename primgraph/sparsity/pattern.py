@@ -68,7 +68,7 @@ class Pattern:
             object.__setattr__(self, name, value)
 
     @staticmethod
-    def _of(shape: tuple[int, int], indptr: Indices, indices: Indices) -> Pattern:
+    def _from_arrays(shape: tuple[int, int], indptr: Indices, indices: Indices) -> Pattern:
         """Return a pattern of trusted arrays with no other owner."""
         made = Pattern.__new__(Pattern)
         made._hold(shape, indptr, indices)
@@ -100,7 +100,7 @@ class Pattern:
             )
         rows, columns = np.nonzero(array)
         counts = np.bincount(rows, minlength=array.shape[0])
-        return Pattern._of(_size(array.shape), _starts(counts), columns.astype(np.int64))
+        return Pattern._from_arrays(_size(array.shape), _starts(counts), columns.astype(np.int64))
 
     @staticmethod
     def from_scipy(matrix: Any) -> Pattern:
@@ -135,12 +135,12 @@ class Pattern:
     def T(self) -> Pattern:
         """Pattern of the transposed matrix."""
         starts = _starts(np.bincount(self.indices, minlength=self.shape[1]))
-        found = Pattern._of(self.shape[::-1], starts, self.rows[self._by_column])
+        found = Pattern._from_arrays(self.shape[::-1], starts, self.rows[self._column_order])
         found.__dict__["T"] = self
         return found
 
     @cached_property
-    def _by_column(self) -> Indices:
+    def _column_order(self) -> Indices:
         """Numbers of the elements in column order: in a symmetric pattern, of the mirror
         elements."""
         bits = self.nnz.bit_length()
@@ -268,4 +268,4 @@ def _from_keys(keys: Indices, shape: tuple[int, int]) -> Pattern:
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if keys.size else keys
     rows, columns = np.divmod(keys, max(shape[1], 1))
     counts = np.bincount(rows, minlength=shape[0])
-    return Pattern._of(shape, _starts(counts), columns)
+    return Pattern._from_arrays(shape, _starts(counts), columns)

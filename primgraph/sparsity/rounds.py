@@ -76,7 +76,7 @@ def column_colors(pattern: Pattern) -> Indices:
     for batch in _batches(pattern, filled):
         waiting = batch
         while waiting.size:
-            rows, starts = _joined(turned, waiting)
+            rows, starts = _gather_rows(turned, waiting)
             found = first_free(taken, rows, starts)
             owner = np.repeat(np.arange(waiting.size), np.diff(np.append(starts, rows.size)))
             lost = _later(rows * (int(found.max()) + 1) + found[owner], owner, waiting.size)
@@ -95,13 +95,13 @@ def star_colors(pattern: Pattern, first: int = 0) -> Indices:
     around, barred = _Sets(size), _Sets(size)
     beside = pattern.rows != pattern.indices
     ends = np.concatenate([[0], np.cumsum(beside)])
-    links = Pattern._of(pattern.shape, ends[pattern.indptr], pattern.indices[beside])
+    links = Pattern._from_arrays(pattern.shape, ends[pattern.indptr], pattern.indices[beside])
     alone = np.diff(links.indptr) == 0
     colors[alone] = 0
     for batch in _batches(links, np.flatnonzero(~alone)):
         waiting = batch
         while waiting.size:
-            others, starts = _joined(links, waiting)
+            others, starts = _gather_rows(links, waiting)
             found = first_free(barred, others, starts)
             owner = np.repeat(np.arange(waiting.size), np.diff(np.append(starts, others.size)))
             color = found[owner]
@@ -143,7 +143,7 @@ def _batches(pattern: Pattern, vertices: Indices) -> list[Indices]:
     return [np.sort(part) for part in np.array_split(shuffled, number) if part.size]
 
 
-def _joined(pattern: Pattern, rows: Indices) -> tuple[Indices, Indices]:
+def _gather_rows(pattern: Pattern, rows: Indices) -> tuple[Indices, Indices]:
     """Return the columns of these nonempty rows, and the start of each row in them."""
     counts = pattern.indptr[rows + 1] - pattern.indptr[rows]
     starts = np.cumsum(counts) - counts

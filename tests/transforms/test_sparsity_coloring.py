@@ -6,7 +6,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.sparsity import greedy, rounds
-from primgraph.sparsity.coloring import Coloring, _by_star, coloring, symmetric_coloring
+from primgraph.sparsity.coloring import Coloring, _star_coloring, coloring, symmetric_coloring
 from primgraph.sparsity.greedy import ORDERS, acyclic_colors, star_colors
 from primgraph.sparsity.pattern import Pattern
 
@@ -200,7 +200,7 @@ def test_colours_of_many_at_a_time_are_as_good_as_one_by_one():
         assert star.min(initial=2) == 2
         if pattern.shape[0] == n:
             assert star.max() <= 1.1 * star_colors(pattern, "natural", 2).max() + 2
-        require_told(_by_star(pattern, star - 2), rng, symmetric=True)
+        require_told(_star_coloring(pattern, star - 2), rng, symmetric=True)
     for s in range(40):
         pattern = random_pattern(s)
         places = rounds.column_colors(pattern)[pattern.indices] * pattern.shape[0] + pattern.rows

@@ -114,7 +114,7 @@ def contexts():
 @pytest.mark.parametrize("name", contexts()[0])
 @pytest.mark.parametrize(
     "function",
-    ["_left", "_leave", "leave", "release", "__exit__", "__enter__", "_enter", "end of __enter__"],
+    ["_exit", "_leave", "leave", "release", "__exit__", "__enter__", "_enter", "end of __enter__"],
 )
 def test_a_context_is_left_where_its_end_is_interrupted(name, function):
     """Python handles signals before the first line of `__exit__`, and keeps the traceback."""

@@ -36,18 +36,18 @@ class Tensor(_Tensor):
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
         """Sum over `axis`, in the dtype of the elements."""
-        return self._given("sum", self, axis, keepdims, dtype=self.dtype)
+        return self._dispatch("sum", self, axis, keepdims, dtype=self.dtype)
 
     def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:  # type: ignore[override]
         """Product over `axis`, in the dtype of the elements."""
-        return self._given("prod", self, axis, keepdims, dtype=self.dtype)
+        return self._dispatch("prod", self, axis, keepdims, dtype=self.dtype)
 
     def flatten(self, start_axis: int = 0, end_axis: int = -1) -> Self:  # type: ignore[override]
         """The axes from `start_axis` to `end_axis` as one."""
         shape = self.shape
         first, last = as_axis(start_axis, len(shape)), as_axis(end_axis, len(shape))
         middle = product(shape[first : last + 1])
-        return self._given("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
+        return self._dispatch("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
 
     def reset_zero(self) -> Self:
         """Zeros from now on."""

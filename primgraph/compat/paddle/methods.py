@@ -51,7 +51,7 @@ class Methods(Handle):
         name: str | None = None,
     ) -> Self:
         """Return the standard deviation over `axis`: squares are divided by their number less 1."""
-        return self._given("std", self, axis, keepdim, ddof=int(unbiased))
+        return self._dispatch("std", self, axis, keepdim, ddof=int(unbiased))
 
     def var(  # type: ignore[override]
         self,
@@ -61,7 +61,7 @@ class Methods(Handle):
         name: str | None = None,
     ) -> Self:
         """Return the variance over `axis`: squares are divided by their number less 1."""
-        return self._given("var", self, axis, keepdim, ddof=int(unbiased))
+        return self._dispatch("var", self, axis, keepdim, ddof=int(unbiased))
 
     def prod(
         self,
@@ -71,15 +71,15 @@ class Methods(Handle):
         name: str | None = None,
     ) -> Self:
         """Return the product over `axis`, or of all elements."""
-        return self._given("prod", self, axis, keepdim, dtype=dtype)
+        return self._dispatch("prod", self, axis, keepdim, dtype=dtype)
 
     def any(self, axis: Axes = None, keepdim: bool = False, name: str | None = None) -> Self:
         """Return whether an element over `axis` differs from zero."""
-        return self._given("any", self, axis, keepdim)
+        return self._dispatch("any", self, axis, keepdim)
 
     def all(self, axis: Axes = None, keepdim: bool = False, name: str | None = None) -> Self:
         """Return whether all elements over `axis` differ from zero."""
-        return self._given("all", self, axis, keepdim)
+        return self._dispatch("all", self, axis, keepdim)
 
     def argmax(
         self,
@@ -89,7 +89,7 @@ class Methods(Handle):
         name: str | None = None,
     ) -> Self:
         """Return the index of the first largest element."""
-        return self._given("argmax", self, axis, keepdim).astype(dtype)
+        return self._dispatch("argmax", self, axis, keepdim).astype(dtype)
 
     def argmin(
         self,
@@ -99,11 +99,11 @@ class Methods(Handle):
         name: str | None = None,
     ) -> Self:
         """Return the index of the first smallest element."""
-        return self._given("argmin", self, axis, keepdim).astype(dtype)
+        return self._dispatch("argmin", self, axis, keepdim).astype(dtype)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Self:
         """Return running sums along `axis`, or of all elements in their order."""
-        return self._given("cumsum", self, axis, dtype=dtype)
+        return self._dispatch("cumsum", self, axis, dtype=dtype)
 
     def dot(self, y: Any, name: str | None = None) -> Self:
         """Return the product of two vectors, or of each row with the other's."""
@@ -113,10 +113,10 @@ class Methods(Handle):
     def squeeze(self, axis: Axes = None, name: str | None = None) -> Self:
         """Return the array without axes of extent one: all, or those in `axis` that have it."""
         if axis is None:
-            return self._given("squeeze", self)
+            return self._dispatch("squeeze", self)
         listed = [axis] if isinstance(axis, int) else axis
         axes = [as_axis(a, self.ndim) for a in listed]
-        return self._given("squeeze", self, tuple(a for a in axes if self.shape[a] == 1))
+        return self._dispatch("squeeze", self, tuple(a for a in axes if self.shape[a] == 1))
 
     def flatten(  # type: ignore[override]
         self, start_axis: int = 0, stop_axis: int = -1, name: str | None = None
@@ -124,10 +124,10 @@ class Methods(Handle):
         """Return the array with the axes from `start_axis` to `stop_axis` as one."""
         shape = self.shape
         if not shape:
-            return self._given("reshape", self, (1,))
+            return self._dispatch("reshape", self, (1,))
         first, last = as_axis(start_axis, len(shape)), as_axis(stop_axis, len(shape))
         middle = product(shape[first : last + 1])
-        return self._given("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
+        return self._dispatch("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
 
 
 def _lacking(name: str) -> Callable[..., NoReturn]:

@@ -107,7 +107,7 @@ class Plan:
         if self.operator.symmetric:
             # Both mirrored elements are read from the lower triangle.
             upper = pattern.rows < pattern.indices
-            mirror = pattern._by_column
+            mirror = pattern._column_order
             kinds = upper[wanted].astype(np.int64)
             wanted = np.where(upper, mirror, np.arange(pattern.nnz))[wanted]
         seed = forward_slice(graph.body, graph.inputs[-1:])
@@ -134,7 +134,7 @@ class Plan:
                 count += step.elements.size
                 known.append(found)
             whole = concatenate(known) if len(known) > 1 else known[0]
-        mirror = pattern._by_column
+        mirror = pattern._column_order
         return whole, np.where(place >= 0, place, place[mirror])
 
 
@@ -220,7 +220,7 @@ def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
         numbers = np.flatnonzero(rows >= columns if lower else rows <= columns)
         pattern = Pattern.from_coo(rows[numbers], columns[numbers], pattern.shape)
     if format == "csc":
-        numbers = numbers[pattern._by_column]
+        numbers = numbers[pattern._column_order]
     values = plan.values(numbers)
     return SparseMatrix(values, format, pattern, plan.coloring, triangle, plan.note)
 

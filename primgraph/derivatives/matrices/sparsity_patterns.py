@@ -88,7 +88,7 @@ def _numbers(layout: Layout) -> tuple[Indices, Indices]:
 
 
 def _pattern(shape: tuple[int, int], rows: Rows) -> Pattern:
-    return Pattern._of(shape, rows.starts, rows.columns)
+    return Pattern._from_arrays(shape, rows.starts, rows.columns)
 
 
 def _require_known(shapes: Sequence[tuple[int, ...]]) -> None:

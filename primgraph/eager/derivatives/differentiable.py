@@ -310,7 +310,7 @@ class Differentiable(Handle, Generic[D]):
 
     def clone(self) -> Self:
         """Return a differentiable copy that shares no elements."""
-        found = self._given("assign", self)
+        found = self._dispatch("assign", self)
         if isinstance(found, Differentiable):
             found.node.base = None
             if found._alias is not None:

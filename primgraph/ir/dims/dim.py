@@ -204,7 +204,7 @@ class Dim(Polynomial):
         low, high = bounds(self - other)  # type: ignore[operator]
         if low > 0 or high < 0:
             return False
-        raise self._undecided("==", other)
+        raise self._undecided_error("==", other)
 
     def __ne__(self, other: object) -> bool:
         if self is other:
@@ -216,40 +216,40 @@ class Dim(Polynomial):
         low, high = bounds(self - other)  # type: ignore[operator]
         if low > 0 or high < 0:
             return True
-        raise self._undecided("!=", other)
+        raise self._undecided_error("!=", other)
 
     def __ge__(self, other: int) -> bool:
         if not is_extent(other):
             return NotImplemented
-        return self._decided(">=", other, self - other)
+        return self._decide_relation(">=", other, self - other)
 
     def __gt__(self, other: int) -> bool:
         if not is_extent(other):
             return NotImplemented
-        return self._decided(">", other, self - other - 1)
+        return self._decide_relation(">", other, self - other - 1)
 
     def __le__(self, other: int) -> bool:
         if not is_extent(other):
             return NotImplemented
-        return self._decided("<=", other, other - self)
+        return self._decide_relation("<=", other, other - self)
 
     def __lt__(self, other: int) -> bool:
         if not is_extent(other):
             return NotImplemented
-        return self._decided("<", other, other - self - 1)
+        return self._decide_relation("<", other, other - self - 1)
 
-    def _decided(self, relation: str, other: object, difference: int) -> bool:
+    def _decide_relation(self, relation: str, other: object, difference: int) -> bool:
         """Decide whether `difference`, which the relation requires to be at least 0, is."""
         low, high = bounds(difference)
         if low >= 0 or high < 0:
             return low >= 0
-        raise self._undecided(relation, other)
+        raise self._undecided_error(relation, other)
 
     def __bool__(self) -> bool:
         low, high = bounds(self)
         if low > 0 or high < 0:
             return True
-        raise self._undecided("!=", 0)
+        raise self._undecided_error("!=", 0)
 
     # Operations that need a number.
 
@@ -262,7 +262,7 @@ class Dim(Polynomial):
     def __float__(self) -> NoReturn:
         raise self._unknown(f"float({self})")
 
-    def _undecided(self, relation: str, other: object) -> UnknownSizeError:
+    def _undecided_error(self, relation: str, other: object) -> UnknownSizeError:
         return self._unknown(f"{self} {relation} {other}")
 
     def _unknown(self, what: str, instead: str = "") -> UnknownSizeError:

@@ -166,7 +166,7 @@ def product(x: int, y: int) -> int:
     right = terms_of(y).items()
     for first, a in terms_of(x).items():
         for second, b in right:
-            monomial = _joined(first, second) if first and second else first or second
+            monomial = _multiply_monomials(first, second) if first and second else first or second
             terms[monomial] = terms.get(monomial, 0) + a * b
         # Few terms cancel, so stop early far above the limit.
         if len(terms) > 2 * MOST_TERMS:
@@ -174,7 +174,7 @@ def product(x: int, y: int) -> int:
     return made(terms)
 
 
-def _joined(first: Monomial, second: Monomial) -> Monomial:
+def _multiply_monomials(first: Monomial, second: Monomial) -> Monomial:
     powers = dict(first)
     for atom, power in second:
         powers[atom] = powers.get(atom, 0) + power
@@ -241,22 +241,22 @@ def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
 def divided(x: int, y: int) -> tuple[int, int]:
     """Divide `x` by the polynomial `y`: return the quotient and the remaining terms."""
     whole, rest = 0, x
-    (lead, coefficient), *_ = _ordered(y)
-    for _ in range(len(_ordered(x))):
+    (lead, coefficient), *_ = _terms_of(y)
+    for _ in range(len(_terms_of(x))):
         found = next(
-            (t for m, c in _ordered(rest) if (t := _ratio(m, c, lead, coefficient)) is not None),
+            (t for m, c in _terms_of(rest) if (t := _ratio(m, c, lead, coefficient)) is not None),
             None,
         )
         if found is None:
             break
         smaller = rest - product(found, y)
-        if len(_ordered(smaller)) >= len(_ordered(rest)):
+        if len(_terms_of(smaller)) >= len(_terms_of(rest)):
             break
         whole, rest = whole + found, smaller
     return whole, rest
 
 
-def _ordered(x: int) -> Terms:
+def _terms_of(x: int) -> Terms:
     if isinstance(x, Polynomial):
         return x.terms
     return (((), x),) if x else ()
@@ -322,14 +322,16 @@ def _lowest(extent: int, found: dict[int, float]) -> float:
             rest = sum_of(extent, made({monomial: coefficient}), -1)
             with suppress(ShapeError):
                 # A form above the limits gives no bound.
-                for scaled, factor in _relaxed(monomial[0][0], coefficient, rest):
+                for scaled, factor in _lower_bounds(monomial[0][0], coefficient, rest):
                     low = _lowest(scaled, found)
                     best = max(best, low if low == -_UNBOUNDED else float(-(-low // factor)))
     found[extent] = best
     return best
 
 
-def _relaxed(atom: tuple[str, int, int], coefficient: int, rest: int) -> Iterator[tuple[int, int]]:
+def _lower_bounds(
+    atom: tuple[str, int, int], coefficient: int, rest: int
+) -> Iterator[tuple[int, int]]:
     """Yield lower bounds of `coefficient * atom + rest` without that atom, with their factors.
 
     A floor is at most the quotient, and at least the quotient minus `(divisor - 1) / divisor`. An

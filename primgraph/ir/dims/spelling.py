@@ -27,7 +27,7 @@ def text_of(dim: Polynomial) -> str:
     text = ""
     for monomial, coefficient in dim.terms:
         alone = coefficient == 1 and len(monomial) == monomial[0][1] == 1 if monomial else False
-        factors = [_spelled(a, alone) for a, p in monomial for _ in range(p)]
+        factors = [_atom_text(a, alone) for a, p in monomial for _ in range(p)]
         if abs(coefficient) != 1 or not factors:
             factors.insert(0, str(abs(coefficient)))
         sign = "-" if coefficient < 0 else "+" if text else ""
@@ -35,7 +35,7 @@ def text_of(dim: Polynomial) -> str:
     return text
 
 
-def _spelled(atom: Atom, alone: bool) -> str:
+def _atom_text(atom: Atom, alone: bool) -> str:
     if isinstance(atom, str):
         return atom
     kind, x, y = atom

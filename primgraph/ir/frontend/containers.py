@@ -71,8 +71,8 @@ class Form:
     def spelled(self) -> Form:
         """Return the form with dicts and lists in place of registered containers, as in generated
         code."""
-        arguments = tuple([(name, _spelled(tree)) for name, tree in self.arguments])
-        return Form(arguments, _spelled(self.results))
+        arguments = tuple([(name, _plain_tree(tree)) for name, tree in self.arguments])
+        return Form(arguments, _plain_tree(self.results))
 
     @property
     def is_plain(self) -> bool:
@@ -80,13 +80,13 @@ class Form:
         return all(tree is LEAF or tree == LEAF for _, tree in self.arguments)
 
 
-def _spelled(tree: Tree) -> Tree:
+def _plain_tree(tree: Tree) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     kind = tree.kind
     if kind in registered:
         kind = list if tree.keys == tuple(range(len(tree.keys))) else dict
-    return Branch(kind, tree.keys, tuple([_spelled(part) for part in tree.parts]))
+    return Branch(kind, tree.keys, tuple([_plain_tree(part) for part in tree.parts]))
 
 
 def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
@@ -210,16 +210,16 @@ def result_names(form: Form | None, count: int) -> list[str]:
 
 def keyed_names(form: Form) -> list[str]:
     """The name of each result that a key leads to; empty where there are positions alone."""
-    return _keyed(form.results, "", False)
+    return _leaf_names(form.results, "", False)
 
 
-def _keyed(tree: Tree, root: str, has_key: bool) -> list[str]:
+def _leaf_names(tree: Tree, root: str, has_key: bool) -> list[str]:
     if isinstance(tree, Leaf):
         return [root if has_key else ""]
     keyed = has_key or tree.kind not in (list, tuple)
     lead = f"{root}." if root else ""
     pairs = zip(tree.keys, tree.parts, strict=True)
-    return [name for key, part in pairs for name in _keyed(part, f"{lead}{key}", keyed)]
+    return [name for key, part in pairs for name in _leaf_names(part, f"{lead}{key}", keyed)]
 
 
 def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> list[Any]:
@@ -272,7 +272,7 @@ def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
     if kind is not NoneType and kind not in registered and isinstance(value, kind):
         return [getattr(value, str(key)) for key in keys]
     raise FeedError(
-        f"{name!r} is {_described(tree)}: {type(value).__name__} {value!r:.60} is given"
+        f"{name!r} is {_describe_container(tree)}: {type(value).__name__} {value!r:.60} is given"
     )
 
 
@@ -301,7 +301,7 @@ def _require_keys(name: str, keys: Sequence[Key], value: Mapping[Any, Any]) -> N
         raise FeedError(f"{name!r}: missing {', '.join(map(repr, missing))}")
 
 
-def _described(tree: Branch) -> str:
+def _describe_container(tree: Branch) -> str:
     if tree.kind is NoneType:
         return "None"
     if tree.kind is dict:
@@ -325,14 +325,14 @@ def bound(
             lacking = ", ".join(map(repr, parameters[len(given) :]))
             raise FeedError(
                 f"{title} takes {total} arrays, {len(given)} given",
-                hint=f"missing: {lacking}" if lacking else f"it takes {_listed(parameters)}",
+                hint=f"missing: {lacking}" if lacking else f"it takes {_list_names(parameters)}",
             )
         return list(given)
     for name in named:
         if name not in parameters:
             raise FeedError(
                 f"{title} has no input {name!r}",
-                hint=f"{near_matches(name, parameters)} it takes {_listed(parameters)}".strip(),
+                hint=f"{near_matches(name, parameters)} it takes {_list_names(parameters)}".strip(),
             )
         if name in parameters[: len(given)]:
             raise FeedError(f"{title}: input {name!r} is given twice, by position and by name")
@@ -344,5 +344,5 @@ def bound(
     return [*given, *(named[name] for name in parameters[len(given) :])]
 
 
-def _listed(parameters: Iterable[str]) -> str:
+def _list_names(parameters: Iterable[str]) -> str:
     return ", ".join(map(repr, parameters)) or "nothing"

@@ -57,13 +57,13 @@ def _title(known: Gradients, gradient: Value) -> Title:
         passed.add(target)
         target, order = targets[target], order + 1
     eqn = None if target is None else known.definition(target)
-    by = _called(known, x)
+    by = _name_of_value(known, x)
     if target is None or eqn is None or eqn.source is None:
         return Title(by=by, order=order)
-    return Title("", by, _called(known, target), eqn.source.spot, order)
+    return Title("", by, _name_of_value(known, target), eqn.source.spot, order)
 
 
-def _called(known: Gradients, value: Value) -> str:
+def _name_of_value(known: Gradients, value: Value) -> str:
     """Return the name of `value`, or the variable to which the user's line assigns it."""
     eqn = known.definition(value)
     if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:

@@ -217,7 +217,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             _require(function, args, kwargs, _kinds_of(function))
             return function(*args, **kwargs)
         except UNFIT as error:
-            found = _explained(function, args, kwargs, error)
+            found = _explain_failure(function, args, kwargs, error)
             if found is error:
                 raise
             raise found from None
@@ -239,7 +239,7 @@ def checked_late(function: Callable[P, R]) -> Callable[P, R]:
             _require(function, args, kwargs, _deceived_by(function))
             result = function(*args, **kwargs)
         except UNFIT as error:
-            found = _explained(function, args, kwargs, error)
+            found = _explain_failure(function, args, kwargs, error)
             if found is error:
                 raise
             raise found from None
@@ -292,7 +292,7 @@ def _are_swapped(
     )
 
 
-def _explained(
+def _explain_failure(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
     """Return the `ArgumentError` that explains a failed call, or `error` itself."""

@@ -84,14 +84,14 @@ def frexp(x: ArrayLike) -> tuple[Variable, Variable]:
     size = stop_gradient(where(is_plain, abs(value), 1.0))
     # The logarithm may be rounded over a power of two, which is corrected afterwards.
     exponent = floor(log2(size)) + 1.0
-    part = _scaled(size, exponent)
+    part = _scale_by_power_of_two(size, exponent)
     exponent = where(greater_equal(part, 1.0), exponent + 1.0, exponent)
     exponent = where(less(part, 0.5), exponent - 1.0, exponent)
-    mantissa = where(is_plain, _scaled(value, exponent), value)
+    mantissa = where(is_plain, _scale_by_power_of_two(value, exponent), value)
     return mantissa, astype(where(is_plain, exponent, 0.0), np.int32)
 
 
-def _scaled(x: Variable, exponent: Variable) -> Variable:
+def _scale_by_power_of_two(x: Variable, exponent: Variable) -> Variable:
     """Return `x * 2**-exponent`, in two steps, as a single power of two may overflow."""
     first = minimum(-exponent, 64.0)
     return x * exp2(first) * exp2(-exponent - first)

@@ -93,7 +93,7 @@ def _both(name: str, ufunc: np.ufunc, x1: ArrayLike, x2: ArrayLike) -> list[Vari
     return promoted(x1, x2, dtype=ufunc_dtypes(ufunc, x1, x2)[0], name=name)
 
 
-def _of_float(ufunc: np.ufunc, x: ArrayLike) -> Variable:
+def _lift_as_float(ufunc: np.ufunc, x: ArrayLike) -> Variable:
     return lift(x, ufunc_dtypes(ufunc, x)[0])
 
 
@@ -120,7 +120,7 @@ def cbrt(x: ArrayLike) -> Variable:
     >>> pg.cbrt(27.0)
     tensor(3.)
     """
-    value = _of_float(np.cbrt, x)
+    value = _lift_as_float(np.cbrt, x)
     size = _size_of(value)
     root = power(size, 1 / 3)
     ordinary = logical_and(isfinite(value), size > 0)
@@ -247,7 +247,7 @@ def fabs(x: ArrayLike) -> Variable:
     >>> pg.fabs([-1.0, 2.0])
     tensor([1., 2.])
     """
-    return abs(_of_float(np.fabs, x))
+    return abs(_lift_as_float(np.fabs, x))
 
 
 @public
@@ -257,7 +257,7 @@ def deg2rad(x: ArrayLike) -> Variable:
     >>> pg.deg2rad(0.0)
     tensor(0.)
     """
-    return multiply(_of_float(np.deg2rad, x), math.pi / 180)
+    return multiply(_lift_as_float(np.deg2rad, x), math.pi / 180)
 
 
 @public
@@ -267,7 +267,7 @@ def rad2deg(x: ArrayLike) -> Variable:
     >>> pg.rad2deg(np.pi)
     tensor(180.)
     """
-    return multiply(_of_float(np.rad2deg, x), 180 / math.pi)
+    return multiply(_lift_as_float(np.rad2deg, x), 180 / math.pi)
 
 
 @public
@@ -313,7 +313,7 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
     >>> pg.modf(1.5)
     (tensor(0.5), tensor(1.))
     """
-    value = _of_float(np.modf, x)
+    value = _lift_as_float(np.modf, x)
     whole = trunc(value)
     left = where(isinf(value), 0.0, value - whole)
     return left, whole

@@ -56,7 +56,7 @@ def _emit(name: str, *operands: ArrayLike, part: int = 0) -> Variable:
     return emit(by_scipy, *values, name=name, part=part)
 
 
-def _documented(doc: str, name: str, example: str) -> str:
+def _doc_with_example(doc: str, name: str, example: str) -> str:
     """Return a docstring with an example "arguments -> result"."""
     arguments, result = example.split(" -> ")
     return f"""{doc}
@@ -66,98 +66,98 @@ def _documented(doc: str, name: str, example: str) -> str:
     """
 
 
-def _of_one(name: str, doc: str, example: str) -> Callable[[ArrayLike], Variable]:
+def _declare(name: str, doc: str, example: str) -> Callable[[ArrayLike], Variable]:
     def function(x: ArrayLike) -> Variable:
         return _emit(name, x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _documented(f"{doc}\n\n    Computed by SciPy.", name, example)
+    function.__doc__ = _doc_with_example(f"{doc}\n\n    Computed by SciPy.", name, example)
     return of_namespace(function)
 
 
-def _of_order(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
+def _binary_op(name: str, doc: str, example: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
     def function(v: ArrayLike, x: ArrayLike) -> Variable:
         return _emit(name, v, x)
 
     function.__name__ = function.__qualname__ = name
     source = "Computed by SciPy. Derivatives by `v` are refused with `NotDifferentiable`."
-    function.__doc__ = _documented(f"{doc}\n\n    {source}", name, example)
+    function.__doc__ = _doc_with_example(f"{doc}\n\n    {source}", name, example)
     return of_namespace(function)
 
 
-dawsn = _of_one(
+dawsn = _declare(
     "dawsn",
     "Compute Dawson's integral, `exp(-x*x)` times the integral of `exp(t*t)` to `x`.",
     "0.5 -> 0.4244",
 )
-ellipe = _of_one(
+ellipe = _declare(
     "ellipe",
     "Compute the complete elliptic integral of the second kind, of parameter `x`.",
     "0.5 -> 1.3506",
 )
-ellipk = _of_one(
+ellipk = _declare(
     "ellipk",
     "Compute the complete elliptic integral of the first kind, of parameter `x`.",
     "0.5 -> 1.8541",
 )
-erfi = _of_one("erfi", "Compute `-1j * erf(1j * x)`, which is real.", "0.5 -> 0.6150")
-exp1 = _of_one("exp1", "Compute the integral of `exp(-t) / t` from `x` on.", "0.5 -> 0.5598")
-expi = _of_one(
+erfi = _declare("erfi", "Compute `-1j * erf(1j * x)`, which is real.", "0.5 -> 0.6150")
+exp1 = _declare("exp1", "Compute the integral of `exp(-t) / t` from `x` on.", "0.5 -> 0.5598")
+expi = _declare(
     "expi",
     "Compute the integral of `exp(t) / t` up to `x`, its principal value.",
     "0.5 -> 0.4542",
 )
-spence = _of_one(
+spence = _declare(
     "spence",
     "Compute the integral of `log(t) / (1 - t)` from 1 to `x`; a dilogarithm.",
     "0.5 -> 0.5822",
 )
-i0 = _of_one(
+i0 = _declare(
     "i0",
     "Compute the modified Bessel function of the first kind, of order 0.",
     "0.5 -> 1.0635",
 )
-i0e = _of_one("i0e", "Compute `exp(-abs(x)) * i0(x)`.", "0.5 -> 0.6450")
-i1 = _of_one(
+i0e = _declare("i0e", "Compute `exp(-abs(x)) * i0(x)`.", "0.5 -> 0.6450")
+i1 = _declare(
     "i1",
     "Compute the modified Bessel function of the first kind, of order 1.",
     "0.5 -> 0.2579",
 )
-i1e = _of_one("i1e", "Compute `exp(-abs(x)) * i1(x)`.", "0.5 -> 0.1564")
-j0 = _of_one("j0", "Compute the Bessel function of the first kind, of order 0.", "0.5 -> 0.9385")
-j1 = _of_one("j1", "Compute the Bessel function of the first kind, of order 1.", "0.5 -> 0.2423")
-k0 = _of_one(
+i1e = _declare("i1e", "Compute `exp(-abs(x)) * i1(x)`.", "0.5 -> 0.1564")
+j0 = _declare("j0", "Compute the Bessel function of the first kind, of order 0.", "0.5 -> 0.9385")
+j1 = _declare("j1", "Compute the Bessel function of the first kind, of order 1.", "0.5 -> 0.2423")
+k0 = _declare(
     "k0",
     "Compute the modified Bessel function of the second kind, of order 0.",
     "0.5 -> 0.9244",
 )
-k0e = _of_one("k0e", "Compute `exp(x) * k0(x)`.", "0.5 -> 1.5241")
-k1 = _of_one(
+k0e = _declare("k0e", "Compute `exp(x) * k0(x)`.", "0.5 -> 1.5241")
+k1 = _declare(
     "k1",
     "Compute the modified Bessel function of the second kind, of order 1.",
     "0.5 -> 1.6564",
 )
-k1e = _of_one("k1e", "Compute `exp(x) * k1(x)`.", "0.5 -> 2.7310")
-y0 = _of_one("y0", "Compute the Bessel function of the second kind, of order 0.", "0.5 -> -0.4445")
-y1 = _of_one("y1", "Compute the Bessel function of the second kind, of order 1.", "0.5 -> -1.4715")
-iv = _of_order(
+k1e = _declare("k1e", "Compute `exp(x) * k1(x)`.", "0.5 -> 2.7310")
+y0 = _declare("y0", "Compute the Bessel function of the second kind, of order 0.", "0.5 -> -0.4445")
+y1 = _declare("y1", "Compute the Bessel function of the second kind, of order 1.", "0.5 -> -1.4715")
+iv = _binary_op(
     "iv",
     "Compute the modified Bessel function of the first kind, of order `v`.",
     "1.0, 0.5 -> 0.2579",
 )
-ive = _of_order("ive", "Compute `exp(-abs(x)) * iv(v, x)`.", "1.0, 0.5 -> 0.1564")
-jv = _of_order(
+ive = _binary_op("ive", "Compute `exp(-abs(x)) * iv(v, x)`.", "1.0, 0.5 -> 0.1564")
+jv = _binary_op(
     "jv",
     "Compute the Bessel function of the first kind, of order `v`.",
     "1.0, 0.5 -> 0.2423",
 )
-kv = _of_order(
+kv = _binary_op(
     "kv",
     "Compute the modified Bessel function of the second kind, of order `v`.",
     "1.0, 0.5 -> 1.6564",
 )
-kve = _of_order("kve", "Compute `exp(x) * kv(v, x)`.", "1.0, 0.5 -> 2.7310")
-yv = _of_order(
+kve = _binary_op("kve", "Compute `exp(x) * kv(v, x)`.", "1.0, 0.5 -> 2.7310")
+yv = _binary_op(
     "yv",
     "Compute the Bessel function of the second kind, of order `v`.",
     "1.0, 0.5 -> -1.4715",

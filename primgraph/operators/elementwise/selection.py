@@ -51,7 +51,7 @@ def select(
     >>> pg.select([[True, False], [False, True]], [[1.0, 1.0], [2.0, 2.0]])
     tensor([1., 2.])
     """
-    conditions, choices = _listed("select", condlist), _listed("select", choicelist)
+    conditions, choices = _list_arrays("select", condlist), _list_arrays("select", choicelist)
     if len(conditions) != len(choices) or not conditions:
         raise ArgumentError(
             f"select takes as many conditions as choices, not {len(conditions)} and {len(choices)}"
@@ -63,7 +63,7 @@ def select(
     return found
 
 
-def _listed(name: str, arrays: Any) -> list[Any]:
+def _list_arrays(name: str, arrays: Any) -> list[Any]:
     if isinstance(arrays, Variable | np.ndarray) and arrays.ndim:
         return list(arrays)
     if not isinstance(arrays, list | tuple):
@@ -88,7 +88,7 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> V
     >>> pg.choose([1, 0], [[1.0, 2.0], [3.0, 4.0]])
     tensor([3., 2.])
     """
-    index, listed = lift(x), _listed("choose", choices)
+    index, listed = lift(x), _list_arrays("choose", choices)
     if index.dtype.kind not in "iub":
         raise DTypeError(f"choose takes integers, not {index.type}")
     if mode not in ("raise", "wrap", "clip"):
@@ -120,7 +120,7 @@ def compress(
     >>> pg.compress([True, False, True], [1.0, 2.0, 3.0])
     tensor([1., 3.])
     """
-    return _chosen("compress", condition, x, axis, size, fill_value)
+    return _take_masked("compress", condition, x, axis, size, fill_value)
 
 
 @public_by_elements
@@ -134,10 +134,10 @@ def extract(
     """
     given = lift_list(condition) if handles((condition,)) else array_of(condition)
     flat = given.ravel()
-    return _chosen("extract", flat, x, None, size, fill_value)
+    return _take_masked("extract", flat, x, None, size, fill_value)
 
 
-def _chosen(
+def _take_masked(
     name: str, condition: Any, x: ArrayLike, axis: int | None, size: int | None, fill_value: Any
 ) -> Variable:
     places: Any
@@ -145,7 +145,7 @@ def _chosen(
         places = np.flatnonzero(_mask(name, elements(name, condition), x, axis))
     else:
         places = flatnonzero(condition, size=size, fill_value=-1)
-    return _at_places(name, x, places, axis, size is not None, fill_value)
+    return _take_places(name, x, places, axis, size is not None, fill_value)
 
 
 def _mask(name: str, mask: Any, x: ArrayLike, axis: int | None) -> Any:
@@ -157,7 +157,7 @@ def _mask(name: str, mask: Any, x: ArrayLike, axis: int | None) -> Any:
 
 
 @on_handles
-def _at_places(
+def _take_places(
     name: str, x: ArrayLike, places: Any, axis: int | None, is_filled: bool, fill_value: Any
 ) -> Variable:
     value = lift(x)

@@ -86,7 +86,7 @@ def _length(start: Any, stop: Any) -> int | None:
     """Return the difference of two bounds if all variable terms cancel, else None."""
     total = 0
     terms: list[tuple[_Place, int]] = []
-    waiting: list[tuple[_Place | int | None, int]] = [(_given(stop), 1), (_given(start), -1)]
+    waiting: list[tuple[_Place | int | None, int]] = [(_bound_of(stop), 1), (_bound_of(start), -1)]
     for _ in range(_MOST):
         if not waiting:
             return total if all(factor == 0 for _, factor in terms) else None
@@ -109,7 +109,7 @@ def _length(start: Any, stop: Any) -> int | None:
     return None
 
 
-def _given(bound: Any) -> _Place | int | None:
+def _bound_of(bound: Any) -> _Place | int | None:
     """Return a bound as a number or a value; None for other objects."""
     if isinstance(bound, int | np.integer):
         return int(bound)

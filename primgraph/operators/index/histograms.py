@@ -148,7 +148,7 @@ def histogram_bin_edges(
     return _edges(x, _bins(x, bins, range, weights), range)
 
 
-def _numbered(x: Variable, edges: Variable) -> tuple[Variable, Variable]:
+def _bin_indices(x: Variable, edges: Variable) -> tuple[Variable, Variable]:
     """Return the bin of each element, and whether it is in one; the last bin includes its last
     edge."""
     count = edges.shape[0] - 1
@@ -163,7 +163,7 @@ def _counts(
     x: ArrayLike, edges: Variable, density: bool, weights: ArrayLike | None
 ) -> Variable:  # fmt: skip
     value = ravel(lift(x))
-    place, inside = _numbered(value, edges)
+    place, inside = _bin_indices(value, edges)
     count = edges.shape[0] - 1
     if weights is None:
         dtype, added = INT64, lift(1)
@@ -254,7 +254,7 @@ def _boxes(
     extents = tuple(e.shape[0] - 1 for e in edges)
     place, inside = None, None
     for x, edge, extent in zip(axes, edges, extents, strict=True):
-        number, within = _numbered(lift(x), edge)
+        number, within = _bin_indices(lift(x), edge)
         place = number if place is None else place * extent + number
         inside = within if inside is None else logical_and(inside, within)
     assert place is not None

@@ -76,7 +76,7 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     if any(map(has_variable_bounds, entries)):
         value, entries = dynamic_slices(value, entries)
     sliced_part, plan = _basic_part(value, entries)
-    return _gathered(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
+    return _gather_elements(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
 
 
 def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
@@ -217,14 +217,14 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
             shape.append(1)
             continue
         if isinstance(entry, slice):
-            starts[axis], sizes[axis], steps[axis] = _resolved(x, entry, axis)
+            starts[axis], sizes[axis], steps[axis] = _resolve_slice(x, entry, axis)
             shape.append(sizes[axis])
         else:
             advanced.append(place)
             if isinstance(entry, int | Dim):
                 starts[axis], sizes[axis] = _position(x, entry, axis), 1
             else:
-                arrays[len(shape)] = _checked(x, entry, axis)
+                arrays[len(shape)] = _validate(x, entry, axis)
                 shape.append(x.shape[axis])
         axis += 1
     if (starts, sizes, steps) != ([0] * x.ndim, list(x.shape), [1] * x.ndim):
@@ -234,7 +234,7 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
     return x, _Plan(tuple(shape), arrays, apart)
 
 
-def _gathered(x: Variable, plan: _Plan) -> Variable:
+def _gather_elements(x: Variable, plan: _Plan) -> Variable:
     """Gather the elements at the index arrays, with the axes in NumPy's order."""
     x = reshaped(x, plan.shape)
     axes = list(plan.arrays)
@@ -261,7 +261,7 @@ def _broadcast_indices(
     ]
 
 
-def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
+def _resolve_slice(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     """Return start, size and step of a slice, clipped to the axis."""
     if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
         return _resolved_by_sizes(x, entry, x.shape[axis])
@@ -283,15 +283,15 @@ def _resolved_by_sizes(x: Variable, entry: slice, extent: int) -> tuple[int, int
     if type(step) is not int or step == 0:
         raise ArgumentError(f"a slice of {x.type} has step {step!r:.40}: it is a number, not zero")
     first, last = (0, extent) if step > 0 else (extent - 1, -1)
-    start = first if entry.start is None else _bound(x, entry.start, extent, step)
-    stop = last if entry.stop is None else _bound(x, entry.stop, extent, step)
+    start = first if entry.start is None else _slice_bound(x, entry.start, extent, step)
+    stop = last if entry.stop is None else _slice_bound(x, entry.stop, extent, step)
     size = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
     if not is_at_least(stop - start if step > 0 else start - stop, 0) and type(size) is int:
         return 0, 0, 1
     return start, size, step
 
 
-def _bound(x: Variable, number: Any, extent: int, step: int) -> int:
+def _slice_bound(x: Variable, number: Any, extent: int, step: int) -> int:
     """Return a bound of a slice, counted from the front; a bound beyond the end is the end.
 
     A bound of unknown sign is assumed not to be negative, which the rule of slices checks if the
@@ -337,7 +337,7 @@ def _position(x: Variable, number: int, axis: int) -> int:
     return place
 
 
-def _checked(
+def _validate(
     x: Variable, array: Variable | np.ndarray[Any, Any], axis: int
 ) -> Variable | np.ndarray[Any, Any]:
     """Return a constant index array if it is within the axis; a variable as it is."""
@@ -359,7 +359,7 @@ def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable
         if array.size == 0:
             array = array.astype(INT64)
         if array.dtype.kind in "iu":
-            return lift(np.asarray(_checked(x, np.atleast_1d(array), axis)).reshape(array.shape))
+            return lift(np.asarray(_validate(x, np.atleast_1d(array), axis)).reshape(array.shape))
         indices = lift(array)
     if indices.dtype.kind not in "iu":
         raise DTypeError(f"{name} takes integer indices, not {indices.type}")
@@ -437,11 +437,11 @@ def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 
     number = axis_of("scatter_add", value, axis)
     position = _as_index("scatter_add", value, index, number)
     shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
-    part = _fitted("scatter_add", value, updates, shape)
+    part = _fit_update("scatter_add", value, updates, shape)
     return emit(indexing.scatter_add, value, part, position, axis=number)
 
 
-def _fitted(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
+def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
     """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
     if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
         return wrap(filled(y, x.type.with_shape(shape)))
@@ -513,7 +513,7 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
             continue
         axis = len(sizes)
         if isinstance(entry, slice):
-            start, size, step = _resolved(value, entry, axis)
+            start, size, step = _resolve_slice(value, entry, axis)
             shape.append(size)
         else:
             assert isinstance(entry, int | Dim)
@@ -521,14 +521,14 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
         starts.append(start)
         sizes.append(size)
         steps.append(step)
-    part = reshaped(_fitted("set_slice", value, y, tuple(shape)), tuple(sizes))
+    part = reshaped(_fit_update("set_slice", value, y, tuple(shape)), tuple(sizes))
     return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
 
 
 def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
     """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
     shape = getitem(broadcasted(lift(0), x.shape), index).shape
-    found: Variable = placed(x, index, _fitted("set_slice", x, y, shape))
+    found: Variable = placed(x, index, _fit_update("set_slice", x, y, shape))
     return found
 
 
@@ -537,7 +537,7 @@ def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
     lead = x.shape[: mask.ndim]
     if mask.shape != lead:
         raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
-    part = _fitted("set_slice", x, y, (1, *x.shape[mask.ndim :]))
+    part = _fit_update("set_slice", x, y, (1, *x.shape[mask.ndim :]))
     rest = (1,) * (x.ndim - mask.ndim)
     whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
     chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
@@ -569,7 +569,7 @@ def places_of(
 
 def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
     value = lift(x)
-    part = _fitted("set_slice", value, y, shape)
+    part = _fit_update("set_slice", value, y, shape)
     flat = reshaped(part, (part.size,))
     if part.size == 0:
         whole = reshaped(value, (value.size,))

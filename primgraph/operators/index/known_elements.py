@@ -37,15 +37,15 @@ def elements(name: str, x: Any, size: str = "size=") -> Any:
     integers and booleans that depend on no input; `size` is the argument to suggest then.
     """
     if any(isinstance(v, Variable) for v in handles((x,))):
-        found = _of_constants(x) if isinstance(x, Variable) else None
-        return _refused(name, x, size) if found is None else found
+        found = _constant_elements(x) if isinstance(x, Variable) else None
+        return _raise_unknown_shape(name, x, size) if found is None else found
     if handles((x,)) and isinstance(x, list | tuple):
         return np.array([elements(name, item) for item in x])
     plain: Any = x.detach() if handles((x,)) else x
     return np.asarray(plain) if handles((x,)) else array_of(plain)
 
 
-def _of_constants(x: Variable) -> Any:
+def _constant_elements(x: Variable) -> Any:
     """Return the elements of a variable that depends on no input of its program, or None.
 
     `np.eye(3) > 0` is such a variable in a traced function. Floats are excluded, as they may be
@@ -64,7 +64,7 @@ def _of_constants(x: Variable) -> Any:
 
 
 @on_handles
-def _refused(name: str, x: Any, size: str) -> Any:
+def _raise_unknown_shape(name: str, x: Any, size: str) -> Any:
     arguments = "mask, x" if name in ("compress", "extract") else "x"
     raise ArgumentError(
         f"the shape of what {name} returns depends on values that are not known yet",

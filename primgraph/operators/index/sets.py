@@ -312,14 +312,14 @@ def _unique_of_size(
     begin, end = sliced(places, 0, 0, size), sliced(places, 0, 1, size)
     is_there = arange(size) < total
     begin = where(is_there, begin, 0)
-    values = _filled(ordered, begin, is_there, fill_value)
+    values = _fill(ordered, begin, is_there, fill_value)
     which = cumsum(converted(first, INT64)) - 1
     inverse = take(which, emit(sorting.argsort, order, axis=0), 0)
     counts = where(is_there, minimum(end, flat.size) - begin, 0)
     return values, take(order, begin, 0), reshaped(inverse, value.shape), counts
 
 
-def _filled(x: Variable, places: Variable, is_there: Variable, fill_value: Any) -> Variable:
+def _fill(x: Variable, places: Variable, is_there: Variable, fill_value: Any) -> Variable:
     found = take(x, places, 0)
     if fill_value is None:
         return found
@@ -376,21 +376,21 @@ def unique_all(x: ArrayLike, *, size: int | None = None, fill_value: Any = None)
 
 
 @on_handles
-def _together(x1: ArrayLike, x2: ArrayLike) -> Variable:
+def _concatenate(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """Return the elements of both arrays, concatenated."""
     dtype = result_dtype(x1, x2)
     return concatenate([ravel(converted(lift(x), dtype)) for x in (x1, x2)])
 
 
 @on_handles
-def _chosen(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable, Variable]:
+def _sorted_members(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable, Variable]:
     """Return sorted elements, and a mask of those in the set."""
     if which == "setdiff1d":
         value = lift(x1)
         ordered = emit(sorting.sort, reshaped(value, (value.size,)), axis=0)
         belongs = logical_not(named_function("isin")(ordered, x2))
     else:
-        ordered = emit(sorting.sort, _together(x1, x2), axis=0)
+        ordered = emit(sorting.sort, _concatenate(x1, x2), axis=0)
         inside = [named_function("isin")(ordered, x) for x in (x1, x2)]
         belongs = (logical_and if which == "intersect1d" else logical_xor)(*inside)
         if which == "setxor1d":
@@ -404,14 +404,16 @@ def _set_of_size(x: ArrayLike, mask: ArrayLike, size: int, fill_value: Any) -> V
     places, total = _places("unique", mask, size)
     is_there = arange(size) < total
     first = sliced(places, 0, 0, 1) if size else places
-    return _filled(value, where(is_there, places, where(total > 0, first, 0)), is_there, fill_value)
+    return _fill(value, where(is_there, places, where(total > 0, first, 0)), is_there, fill_value)
 
 
-def _set(which: str, x1: ArrayLike, x2: ArrayLike, size: int | None, fill_value: Any) -> Variable:
+def _set_operation(
+    which: str, x1: ArrayLike, x2: ArrayLike, size: int | None, fill_value: Any
+) -> Variable:
     if size is not None:
-        return _set_of_size(*_chosen(x1, x2, which), _require_size(which, size), fill_value)
+        return _set_of_size(*_sorted_members(x1, x2, which), _require_size(which, size), fill_value)
     first, second = (elements(which, x).ravel() for x in (x1, x2))
-    joined = lift_list(x1) if which == "setdiff1d" else _together(lift_list(x1), lift_list(x2))
+    joined = lift_list(x1) if which == "setdiff1d" else _concatenate(lift_list(x1), lift_list(x2))
     numbers = first if which == "setdiff1d" else np.concatenate([first, second])
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
@@ -442,7 +444,7 @@ def union1d(
     >>> pg.union1d([1, 2], [2, 3])
     tensor([1, 2, 3], dtype=int64)
     """
-    both = _together(lift_list(x1), lift_list(x2))
+    both = _concatenate(lift_list(x1), lift_list(x2))
     found: Variable
     if size is None:
         _, index = np.unique(
@@ -473,7 +475,7 @@ def intersect1d(
     tensor([2, 3], dtype=int64)
     """
     if not require_flag("intersect1d", return_indices):
-        return _set("intersect1d", x1, x2, size, fill_value)
+        return _set_operation("intersect1d", x1, x2, size, fill_value)
     both = [elements("intersect1d", x) for x in (x1, x2)]
     _, first, second = np.intersect1d(both[0], both[1], return_indices=True)
     found = named_function("take")(lift_list(x1), first)
@@ -501,7 +503,7 @@ def setdiff1d(
         left = ~np.isin(elements("setdiff1d", x1), elements("setdiff1d", x2))
         found: Variable = named_function("take")(lift_list(x1), np.flatnonzero(left))
         return found
-    return _set("setdiff1d", x1, x2, size, fill_value)
+    return _set_operation("setdiff1d", x1, x2, size, fill_value)
 
 
 @public_by_elements
@@ -520,4 +522,4 @@ def setxor1d(
     >>> pg.setxor1d([1, 2], [2, 3])
     tensor([1, 3], dtype=int64)
     """
-    return _set("setxor1d", x1, x2, size, fill_value)
+    return _set_operation("setxor1d", x1, x2, size, fill_value)

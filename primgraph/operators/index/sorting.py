@@ -284,7 +284,7 @@ def _computed_places(name: str, count: int, q: Variable, method: str) -> Variabl
     return clip(count * value + (alpha - 1.0) + value * (1.0 - alpha - beta), 0.0, count - 1.0)
 
 
-def _between(ordered: Variable, places: Any, count: int) -> Variable:
+def _interpolate(ordered: Variable, places: Any, count: int) -> Variable:
     """Return sorted elements at positions, by linear interpolation."""
     if isinstance(places, Variable):
         below = stop_gradient(floor(places))
@@ -328,7 +328,7 @@ def _quantile(name: str, x: ArrayLike, q: Any, axis: Axes, method: str, keepdims
     places = _places(name, count, q, method)
     flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
-    result = _middle(ordered, count) if name == "median" else _between(ordered, places, count)
+    result = _middle(ordered, count) if name == "median" else _interpolate(ordered, places, count)
     rank = len(places.shape)
     last = sliced(ordered, len(shape), count - 1, 1)
     bad = isnan(reshaped(last, (*shape, *(1 for _ in range(rank)))))

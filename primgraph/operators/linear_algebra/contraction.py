@@ -70,12 +70,12 @@ def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
     """Decomposition of `einsum`."""
     dtype = result_dtype(*operands) if operands else BOOL
     values = [lift(x, dtype) for x in operands]
-    labels, output = _parsed(subscripts, values)
+    labels, output = _parse_subscripts(subscripts, values)
     if dtype == BOOL:
         values = [converted(v, INT64) for v in values]
     sizes = _sizes(subscripts, values, labels)
     if 0 in sizes.values():
-        empty = _nothing(values, tuple(sizes[k] for k in output))
+        empty = _empty_sum(values, tuple(sizes[k] for k in output))
         return not_equal(empty, 0) if dtype == BOOL else empty
     terms = [_one_axis_a_label(v, t, sizes) for v, t in zip(values, labels, strict=True)]
     summing = not sizes.keys() <= set(output)
@@ -84,8 +84,8 @@ def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
         needed = set(output).union(*(t for _, t in terms))
         if _comes_later(first, second, output):
             first, second = second, first
-        terms.append(_multiplied(first, second, needed, sizes, summing))
-    result = _in_order(_summed(terms[0], set(output)), output, sizes)
+        terms.append(_multiply_terms(first, second, needed, sizes, summing))
+    result = _in_order(_sum_unneeded_labels(terms[0], set(output)), output, sizes)
     return not_equal(result, 0) if dtype == BOOL else result
 
 
@@ -113,7 +113,7 @@ def einsum(subscripts: str | ArrayLike, *operands: Any) -> Variable:
     return einsum_(text, *arrays)
 
 
-def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], Labels]:
+def _parse_subscripts(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], Labels]:
     """Return the labels of each operand and of the output."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -135,12 +135,12 @@ def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], La
     widest = max(ranks)
     hidden = tuple(str(i) for i in range(widest))
     labels = [
-        _spelled(part, hidden[widest - rank :]) for part, rank in zip(parts, ranks, strict=True)
+        _labels_of(part, hidden[widest - rank :]) for part, rank in zip(parts, ranks, strict=True)
     ]
     return labels, _output(subscripts, arrow, right, labels, hidden)
 
 
-def _spelled(part: str, hidden: Labels) -> Labels:
+def _labels_of(part: str, hidden: Labels) -> Labels:
     """Return the labels of one part, with those of the ellipsis inserted."""
     if "..." not in part:
         return tuple(part)
@@ -158,7 +158,7 @@ def _output(
         raise ArgumentError(
             f"einsum subscripts {subscripts!r} have axes under the ellipsis that the output lacks"
         )
-    output = _spelled(right, hidden)
+    output = _labels_of(right, hidden)
     if len(set(output)) != len(output) or not set(output) <= count.keys():
         raise ArgumentError(
             f"einsum subscripts {subscripts!r}: each label of the output is one of an operand, "
@@ -229,7 +229,7 @@ def _comes_later(first: Term, second: Term, output: Labels) -> bool:
     return bool(own and others) and min(own) > max(others)
 
 
-def _summed(term: Term, needed: set[str]) -> Term:
+def _sum_unneeded_labels(term: Term, needed: set[str]) -> Term:
     """Sum the term over the labels that are not needed elsewhere."""
     x, labels = term
     axes = tuple(i for i, k in enumerate(labels) if k not in needed)
@@ -238,7 +238,7 @@ def _summed(term: Term, needed: set[str]) -> Term:
     return emit(reductions.reduce_sum, x, axes=axes), tuple(k for k in labels if k in needed)
 
 
-def _multiplied(
+def _multiply_terms(
     first: Term, second: Term, needed: set[str], sizes: dict[str, int], summing: bool
 ) -> Term:
     """Return the product of two terms, summed over labels that are not needed elsewhere.
@@ -246,7 +246,7 @@ def _multiplied(
     `summing` says whether any label of any term is summed over.
     """
     early = _summed_first(first[1], second[1], needed, sizes)
-    (x, left), (y, right) = (_summed(t, set(t[1]) - early) for t in (first, second))
+    (x, left), (y, right) = (_sum_unneeded_labels(t, set(t[1]) - early) for t in (first, second))
     both = [k for k in left if k in right]
     lead = [k for k in both if k in needed]
     inner = [k for k in both if k not in needed]
@@ -259,13 +259,13 @@ def _multiplied(
         if summing and whole.type.is_inexact:
             # Sums start with 0.0, even where a product of sums would be -0.0.
             whole = whole + 0.0
-        return _summed((whole, result), needed)
+        return _sum_unneeded_labels((whole, result), needed)
     shape = [tuple(sizes[k] for k in group) for group in (lead, rows, inner, columns)]
     m, k, n = (math.prod(extents) for extents in shape[1:])
     flat_x = reshaped(_permuted_to(x, left, (*lead, *rows, *inner)), (*shape[0], m, k))
     flat_y = reshaped(_permuted_to(y, right, (*lead, *inner, *columns)), (*shape[0], k, n))
     whole = reshaped(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3]))
-    return _summed((whole, result), needed)
+    return _sum_unneeded_labels((whole, result), needed)
 
 
 def _summed_first(left: Labels, right: Labels, needed: set[str], sizes: dict[str, int]) -> set[str]:
@@ -304,7 +304,7 @@ def _loops(labels: list[str], terms: tuple[Labels, ...]) -> list[str]:
     return order
 
 
-def _nothing(operands: list[Variable], shape: Shape) -> Variable:
+def _empty_sum(operands: list[Variable], shape: Shape) -> Variable:
     """Return sums over an empty axis: zeros that depend on every operand."""
     parts = [
         emit(slice_, reshaped(x, (x.size,)), starts=(0,), sizes=(0,), steps=(1,)) for x in operands

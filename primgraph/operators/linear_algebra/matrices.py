@@ -237,12 +237,12 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Variable:
     strange = [v for v in values if v.ndim != 2]
     if strange:
         raise ShapeError(f"multi_dot takes matrices, not {strange[0].type}")
-    product = _multiplied(values)
+    product = _multiply_chain(values)
     shape = (*product.shape[: 1 - row], *product.shape[1 : 2 - column])
     return reshaped(product, shape)
 
 
-def _multiplied(values: list[Variable]) -> Variable:
+def _multiply_chain(values: list[Variable]) -> Variable:
     """Return the product in the cheapest order; Cormen et al., Introduction to algorithms, 14.2."""
     extents = [values[0].shape[0], *(v.shape[1] for v in values)]
     if any(type(n) is Dim for n in extents):

@@ -61,7 +61,7 @@ def polyval(p: ArrayLike, x: ArrayLike) -> Variable:
     return found
 
 
-def _aligned(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
+def _pad_coefficients(name: str, p1: ArrayLike, p2: ArrayLike) -> list[Variable]:
     """Pad both vectors of coefficients to the length of the longer one."""
     both = [_coefficients(name, p) for p in (p1, p2)]
     size = max(v.size for v in both)
@@ -77,7 +77,7 @@ def polyadd(p1: ArrayLike, p2: ArrayLike) -> Variable:
     >>> pg.polyadd([1.0, 2.0], [3.0])
     tensor([1., 5.])
     """
-    return add(*_aligned("polyadd", p1, p2))
+    return add(*_pad_coefficients("polyadd", p1, p2))
 
 
 @public
@@ -87,7 +87,7 @@ def polysub(p1: ArrayLike, p2: ArrayLike) -> Variable:
     >>> pg.polysub([1.0, 2.0], [3.0])
     tensor([ 1., -1.])
     """
-    first, second = _aligned("polysub", p1, p2)
+    first, second = _pad_coefficients("polysub", p1, p2)
     return add(first, negative(second))
 
 

@@ -95,14 +95,14 @@ def _stacks(name: str, a: Variable, b: Variable) -> Shape:
 _Solver: TypeAlias = Callable[[Variable, Variable], Variable]
 
 
-def _by(op: _Solver, name: str, a: Variable, b: Variable) -> Variable:
+def _solve(op: _Solver, name: str, a: Variable, b: Variable) -> Variable:
     """Solve with `op` for vectors or stacks of matrices `b`, with the shapes of
     `numpy.linalg.solve`.
 
     A single matrix is factored once: all right-hand sides are columns of one product.
     """
     if b.ndim == 1:
-        return reshaped(_by(op, name, a, reshaped(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape))
+        return reshaped(_solve(op, name, a, reshaped(b, (*b.shape, 1))), (*a.shape[:-2], *b.shape))
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{name} of {a.type} and {b.type}: {a.shape[-1]} unknowns, {b.shape[-2]} rows"
@@ -134,7 +134,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Variable:
     matrix, right = square_matrices("solve", lift(a, dtype)), lift(b, dtype)
     if right.ndim == 0:
         raise ShapeError("solve takes right-hand sides with at least one axis")
-    return _by(lambda x, y: emit(systems.solve, x, y), "solve", matrix, right)
+    return _solve(lambda x, y: emit(systems.solve, x, y), "solve", matrix, right)
 
 
 # Whether a matrix is transposed, and whether conjugated.
@@ -179,7 +179,7 @@ def solve_triangular(
         "transposed": transposed,
         "unit": bool(unit_diagonal),
     }
-    return _by(
+    return _solve(
         lambda x, y: emit(systems.triangular_solve, x, y, **params),
         "solve_triangular",
         conjugated(matrix) if conjugate else matrix,

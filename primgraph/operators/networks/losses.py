@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-def _combined(name: str, losses: Variable, reduction: str) -> Variable:
+def _reduce_losses(name: str, losses: Variable, reduction: str) -> Variable:
     if reduction == "mean":
         return mean(losses)
     if reduction == "sum":
@@ -79,7 +79,7 @@ def cross_entropy(
     else:
         chosen = take_along_axis(logs, expand_dims(target, number), number)
         losses = negative(squeeze(chosen, number))
-    return _combined("cross_entropy", losses, reduction)
+    return _reduce_losses("cross_entropy", losses, reduction)
 
 
 @operator("x", "target")
@@ -91,7 +91,7 @@ def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variab
     >>> pg.mse_loss([1.0, 2.0], [1.0, 4.0])
     tensor(2.)
     """
-    return _combined("mse_loss", square(subtract(x, target)), reduction)
+    return _reduce_losses("mse_loss", square(subtract(x, target)), reduction)
 
 
 @operator("x", "target")
@@ -103,7 +103,7 @@ def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variabl
     >>> pg.l1_loss([1.0, 2.0], [1.0, 4.0])
     tensor(1.)
     """
-    return _combined("l1_loss", abs(subtract(x, target)), reduction)
+    return _reduce_losses("l1_loss", abs(subtract(x, target)), reduction)
 
 
 @operator("x", "target")
@@ -126,7 +126,7 @@ def huber_loss(
     # The square of the distance would have no second derivative at 0, where `abs` has derivative 0.
     squared = square(distance if apart.type.is_complex else apart)
     losses = where(less_equal(distance, limit), 0.5 * squared, limit * (distance - 0.5 * limit))
-    return _combined("huber_loss", losses, reduction)
+    return _reduce_losses("huber_loss", losses, reduction)
 
 
 @operator("x", "target")
@@ -143,10 +143,10 @@ def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean
     """
     chance = lift(x, floating(x))
     wanted = _target("binary_cross_entropy", chance, target)
-    hit = _weighted(wanted, log(chance), equal(chance, 0))
-    miss = _weighted(1.0 - wanted, log1p(-chance), equal(chance, 1))
+    hit = _weight_logs(wanted, log(chance), equal(chance, 0))
+    miss = _weight_logs(1.0 - wanted, log1p(-chance), equal(chance, 1))
     # A difference from 0.0, as a negated zero would print as -0.0.
-    return _combined("binary_cross_entropy", 0.0 - (hit + miss), reduction)
+    return _reduce_losses("binary_cross_entropy", 0.0 - (hit + miss), reduction)
 
 
 @operator("x", "target")
@@ -164,7 +164,7 @@ def binary_cross_entropy_with_logits(
     logit = lift(x, floating(x))
     wanted = _target("binary_cross_entropy_with_logits", logit, target)
     losses = wanted * softplus(-logit) + (1.0 - wanted) * softplus(logit)
-    return _combined("binary_cross_entropy_with_logits", losses, reduction)
+    return _reduce_losses("binary_cross_entropy_with_logits", losses, reduction)
 
 
 def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
@@ -177,6 +177,6 @@ def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
     return broadcasted(value, x.shape)
 
 
-def _weighted(weight: Variable, logs: Variable, infinite: Variable) -> Variable:
+def _weight_logs(weight: Variable, logs: Variable, infinite: Variable) -> Variable:
     """Return `weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
     return where(logical_and(infinite, equal(weight, 0)), 0, weight * logs)

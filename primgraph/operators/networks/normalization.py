@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def _aligned(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...]) -> Variable:
+def _align(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...]) -> Variable:
     """Reshape `y`, which has the sizes of `x` at `axes`, to broadcast with `x`."""
     value = lift(y)
     wanted = tuple(x.shape[a] for a in axes)
@@ -54,9 +54,9 @@ def _affine(
     """Return `normal * weight + bias` in the dtype of `x` and these."""
     result = converted(normal, x.dtype)
     if weight is not None:
-        result = multiply(result, _aligned(name, "a weight", x, weight, axes))
+        result = multiply(result, _align(name, "a weight", x, weight, axes))
     if bias is not None:
-        result = add(result, _aligned(name, "a bias", x, bias, axes))
+        result = add(result, _align(name, "a bias", x, bias, axes))
     return result
 
 
@@ -111,8 +111,8 @@ def batch_norm(
     channel = (axis_of("batch_norm", value, axis),)
     others = tuple(a for a in range(value.ndim) if a not in channel)
     # Given statistics are checked in training, too, so that the form for evaluation can be built.
-    center = None if mean is None else _aligned("batch_norm", "a mean", value, mean, channel)
-    spread = None if var is None else _aligned("batch_norm", "a variance", value, var, channel)
+    center = None if mean is None else _align("batch_norm", "a mean", value, mean, channel)
+    spread = None if var is None else _align("batch_norm", "a variance", value, var, channel)
     if require_flag("training", training):
         center = spread = None
     elements = wide(value)

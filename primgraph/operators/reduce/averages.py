@@ -82,7 +82,7 @@ def average(
         found = mean(value, axes, keepdims)
         total = full((), math.prod(value.shape[a] for a in axes), found.dtype)
     else:
-        count = _aligned(value, lift(weights), order, axis is None)
+        count = _align_weights(value, lift(weights), order, axis is None)
         dtype = fractional(value, count) if value.type.is_inexact else FLOAT64
         count = converted(count, dtype)
         total = sum(count, axes, keepdims)
@@ -92,7 +92,7 @@ def average(
     return found, broadcasted(total, found.shape)
 
 
-def _aligned(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
+def _align_weights(x: Variable, weights: Variable, axes: tuple[int, ...], of_all: bool) -> Variable:
     """Broadcast the weights of `axes`, in this order, to the elements."""
     if weights.shape == x.shape:
         return weights
@@ -200,7 +200,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> V
     return emit(parts.complex_, *halves)
 
 
-def _filled(x: Variable, number: float) -> Variable:
+def _replace_nan(x: Variable, number: float) -> Variable:
     return where(isnan(x), number, x)
 
 
@@ -219,7 +219,7 @@ def nanmax(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     value = lift(x)
     if value.dtype.kind != "f":
         return max(value, axis, keepdims)
-    return _with_nan(max(_filled(value, -math.inf), axis, keepdims), value, axis, keepdims)
+    return _with_nan(max(_replace_nan(value, -math.inf), axis, keepdims), value, axis, keepdims)
 
 
 @public
@@ -232,7 +232,7 @@ def nanmin(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     value = lift(x)
     if value.dtype.kind != "f":
         return min(value, axis, keepdims)
-    return _with_nan(min(_filled(value, math.inf), axis, keepdims), value, axis, keepdims)
+    return _with_nan(min(_replace_nan(value, math.inf), axis, keepdims), value, axis, keepdims)
 
 
 @public
@@ -243,7 +243,7 @@ def nanargmax(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
     tensor(2, dtype=int64)
     """
     value = lift(x)
-    value = _filled(value, -math.inf) if value.dtype.kind == "f" else value
+    value = _replace_nan(value, -math.inf) if value.dtype.kind == "f" else value
     return argmax(value, axis, keepdims)
 
 
@@ -255,11 +255,11 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
     tensor(0, dtype=int64)
     """
     value = lift(x)
-    value = _filled(value, math.inf) if value.dtype.kind == "f" else value
+    value = _replace_nan(value, math.inf) if value.dtype.kind == "f" else value
     return argmin(value, axis, keepdims)
 
 
-def _counted(x: Variable, axis: Axes, keepdims: bool) -> Variable:
+def _count_non_nan(x: Variable, axis: Axes, keepdims: bool) -> Variable:
     """Return the number of elements that are not NaN, in the dtype of `x` or of its parts."""
     return sum(converted(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
 
@@ -275,8 +275,8 @@ def nanmean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable
     """
     value = lift(x)
     elements = wide(value)
-    total = sum(_filled(elements, 0.0), axis, keepdims)
-    return narrow(total / _counted(elements, axis, keepdims), value)
+    total = sum(_replace_nan(elements, 0.0), axis, keepdims)
+    return narrow(total / _count_non_nan(elements, axis, keepdims), value)
 
 
 def _deviations(
@@ -287,9 +287,9 @@ def _deviations(
     value = lift(x)
     elements = wide(value)
     axes = axes_of(name, value, axis)
-    center = sum(_filled(elements, 0.0), axes, True) / _counted(elements, axes, True)
+    center = sum(_replace_nan(elements, 0.0), axes, True) / _count_non_nan(elements, axes, True)
     away = where(isnan(elements), 0.0, elements - center)
-    count = _counted(elements, axes, keepdims) - require_number("ddof", ddof)
+    count = _count_non_nan(elements, axes, keepdims) - require_number("ddof", ddof)
     return away, where(count > 0, count, math.nan), value
 
 

@@ -195,7 +195,7 @@ def _slopes(x: Variable, axis: int, step: Variable, order: int) -> Variable:
     return converted(concatenate(parts, axis), x.dtype)
 
 
-def _along(x: Variable, axis: int, ndim: int) -> Variable:
+def _reshape_along_axis(x: Variable, axis: int, ndim: int) -> Variable:
     """Reshape a vector to lie along an axis of `ndim`."""
     return reshaped(x, tuple(x.size if i == axis else 1 for i in range(ndim)))
 
@@ -205,7 +205,7 @@ def _inner_slopes(x: Variable, axis: int, apart: Variable) -> Variable:
     before, here, behind = (sliced(x, axis, i, count) for i in range(3))
     if apart.ndim == 0:
         return (behind - before) / (2.0 * apart)
-    left, right = (_along(apart[i : i + count], axis, x.ndim) for i in range(2))
+    left, right = (_reshape_along_axis(apart[i : i + count], axis, x.ndim) for i in range(2))
     total = left + right
     return (
         before * (-right / (left * total))
@@ -251,7 +251,7 @@ def trapezoid(
     else:
         points = lift(x)
         if points.ndim == 1:
-            apart = _along(_less_before(points, 0), number, value.ndim)
+            apart = _reshape_along_axis(_less_before(points, 0), number, value.ndim)
         else:
             apart = _less_before(points, axis_of("trapezoid", points, axis))
     count = value.shape[number] - 1
@@ -269,7 +269,7 @@ def _windows(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Variable, Variabl
     return reshaped(x, (x.size,)), reshaped(y, (y.size,))
 
 
-def _cut(found: Variable, mode: Any, longer: int, shorter: int) -> Variable:
+def _cut_to_mode(found: Variable, mode: Any, longer: int, shorter: int) -> Variable:
     """Return the part of the full convolution for a mode."""
     name = {0: "valid", 1: "same", 2: "full"}.get(mode, mode) if type(mode) is int else mode
     if name == "full":
@@ -297,7 +297,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, mode: Mode = "full") -> Variable:
     x, y = _windows("convolve", x1, x2)
     if y.size > x.size:
         x, y = y, x
-    return _cut(_all_sums(x, y), mode, x.size, y.size)
+    return _cut_to_mode(_all_sums(x, y), mode, x.size, y.size)
 
 
 def _all_sums(x: Variable, y: Variable) -> Variable:
@@ -321,8 +321,8 @@ def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
     x, y = _windows("correlate", x1, x2)
     y = emit(conj, y) if y.type.is_complex else y
     if y.size > x.size:
-        return flip(_cut(_all_sums(y, flip(x, 0)), mode, y.size, x.size), 0)
-    return _cut(_all_sums(x, flip(y, 0)), mode, x.size, y.size)
+        return flip(_cut_to_mode(_all_sums(y, flip(x, 0)), mode, y.size, x.size), 0)
+    return _cut_to_mode(_all_sums(x, flip(y, 0)), mode, x.size, y.size)
 
 
 @public
@@ -357,7 +357,7 @@ def interp(
     if points.size == 1:
         inside = broadcasted(values[0], at.shape)
     else:
-        passed = sum(_reached(at, points[1:-1]), -1) if points.size > 2 else None
+        passed = sum(_reached_points(at, points[1:-1]), -1) if points.size > 2 else None
         piece = passed if passed is not None else zeros(at.shape, INT64)
         slopes = _less_before(values, 0) / _less_before(points, 0)
         inside = take(values, piece, 0) + take(slopes, piece, 0) * (at - take(points, piece, 0))
@@ -365,7 +365,7 @@ def interp(
     return where(equal(at, points[-1]), values[-1], found)
 
 
-def _reached(at: Variable, points: Variable) -> Variable:
+def _reached_points(at: Variable, points: Variable) -> Variable:
     """Return, along a new last axis, which of the points each element has reached."""
     return converted(reshaped(at, (*at.shape, 1)) >= points, INT64)
 

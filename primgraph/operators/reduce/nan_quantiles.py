@@ -84,7 +84,7 @@ def _place(n: Variable, q: float, method: str) -> Variable:
     return where(stays, half, floor(half) + 1.0)
 
 
-def _at(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
+def _quantile_of_rows(ordered: Variable, n: Variable, q: float, method: str) -> Variable:
     """Return a quantile of each row of sorted elements, the last of which may be NaN."""
     last = where(greater(n, 0), n - 1.0, 0.0)
     place = clip(_place(n, q, method), 0.0, last)
@@ -124,7 +124,7 @@ def _nan_quantile(
     flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
     ordered = emit(sorting.sort, flat, axis=len(shape))
     n = sum(converted(logical_not(isnan(flat)), FLOAT64), -1, True)
-    found = [_at(ordered, n, float(number), method) for number in numbers.ravel()]
+    found = [_quantile_of_rows(ordered, n, float(number), method) for number in numbers.ravel()]
     kept = keep_axes(value.shape, axes) if require_flag("keepdims", keepdims) else shape
     lines = [reshaped(f, kept) for f in found]
     if numbers.ndim == 0:

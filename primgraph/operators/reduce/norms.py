@@ -41,7 +41,7 @@ def _largest(x: Variable, axis: int) -> Variable:
     return max(x, axis)
 
 
-def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
+def _vector_norm(x: Variable, order: Order, axis: int) -> Variable:
     """Return the norm of vectors along `axis`, which is removed."""
     if order is None or order == 2:
         return euclidean(x, axis=axis)
@@ -69,7 +69,7 @@ def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
     return where(none, 0.0, power(where(none, 1.0, total), 1.0 / number))
 
 
-def _of_matrices(x: Variable, order: Order) -> Variable:
+def _matrix_norm(x: Variable, order: Order) -> Variable:
     """Return the norm of the matrices in the last two axes."""
     if order is None or order in ("fro", "f"):
         return euclidean(x, axis=(-2, -1))
@@ -92,14 +92,14 @@ def _singular(x: Variable) -> Variable:
     return emit_all(spectra.svd, matrices("norm", x), full=False)[1]
 
 
-def _over(x: Variable, order: Order, axes: tuple[int, ...]) -> Variable:
+def _norm_over_axes(x: Variable, order: Order, axes: tuple[int, ...]) -> Variable:
     """Return the norm over one axis, or over a pair of row and column axes."""
     if len(axes) == 1:
-        return _of_vectors(x, order, axes[0])
+        return _vector_norm(x, order, axes[0])
     if len(axes) != 2 or axes[0] == axes[1]:
         raise ShapeError(f"norm of {x.type} takes one axis or two, not {axes}")
     others = [a for a in range(x.ndim) if a not in axes]
-    return _of_matrices(permuted(x, (*others, *axes)), order)
+    return _matrix_norm(permuted(x, (*others, *axes)), order)
 
 
 @of_namespace
@@ -128,7 +128,7 @@ def of_order(x: Variable, ord: Order, axis: Axes, keepdims: bool) -> Variable:
     given: Any = tuple(range(value.ndim)) if axis is None else axis
     entries = given if isinstance(given, tuple | list) else (given,)
     axes = tuple(as_axis(a, value.ndim) for a in entries)
-    result = _over(value, ord, axes)
+    result = _norm_over_axes(value, ord, axes)
     return reshaped(result, keep_axes(value.shape, axes)) if require_flag("keepdims", keepdims) \
         else result  # fmt: skip
 
@@ -143,7 +143,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     value = _floats(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_norm takes matrices, with at least two axes, not {value.type}")
-    result = _of_matrices(value, ord)
+    result = _matrix_norm(value, ord)
     return reshaped(result, (*value.shape[:-2], 1, 1)) if keepdims else result
 
 
@@ -164,7 +164,7 @@ def vector_norm(
     shape = tuple(value.shape[a] for a in others)
     count = math.prod(value.shape[a] for a in axes)
     flat = reshaped(permuted(value, (*others, *axes)), (*shape, count))
-    result = _of_vectors(flat, ord, flat.ndim - 1)
+    result = _vector_norm(flat, ord, flat.ndim - 1)
     return reshaped(result, keep_axes(value.shape, axes)) if keepdims else result
 
 
@@ -187,4 +187,4 @@ def cond(x: ArrayLike, p: Order = None) -> Variable:
         first, last = max(s, -1), min(s, -1)
         return last / first if p == -2 else first / last
     square_matrices("cond", value)
-    return _of_matrices(value, p) * _of_matrices(inv(value), p)
+    return _matrix_norm(value, p) * _matrix_norm(inv(value), p)

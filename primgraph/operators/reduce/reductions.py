@@ -51,7 +51,7 @@ def summed_dtype(dtype: DType) -> DType:
     return as_dtype(np.add.reduce(np.zeros(0, dtype)).dtype)
 
 
-def _reduced(
+def _reduce_axes(
     name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
 ) -> Variable:
     value = lift(x)
@@ -74,7 +74,7 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
         return any(x, axis, keepdims)
-    return _reduced("sum", p.reduce_sum, x, axis, keepdims, dtype)
+    return _reduce_axes("sum", p.reduce_sum, x, axis, keepdims, dtype)
 
 
 @public
@@ -89,7 +89,7 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
         return all(x, axis, keepdims)
-    return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
+    return _reduce_axes("prod", p.reduce_prod, x, axis, keepdims, dtype)
 
 
 def _extremum(
@@ -193,7 +193,7 @@ def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Va
     >>> pg.count_nonzero([0.0, 5.0, 2.0])
     tensor(2, dtype=int64)
     """
-    return _reduced("count_nonzero", p.reduce_sum, truth(x), axis, keepdims, INT64)
+    return _reduce_axes("count_nonzero", p.reduce_sum, truth(x), axis, keepdims, INT64)
 
 
 @public
@@ -205,7 +205,7 @@ def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     >>> pg.any([True, False])
     tensor(True, dtype=bool)
     """
-    return greater(_reduced("any", p.reduce_sum, truth(x), axis, keepdims, INT64), 0)
+    return greater(_reduce_axes("any", p.reduce_sum, truth(x), axis, keepdims, INT64), 0)
 
 
 @public
@@ -218,4 +218,4 @@ def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     tensor(False, dtype=bool)
     """
     zeros = invert(truth(x))
-    return invert(greater(_reduced("all", p.reduce_sum, zeros, axis, keepdims, INT64), 0))
+    return invert(greater(_reduce_axes("all", p.reduce_sum, zeros, axis, keepdims, INT64), 0))

@@ -82,7 +82,7 @@ def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     return narrow(_mean(wide(value), axes_of("mean", value, axis), keepdims), value)
 
 
-def _centered(
+def _center_values(
     name: str, x: Variable, axis: Axes, ddof: float
 ) -> tuple[Variable, tuple[int, ...], float]:
     """Return `x` minus its mean, the axes, and the divisor of the sum of squares for the
@@ -123,7 +123,7 @@ def squares(x: Variable) -> Variable:
 def var_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
     """Decomposition of `var`."""
     value = lift(x)
-    centered, axes, divisor = _centered("var", wide(value), axis, ddof)
+    centered, axes, divisor = _center_values("var", wide(value), axis, ddof)
     return narrow(sum(squares(centered), axes, keepdims) / divisor, value)
 
 
@@ -152,7 +152,7 @@ def var(
 def std_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
     """Decomposition of `std`."""
     value = lift(x)
-    centered, axes, divisor = _centered("std", wide(value), axis, ddof)
+    centered, axes, divisor = _center_values("std", wide(value), axis, ddof)
     require_flag("keepdims", keepdims)
     return narrow(_root_of_squares(centered, axes, keepdims, divisor), value)
 

@@ -68,7 +68,7 @@ def between(key: ArrayLike, shape: Any) -> Variable:
     return drawn * (1.0 - 2.0 * _LEAST) + _LEAST
 
 
-def _spread(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
+def _broadcast_params(key: Variable, shape: Any, *params: Variable) -> list[Variable]:
     """Broadcast parameters to one element for each number drawn by each key."""
     wanted = () if shape is None else as_shape(shape)
     extents = broadcast_shapes(wanted, *(p.shape for p in params))
@@ -100,7 +100,7 @@ def randint(key: ArrayLike, shape: Any, minval: ArrayLike, maxval: ArrayLike) ->
     (100,)
     """
     seed, low, high = integer_key("randint", key), lift(minval, INT64), lift(maxval, INT64)
-    low, high = _spread(seed, shape, low, high)
+    low, high = _broadcast_params(seed, shape, low, high)
     drawn = uniform(seed, low.shape[seed.ndim :], dtype=FLOAT64)
     return low + converted(floor(drawn * converted(high - low, FLOAT64)), INT64)
 
@@ -177,7 +177,7 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = 1.0, shape: Any = None) -> Vari
     (100,)
     """
     seed = integer_key("lognormal", key)
-    (width,) = _spread(seed, shape, lift(sigma, fractional(sigma)))
+    (width,) = _broadcast_params(seed, shape, lift(sigma, fractional(sigma)))
     return exp(width * normal(seed, width.shape[seed.ndim :], width.dtype))
 
 
@@ -213,7 +213,7 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """
     refuse_shape("gamma", "a", a)
     seed = integer_key("gamma", key)
-    return _gamma(seed, *_spread(seed, shape, lift(a, fractional(a))))
+    return _gamma(seed, *_broadcast_params(seed, shape, lift(a, fractional(a))))
 
 
 @of_namespace
@@ -225,7 +225,7 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Any = None) -> Variable:
     """
     refuse_shape("loggamma", "a", a)
     seed = integer_key("loggamma", key)
-    return _log_gammas(seed, *_spread(seed, shape, lift(a, fractional(a))))[0]
+    return _log_gammas(seed, *_broadcast_params(seed, shape, lift(a, fractional(a))))[0]
 
 
 @of_namespace
@@ -240,7 +240,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None) -> Varia
     refuse_shape("beta", "b", b)
     seed = integer_key("beta", key)
     pair = promoted(a, b, dtype=fractional(a, b), name="beta")
-    first, second = _log_gammas(seed, *_spread(seed, shape, *pair))
+    first, second = _log_gammas(seed, *_broadcast_params(seed, shape, *pair))
     return sigmoid(first - second)
 
 
@@ -258,7 +258,7 @@ def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Any = None) -> Variable:
     if weights.ndim == 0:
         raise ArgumentError("dirichlet: alpha has an axis of weights")
     lead = () if shape is None else as_shape(shape)
-    (spread,) = _spread(seed, (*lead, weights.shape[-1]), weights)
+    (spread,) = _broadcast_params(seed, (*lead, weights.shape[-1]), weights)
     return softmax(_log_gammas(seed, spread)[0], -1)
 
 
@@ -284,7 +284,7 @@ def t(key: ArrayLike, df: ArrayLike, shape: Any = None) -> Variable:
     """
     refuse_shape("t", "df", df)
     seed = integer_key("t", key)
-    (freedom,) = _spread(seed, shape, lift(df, fractional(df)))
+    (freedom,) = _broadcast_params(seed, shape, lift(df, fractional(df)))
     first, second = (split(seed, 2)[..., i] for i in range(2))
     drawn = normal(first, freedom.shape[seed.ndim :], freedom.dtype)
     (scale,) = _log_gammas(second, 0.5 * freedom)
@@ -303,7 +303,7 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Any = None) -> Variable:
     """
     refuse_shape("poisson", "lam", lam)
     seed = integer_key("poisson", key)
-    (mean,) = _spread(seed, shape, lift(lam, fractional(lam)))
+    (mean,) = _broadcast_params(seed, shape, lift(lam, fractional(lam)))
     return emit(random_variate, seed, mean, name="poisson")
 
 
@@ -319,5 +319,5 @@ def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Any = None) -> V
     """
     refuse_shape("binomial", "p", p)
     seed = integer_key("binomial", key)
-    trials, chance = _spread(seed, shape, lift(n, INT64), lift(p, fractional(p)))
+    trials, chance = _broadcast_params(seed, shape, lift(n, INT64), lift(p, fractional(p)))
     return emit(random_variate, seed, trials, chance, name="binomial")

@@ -191,7 +191,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     """
     first, last = (0, start) if stop is None else (start, stop)
     if any(type(n) is Dim for n in (first, last, step)):
-        return _counted(first, last, step, dtype)
+        return _symbolic_arange(first, last, step, dtype)
     _require_numbers("arange", first, last, step)
     if step == 0:
         raise ArgumentError("arange with step 0 never reaches its end")
@@ -207,7 +207,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     return lift(exact)
 
 
-def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
+def _symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
     """Compute `arange` for symbolic sizes and integers."""
     if not all(map(is_extent, (start, stop, step))) or type(step) is not int or step == 0:
         raise ArgumentError(
@@ -254,7 +254,7 @@ def linspace(
         numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
         return lift(np.floor(numbers) if rounds_down else numbers, dtype_or_default(dtype))
     first, end = promoted(start, stop, dtype=fractional(start, stop), name="linspace")
-    found = _spaced(first, end, count, last)
+    found = _linspace(first, end, count, last)
     if rounds_down:
         found = emit(elementwise.floor, found)
     return found if dtype is None else converted(found, as_dtype(dtype))
@@ -269,7 +269,7 @@ def _count(name: str, num: Any) -> int:
     return int(num)
 
 
-def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Variable:
+def _linspace(start: Variable, stop: Variable, count: int, endpoint: bool) -> Variable:
     """Return `count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
     shape = (count, *start.shape)
     number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)

@@ -182,7 +182,7 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
                 f"split of {value.type}: axis {number} does not divide into {count} equal parts"
             )
         if isinstance(extent, Dim):
-            return _emitted(value, (extent // count,) * count, number)
+            return _split_sizes(value, (extent // count,) * count, number)
         cuts = [extent // count * i for i in range(1, count)]
     else:
         given: Any = indices_or_sections
@@ -200,11 +200,11 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
     if len(sizes) == 1:
         return [value]
     if sum(sizes) == extent and all(a[1] == b[0] for a, b in pairwise(bounds)):
-        return _emitted(value, sizes, number)
+        return _split_sizes(value, sizes, number)
     return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
 
 
-def _emitted(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
+def _split_sizes(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
     """Return consecutive parts of these sizes, which add up."""
     return list(emit_all(shapes.split, x, sizes=sizes, axis=axis))
 
@@ -261,7 +261,7 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
         shape = value.shape
         flat = reshaped(value, (value.size,))
         total = sum(require_integer("roll", s) for s in entries_of(shift))
-        return reshaped(_rolled(flat, total, 0), shape)
+        return reshaped(_roll_axis(flat, total, 0), shape)
     axes = [axis_of("roll", value, a) for a in entries_of(axis)]
     shifts = [require_integer("roll", s) for s in entries_of(shift)]
     if not axes or not shifts:
@@ -270,11 +270,11 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
         raise ShapeError(f"roll of {value.type}: {len(shifts)} shifts for {len(axes)} axes")
     count = max(len(shifts), len(axes))
     for places, a in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
-        value = _rolled(value, places, a)
+        value = _roll_axis(value, places, a)
     return value
 
 
-def _rolled(x: Variable, shift: int, axis: int) -> Variable:
+def _roll_axis(x: Variable, shift: int, axis: int) -> Variable:
     extent = x.shape[axis]
     if isinstance(extent, Dim):
         # A symbolic shift is assumed to be less than the size.
@@ -378,7 +378,7 @@ def pad(
     return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
 
 
-def _framed(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
+def _pad_symbolic_axis(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
     """Pad an axis of symbolic size with its own elements, which are assumed to exist."""
     extent = x.shape[axis]
     parts = {
@@ -415,7 +415,7 @@ def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -
         if x.shape[axis] == 0:
             raise ShapeError(f"pad of {x.type}: mode {mode!r} has nothing to repeat")
         if names_in((x.shape[axis], *width)):
-            x = _framed(x, axis, *width, mode)
+            x = _pad_symbolic_axis(x, axis, *width, mode)
             continue
         index = np.pad(np.arange(x.shape[axis]), width, mode=mode)
         x = emit(indexing.gather, x, lift(index), axis=axis)

@@ -180,7 +180,7 @@ def block(arrays: Any) -> Variable:
     """
     depth = _depth(arrays)
     ndim = max(depth, *[lift(x).ndim for x in _leaves(arrays)])
-    return _joined(arrays, depth, ndim)
+    return _concatenate_nested(arrays, depth, ndim)
 
 
 def _depth(arrays: Any) -> int:
@@ -199,11 +199,11 @@ def _leaves(arrays: Any) -> list[Any]:
     return [leaf for a in arrays for leaf in _leaves(a)] if isinstance(arrays, list) else [arrays]
 
 
-def _joined(arrays: Any, depth: int, ndim: int) -> Variable:
+def _concatenate_nested(arrays: Any, depth: int, ndim: int) -> Variable:
     if depth == 0:
         x = lift(arrays)
         return reshaped(x, (1,) * (ndim - x.ndim) + x.shape)
-    return concatenate([_joined(a, depth - 1, ndim) for a in arrays], -depth)
+    return concatenate([_concatenate_nested(a, depth - 1, ndim) for a in arrays], -depth)
 
 
 @public
@@ -242,9 +242,9 @@ def delete(x: ArrayLike, obj: Any, axis: int | None = None) -> Variable:
     tensor([1., 3.])
     """
     require_fixed("obj", obj)
-    value, number = _along("delete", x, axis)
+    value, number = _array_and_axis("delete", x, axis)
     left = np.delete(np.arange(value.shape[number]), obj)
-    return _taken(value, left, number)
+    return _take_constant_places(value, left, number)
 
 
 @public_with_fixed("obj")
@@ -258,7 +258,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
     tensor([1., 2., 3.])
     """
     require_fixed("obj", obj)
-    value, number = _along("insert", x, axis)
+    value, number = _array_and_axis("insert", x, axis)
     extent = value.shape[number]
     places = np.arange(extent)[obj] if isinstance(obj, slice) else np.asarray(obj)
     if places.dtype == bool:
@@ -276,10 +276,10 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -
     if places.size == 1:
         places = places.reshape(-1)[0]
     order = np.insert(np.arange(extent), places, where_from)
-    return _taken(concatenate([value, new], number), order, number)
+    return _take_constant_places(concatenate([value, new], number), order, number)
 
 
-def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
+def _array_and_axis(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
     """Return the array and the axis; the flattened array if there is no axis."""
     value = lift(x)
     if axis is None:
@@ -287,7 +287,7 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
     return value, axis_of(name, value, axis)
 
 
-def _taken(x: Variable, places: Any, axis: int) -> Variable:
+def _take_constant_places(x: Variable, places: Any, axis: int) -> Variable:
     """Take parts of `x` at constant positions along an axis, as a slice if they are consecutive."""
     steps = np.diff(places)
     if places.size and (steps == 1).all():

@@ -64,7 +64,7 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
     extent = count + (number if number >= 0 else -number)
     if names_in((extent,)):
         row = where(eye(count, dtype=bool), value, converted(lift(0), value.dtype))
-        return row if number == 0 else _moved(row, number)
+        return row if number == 0 else _move_diagonal(row, number)
     flat = zeros((extent * extent,), value.dtype)
     start = number if number >= 0 else -number * extent
     if count:
@@ -73,7 +73,7 @@ def diag(x: ArrayLike, k: int = 0) -> Variable:
     return reshaped(flat, (extent, extent))
 
 
-def _moved(matrix: Variable, number: int) -> Variable:
+def _move_diagonal(matrix: Variable, number: int) -> Variable:
     """Pad a matrix of symbolic size with zeros so that its diagonal moves to `number`."""
     extent = matrix.shape[0] + (number if number >= 0 else -number)
     rows = slice(0, matrix.shape[0]) if number > 0 else slice(-number, extent)

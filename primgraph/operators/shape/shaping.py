@@ -68,7 +68,7 @@ def reshape(x: ArrayLike, shape: Any, order: str = "C") -> Variable:
     value = lift(x)
     if _is_reversed(order):
         entries = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-        return _turned(reshape(_turned(value), entries[::-1]))
+        return _reverse_axes(reshape(_reverse_axes(value), entries[::-1]))
     with naming(f"reshape of {value.type}"):
         try:
             wanted = resolve_reshape(shape, value.size)
@@ -85,7 +85,7 @@ def _is_reversed(order: Any) -> bool:
     raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}", hint=hint)
 
 
-def _turned(x: Variable) -> Variable:
+def _reverse_axes(x: Variable) -> Variable:
     """Return `x` with its axes in reverse order."""
     return permuted(x, tuple(range(x.ndim))[::-1])
 
@@ -98,7 +98,7 @@ def flatten(x: ArrayLike, order: str = "C") -> Variable:
     tensor([1., 2., 3., 4.])
     """
     value = lift(x)
-    return reshaped(_turned(value) if _is_reversed(order) else value, (value.size,))
+    return reshaped(_reverse_axes(value) if _is_reversed(order) else value, (value.size,))
 
 
 @public
@@ -254,7 +254,7 @@ def tril(x: ArrayLike, k: int = 0) -> Variable:
             [3., 4.]])
     """
     value = lift(x)
-    return where(_below(value, "tril", require_integer("tril", k)), value, _zero(value))
+    return where(_lower_mask(value, "tril", require_integer("tril", k)), value, _zero(value))
 
 
 @public
@@ -269,14 +269,14 @@ def triu(x: ArrayLike, k: int = 0) -> Variable:
             [0., 4.]])
     """
     value = lift(x)
-    return where(_below(value, "triu", require_integer("triu", k) - 1), _zero(value), value)
+    return where(_lower_mask(value, "triu", require_integer("triu", k) - 1), _zero(value), value)
 
 
 def _zero(x: Variable) -> bool | int:
     return False if x.dtype.kind == "b" else 0
 
 
-def _below(x: Variable, name: str, k: int) -> Variable:
+def _lower_mask(x: Variable, name: str, k: int) -> Variable:
     """Return the mask of row + `k` >= column."""
     if x.ndim == 0:
         raise ShapeError(f"{name} of {x.type}: it takes an array of at least one axis")

@@ -73,7 +73,7 @@ def _with_bias(name: str, x: Variable, bias: Variable | None) -> Variable:
     return add(x, reshaped(bias, (*x.shape[:-1], 1)))
 
 
-def _convolved(
+def _convolve(
     name: str,
     count: int,
     x: ArrayLike,
@@ -133,7 +133,7 @@ def _inner(x: Variable, starts: Sequence[int], sizes: Sequence[int]) -> Variable
     return emit(shapes.slice_, x, starts=begin, sizes=(first, *sizes, last), steps=steps)
 
 
-def _transposed(
+def _convolve_transposed(
     name: str,
     count: int,
     x: ArrayLike,
@@ -172,7 +172,7 @@ def _transposed(
     ends = tuple(n - 2 * p for n, p in zip(extents, cut, strict=True))
     if any(type(n) is int and n < 1 for n in ends):
         raise ShapeError(f"{name} of {value.type}: padding {cut} leaves nothing")
-    total = _added(sliding, whole, extents, more)
+    total = _sum_windows(sliding, whole, extents, more)
     if any(cut):
         total = _inner(total, cut, ends)
     if added is not None:
@@ -181,7 +181,7 @@ def _transposed(
     return channels_only(samples_first(total), had_samples)
 
 
-def _added(
+def _sum_windows(
     sliding: Sliding, x: Variable, extents: tuple[int, ...], more: tuple[int, ...]
 ) -> Variable:
     """Return the sums of overlapping windows, padded with zeros by at most one step."""
@@ -218,7 +218,7 @@ def conv1d(
     >>> pg.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 2)))
     tensor([[[2., 2., 2.]]])
     """
-    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
 @operator("x", "weight", "bias")
@@ -242,7 +242,7 @@ def conv2d(
     >>> pg.conv2d(np.ones((1, 1, 4, 4)), np.ones((2, 1, 3, 3))).shape
     (1, 2, 2, 2)
     """
-    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
 @operator("x", "weight", "bias")
@@ -263,7 +263,7 @@ def conv3d(
     >>> pg.conv3d(np.ones((1, 1, 4, 4, 4)), np.ones((2, 1, 3, 3, 3))).shape
     (1, 2, 2, 2, 2)
     """
-    return _convolved("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
 
 
 @operator("x", "weight", "bias")
@@ -290,7 +290,7 @@ def conv_transpose1d(
     >>> pg.conv_transpose1d(np.ones((1, 1, 3)), np.ones((1, 1, 2)))
     tensor([[[1., 2., 2., 1.]]])
     """
-    return _transposed(
+    return _convolve_transposed(
         "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
@@ -311,7 +311,7 @@ def conv_transpose2d(
     >>> pg.conv_transpose2d(np.ones((1, 1, 4, 4)), np.ones((1, 2, 3, 3))).shape
     (1, 2, 6, 6)
     """
-    return _transposed(
+    return _convolve_transposed(
         "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
     )
 
@@ -332,6 +332,6 @@ def conv_transpose3d(
     >>> pg.conv_transpose3d(np.ones((1, 1, 4, 4, 4)), np.ones((1, 2, 3, 3, 3))).shape
     (1, 2, 6, 6, 6)
     """
-    return _transposed(
+    return _convolve_transposed(
         "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
     )

@@ -83,7 +83,7 @@ def _real(name: str, x: ArrayLike) -> Variable:
     return value if value.type.is_float else converted(value, FLOAT64)
 
 
-def _fitted(name: str, x: Variable, axis: int, n: Any) -> Variable:
+def _crop_or_pad(name: str, x: Variable, axis: int, n: Any) -> Variable:
     """Cut `x` to `n` elements along an axis, or pad it with zeros; None leaves it."""
     if n is None:
         return x
@@ -101,10 +101,10 @@ def _fitted(name: str, x: Variable, axis: int, n: Any) -> Variable:
     return pad(x, [(0, count - extent if a == axis else 0) for a in range(x.ndim)])
 
 
-def _along(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: bool) -> Variable:
+def _fft_axis(name: str, a: ArrayLike, n: Any, axis: Any, norm: Norm, inverse: bool) -> Variable:
     value = _whole(a)
     place = axis_of(name, value, axis)
-    value = _fitted(name, value, place, n)
+    value = _crop_or_pad(name, value, place, n)
     return emit(p.fft, value, axes=(place,), inverse=inverse, norm=_norm(name, norm))
 
 
@@ -120,7 +120,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
     >>> pg.fft.fft([1.0, 1.0]).numpy()
     array([2.+0.j, 0.+0.j])
     """
-    return _along("fft", a, n, axis, norm, False)
+    return _fft_axis("fft", a, n, axis, norm, False)
 
 
 @of_namespace
@@ -130,7 +130,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     >>> pg.fft.ifft([2.0, 0.0]).numpy().real
     array([1., 1.])
     """
-    return _along("ifft", a, n, axis, norm, True)
+    return _fft_axis("ifft", a, n, axis, norm, True)
 
 
 def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list[int]]:
@@ -145,7 +145,7 @@ def _axes_of(name: str, x: Variable, s: Any, axes: Any) -> tuple[list[Any], list
     return [None if n == -1 else n for n in extents], places
 
 
-def _over(name: str, x: Variable, places: Sequence[int], inverse: bool, norm: str) -> Variable:
+def _fft_axes(name: str, x: Variable, places: Sequence[int], inverse: bool, norm: str) -> Variable:
     """Transform over all of these axes; a repeated axis is transformed repeatedly."""
     if not places:
         return x
@@ -159,8 +159,8 @@ def _several(name: str, a: ArrayLike, s: Any, axes: Any, norm: Norm, inverse: bo
     value = _whole(a)
     extents, places = _axes_of(name, value, s, axes)
     for n, place in zip(extents, places, strict=True):
-        value = _fitted(name, value, place, n)
-    return _over(name, value, places, inverse, _norm(name, norm))
+        value = _crop_or_pad(name, value, place, n)
+    return _fft_axes(name, value, places, inverse, _norm(name, norm))
 
 
 @of_namespace
@@ -221,17 +221,17 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     """
     value = _real("rfft", a)
     place = axis_of("rfft", value, axis)
-    value = _fitted("rfft", value, place, n)
+    value = _crop_or_pad("rfft", value, place, n)
     return emit(p.rfft, value, axis=place, norm=_norm("rfft", norm))
 
 
-def _to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Variable:
+def _transform_to_real(name: str, value: Variable, n: Any, place: int, norm: str) -> Variable:
     """Return real numbers from half of the frequencies, `2 (m - 1)` unless `n` is given."""
     extent = value.shape[place]
     count = 2 * (extent - 1) if n is None else require_integer("n", n)
     if type(count) is int and count < 1:
         raise ShapeError(f"{name}: the number of elements is at least 1, not {count}")
-    value = _fitted(name, value, place, count // 2 + 1)
+    value = _crop_or_pad(name, value, place, count // 2 + 1)
     return emit(p.irfft, value, n=count, axis=place, norm=norm)
 
 
@@ -252,7 +252,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
     """
     value = _whole(a)
     place = axis_of("irfft", value, axis)
-    return _narrow(_to_real("irfft", value, n, place, _norm("irfft", norm)), a)
+    return _narrow(_transform_to_real("irfft", value, n, place, _norm("irfft", norm)), a)
 
 
 @of_namespace
@@ -267,9 +267,9 @@ def rfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = Non
     if not places:
         raise ArgumentError("rfftn takes at least one axis")
     for n, place in zip(extents, places, strict=True):
-        value = _fitted("rfftn", value, place, n)
+        value = _crop_or_pad("rfftn", value, place, n)
     half = emit(p.rfft, value, axis=places[-1], norm=factor)
-    return _over("rfftn", half, places[:-1], False, factor)
+    return _fft_axes("rfftn", half, places[:-1], False, factor)
 
 
 @of_namespace
@@ -284,9 +284,9 @@ def irfftn(a: ArrayLike, s: Extents = None, axes: Places = None, norm: Norm = No
     if not places:
         raise ArgumentError("irfftn takes at least one axis")
     for n, place in zip(extents[:-1], places[:-1], strict=True):
-        value = _fitted("irfftn", value, place, n)
-    value = _over("irfftn", value, places[:-1], True, factor)
-    return _narrow(_to_real("irfftn", value, extents[-1], places[-1], factor), a)
+        value = _crop_or_pad("irfftn", value, place, n)
+    value = _fft_axes("irfftn", value, places[:-1], True, factor)
+    return _narrow(_transform_to_real("irfftn", value, extents[-1], places[-1], factor), a)
 
 
 @of_namespace
@@ -321,7 +321,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) 
     value = _whole(a)
     place = axis_of("hfft", value, axis)
     turned = p.TURNED[_norm("hfft", norm)]
-    return _narrow(_to_real("hfft", emit(conj, value), n, place, turned), a)
+    return _narrow(_transform_to_real("hfft", emit(conj, value), n, place, turned), a)
 
 
 @of_namespace
@@ -333,12 +333,12 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None)
     """
     value = _real("ihfft", a)
     place = axis_of("ihfft", value, axis)
-    value = _fitted("ihfft", value, place, n)
+    value = _crop_or_pad("ihfft", value, place, n)
     turned = p.TURNED[_norm("ihfft", norm)]
     return emit(conj, emit(p.rfft, value, axis=place, norm=turned))
 
 
-def _rolled(name: str, x: ArrayLike, axes: Any, sign: int) -> Variable:
+def _shift_frequencies(name: str, x: ArrayLike, axes: Any, sign: int) -> Variable:
     value = lift(x)
     if axes is None:
         places = list(range(value.ndim))
@@ -363,7 +363,7 @@ def fftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     >>> pg.fft.fftshift([0.0, 1.0, 2.0, 3.0])
     tensor([2., 3., 0., 1.])
     """
-    return _rolled("fftshift", x, axes, 1)
+    return _shift_frequencies("fftshift", x, axes, 1)
 
 
 @of_namespace
@@ -373,7 +373,7 @@ def ifftshift(x: ArrayLike, axes: int | Places = None) -> Variable:
     >>> pg.fft.ifftshift([2.0, 3.0, 0.0, 1.0])
     tensor([0., 1., 2., 3.])
     """
-    return _rolled("ifftshift", x, axes, -1)
+    return _shift_frequencies("ifftshift", x, axes, -1)
 
 
 @of_namespace
@@ -388,7 +388,7 @@ def fftfreq(n: int, d: float = 1.0) -> Variable:
     count, width = require_integer("n", n), require_number("d", d)
     if not isinstance(count, Dim):
         with naming("fftfreq"):
-            return lift(_counted(np.fft.fftfreq, count, width))
+            return lift(_sample_frequencies(np.fft.fftfreq, count, width))
     k = iota((count,), 0)
     return converted(where(2 * k < count, k, k - count), FLOAT64) * (1.0 / (lift(count) * width))
 
@@ -402,12 +402,12 @@ def rfftfreq(n: int, d: float = 1.0) -> Variable:
     """
     count, width = require_integer("n", n), require_number("d", d)
     if not isinstance(count, Dim):
-        return lift(_counted(np.fft.rfftfreq, count, width))
+        return lift(_sample_frequencies(np.fft.rfftfreq, count, width))
     k = iota((count // 2 + 1,), 0)
     return converted(k, FLOAT64) * (1.0 / (lift(count) * width))
 
 
-def _counted(frequencies: Any, n: int, d: float) -> Any:
+def _sample_frequencies(frequencies: Any, n: int, d: float) -> Any:
     if n < 1:
         raise ShapeError(f"frequencies of {n} elements: there is at least one")
     return frequencies(n, d)

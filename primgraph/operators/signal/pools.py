@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-def _sliding(
+def _windows_and_edges(
     name: str, count: int, size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes
 ) -> tuple[Sliding, Slices]:
     """Return the windows and the padding at both ends."""
@@ -69,7 +69,7 @@ def _sliding(
     return Sliding(name, sizes, steps, numbers(name, "dilation", dilation, count, 1)), edges
 
 
-def _padded(sliding: Sliding, x: Variable, edges: Slices, ceil_mode: bool, fill: Any) -> Variable:
+def _pad(sliding: Sliding, x: Variable, edges: Slices, ceil_mode: bool, fill: Any) -> Variable:
     """Pad `x`, with samples last, with `fill`, as far as windows reach.
 
     With `ceil_mode` a window at the end may extend beyond it if it starts before.
@@ -114,13 +114,13 @@ def _largest(
     ceil_mode: bool,
 ) -> Variable:
     value, had_samples = channels_first(name, lift(x), count)
-    sliding, edges = _sliding(name, count, size, stride, padding, dilation)
-    placed = _padded(sliding, samples_last(value), edges, ceil_mode, _lowest(value))
+    sliding, edges = _windows_and_edges(name, count, size, stride, padding, dilation)
+    placed = _pad(sliding, samples_last(value), edges, ceil_mode, _lowest(value))
     found = sliding.reduced(placed, 1, max)
     return channels_only(samples_first(found), had_samples)
 
 
-def _averaged(
+def _average_pool(
     name: str,
     count: int,
     x: ArrayLike,
@@ -132,9 +132,9 @@ def _averaged(
     divisor_override: float | None,
 ) -> Variable:
     value, had_samples = channels_first(name, lift(x), count)
-    sliding, edges = _sliding(name, count, size, stride, padding, 1)
+    sliding, edges = _windows_and_edges(name, count, size, stride, padding, 1)
     placed = samples_last(wide(value))
-    whole = _padded(sliding, placed, edges, ceil_mode, 0)
+    whole = _pad(sliding, placed, edges, ceil_mode, 0)
     total = sliding.reduced(whole, 1, sum)
     if divisor_override is not None:
         divisor: Any = require_number("divisor_override", divisor_override)
@@ -168,7 +168,7 @@ def _divisors(
     return found[..., None]
 
 
-def _adapted(name: str, count: int, x: ArrayLike, output_size: Any, largest: bool) -> Variable:
+def _pool_bins(name: str, count: int, x: ArrayLike, output_size: Any, largest: bool) -> Variable:
     """Pool bins of the elements from `floor(i n / m)` to `ceil((i + 1) n / m)`."""
     value, had_samples = channels_first(name, lift(x), count)
     given = entries_of(output_size)
@@ -312,7 +312,7 @@ def avg_pool1d(
     >>> pg.avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[2., 3.]]])
     """
-    return _averaged(
+    return _average_pool(
         "avg_pool1d",
         1,
         x,
@@ -340,7 +340,7 @@ def avg_pool2d(
     >>> pg.avg_pool2d(np.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
     """
-    return _averaged(
+    return _average_pool(
         "avg_pool2d",
         2,
         x,
@@ -368,7 +368,7 @@ def avg_pool3d(
     >>> pg.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _averaged(
+    return _average_pool(
         "avg_pool3d",
         3,
         x,
@@ -391,7 +391,7 @@ def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[3., 4.]]])
     """
-    return _adapted("adaptive_max_pool1d", 1, x, output_size, largest=True)
+    return _pool_bins("adaptive_max_pool1d", 1, x, output_size, largest=True)
 
 
 @operator("x")
@@ -401,7 +401,7 @@ def adaptive_max_pool2d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_max_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
     """
-    return _adapted("adaptive_max_pool2d", 2, x, output_size, largest=True)
+    return _pool_bins("adaptive_max_pool2d", 2, x, output_size, largest=True)
 
 
 @operator("x")
@@ -411,7 +411,7 @@ def adaptive_max_pool3d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_max_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _adapted("adaptive_max_pool3d", 3, x, output_size, largest=True)
+    return _pool_bins("adaptive_max_pool3d", 3, x, output_size, largest=True)
 
 
 @operator("x")
@@ -424,7 +424,7 @@ def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[2., 3.]]])
     """
-    return _adapted("adaptive_avg_pool1d", 1, x, output_size, largest=False)
+    return _pool_bins("adaptive_avg_pool1d", 1, x, output_size, largest=False)
 
 
 @operator("x")
@@ -434,7 +434,7 @@ def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_avg_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
     """
-    return _adapted("adaptive_avg_pool2d", 2, x, output_size, largest=False)
+    return _pool_bins("adaptive_avg_pool2d", 2, x, output_size, largest=False)
 
 
 @operator("x")
@@ -444,4 +444,4 @@ def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Variable:
     >>> pg.adaptive_avg_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _adapted("adaptive_avg_pool3d", 3, x, output_size, largest=False)
+    return _pool_bins("adaptive_avg_pool3d", 3, x, output_size, largest=False)

@@ -26,11 +26,11 @@ FACTS = {
 }
 
 
-def _assumed(x: Any, *, facts: tuple[str, ...]) -> Any:
+def _copy_array(x: Any, *, facts: tuple[str, ...]) -> Any:
     return np.array(x)
 
 
-@primitive(impl=_assumed, linear=True, moves=True, flops=0)
+@primitive(impl=_copy_array, linear=True, moves=True, flops=0)
 def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
     """Return `x`, with matrices declared to be as `facts` say; the derivative is the identity."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

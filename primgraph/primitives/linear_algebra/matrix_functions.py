@@ -54,7 +54,7 @@ def _blocks(a: Value, b: Value, c: Value, d: Value) -> Value:
     return concat(above, below, axis=last - 1)
 
 
-def _of_blocks(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+def _block_derivative(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the derivative of a matrix function, computed from a block matrix."""
 
     def slope(a: Any, d: Any) -> Any:
@@ -67,7 +67,7 @@ def _of_blocks(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return slope
 
 
-def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
+def _declare_matrix_function(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
     """Declare a function of square matrices, and its derivative, linear in the tangent."""
 
     def cost(a: TensorType) -> int:
@@ -80,7 +80,7 @@ def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
 
     @primitive(
         name=f"{name}_slope",
-        impl=_of_blocks(function),
+        impl=_block_derivative(function),
         linear=(1,),
         singular=True,
         flops=lambda a, d: 8 * cost(a),
@@ -120,14 +120,14 @@ def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
 _WIDE = np.longdouble
 
 
-def _widened(a: Any) -> Any:
+def _widen_dtype(a: Any) -> Any:
     return a.astype(np.result_type(a.dtype, _WIDE))
 
 
 def _inverse(a: Any) -> Any:
     """Return the inverse by LAPACK, refined by two steps of Newton's method."""
     double = np.complex128 if a.dtype.kind == "c" else np.float64
-    found = _widened(np.linalg.inv(a.astype(double)))
+    found = _widen_dtype(np.linalg.inv(a.astype(double)))
     for _ in range(2):
         found = found @ (2 * np.eye(a.shape[-1]) - a @ found)
     return found
@@ -137,7 +137,7 @@ def _taylor(a: Any) -> Any:
     """Return the exponential by its Taylor series, with scaling and squaring."""
     size = float(np.max(np.sum(np.abs(a), -2), initial=0.0))
     halvings = max(0, int(np.ceil(np.log2(size))) + 2) if 0 < size < np.inf else 0
-    small = _widened(a) / 2**halvings
+    small = _widen_dtype(a) / 2**halvings
     term = total = np.zeros_like(small) + np.eye(a.shape[-1])
     for k in range(1, 24):
         term = term @ small / k
@@ -164,12 +164,12 @@ def _wide_root(a: Any) -> Any:
 
 
 def _newton_root(a: Any) -> Any:
-    return _wide_root(_widened(a)).astype(a.dtype)
+    return _wide_root(_widen_dtype(a)).astype(a.dtype)
 
 
 def _log_by_roots(a: Any) -> Any:
     """Return the logarithm by the series of a repeated square root close to the identity."""
-    x, identity, roots = _widened(a), np.eye(a.shape[-1]), 0
+    x, identity, roots = _widen_dtype(a), np.eye(a.shape[-1]), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.25 and roots < 60:
         x, roots = _wide_root(x), roots + 1
     ratio = _inverse(x + identity) @ (x - identity)
@@ -180,9 +180,9 @@ def _log_by_roots(a: Any) -> Any:
     return (total * 2 ** (roots + 1)).astype(a.dtype)
 
 
-expm = _declared("expm", _taylor)
-sqrtm = _declared("sqrtm", _newton_root)
-logm = _declared("logm", _log_by_roots)
+expm = _declare_matrix_function("expm", _taylor)
+sqrtm = _declare_matrix_function("sqrtm", _newton_root)
+logm = _declare_matrix_function("logm", _log_by_roots)
 SLOPES = expm_slope, sqrtm_slope, logm_slope = [
     lookup(f"{name}_slope") for name in ("expm", "sqrtm", "logm")
 ]

@@ -83,7 +83,7 @@ def _matmul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[
     return None, matmul(swap_last(x), ct)
 
 
-def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
+def _permute_axes(x: Value, axes: tuple[int, ...]) -> Value:
     return x if list(axes) == sorted(axes) else permute(x, axes=axes)
 
 
@@ -95,10 +95,10 @@ def _matmul_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Value:
     lead = tuple(range(1, last))
     if batched == (True, False):
         size, *shape, rows, inner = x.shape
-        tall = _permuted(x, (*lead, 0, last, last + 1))
+        tall = _permute_axes(x, (*lead, 0, last, last + 1))
         product = matmul(reshape(tall, shape=(*shape, size * rows, inner)), y)
         parted = reshape(product, shape=(*shape, size, rows, y.shape[-1]))
-        return _permuted(parted, (last - 1, *(a - 1 for a in lead), last, last + 1))
+        return _permute_axes(parted, (last - 1, *(a - 1 for a in lead), last, last + 1))
     if batched == (False, True):
         size, *shape, inner, columns = y.shape
         wide = permute(y, axes=(*lead, last, 0, last + 1))

@@ -56,7 +56,7 @@ def _part(x: Value, axis: int, start: int, size: int) -> Value:
     return slice_(x, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * rank)
 
 
-def _completed(all: Value, tangent: Value, count: int) -> Value:
+def _complete_tangent(all: Value, tangent: Value, count: int) -> Value:
     """Return the tangent of an orthogonal matrix, from the tangent of its first `count` columns.
 
     The tangents of the other columns are the smallest that keep them orthogonal to the first.
@@ -161,7 +161,7 @@ def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -
     spectrum = Spectrum(a, s, u, v, False)
     du, dv = turned_vectors(spectrum, d)
     if full:
-        du, dv = _completed(all_u, du, count), _completed(adjoint(all_vt), dv, count)
+        du, dv = _complete_tangent(all_u, du, count), _complete_tangent(adjoint(all_vt), dv, count)
     return du, spectral_tangent(spectrum, d), adjoint(dv)
 
 
@@ -275,7 +275,7 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
     dq = matmul(q, turn - within) + scaled
     dr = matmul(adjoint(q), d) - matmul(turn, r)
     if complete and k != m:
-        dq = _completed(all_q, dq, k)
+        dq = _complete_tangent(all_q, dq, k)
         rest = filled(0, d.type.with_shape((*d.shape[:-2], m - k, n)))
         dr = concat(dr, rest, axis=len(d.shape) - 2)
     return dq, dr

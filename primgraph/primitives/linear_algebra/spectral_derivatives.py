@@ -248,11 +248,11 @@ def tangents_of_tangent(
     du, dv = turned_vectors(p, p.direction(dx[1]), parting=not summed)
     moved = column_sums(real_part(conjugate(du) * matmul(d, p.v) + conjugate(p.u) * matmul(d, dv)))
     if not summed:
-        moved = unless_any(moved, _parted(p, d), message=FORWARD)
+        moved = unless_any(moved, _separated_values(p, d), message=FORWARD)
     return [moved if found is None else found + moved]
 
 
-def _parted(p: Spectrum, d: Value) -> Value:
+def _separated_values(p: Spectrum, d: Value) -> Value:
     """Return which values equal others or are 0, and are separated to first order along `d`."""
     _, w, u, v, _ = p
     left = matmul(d, v)

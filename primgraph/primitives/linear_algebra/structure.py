@@ -82,7 +82,7 @@ def _counts(values: Sequence[Value], axes: Sequence[int], definition: Definition
     return True
 
 
-def _on_diagonal(mask: Value, definition: Definition) -> bool:
+def _is_diagonal_mask(mask: Value, definition: Definition) -> bool:
     """Return whether a mask is true exactly on the diagonal."""
     eqn = definition(mask)
     if eqn is None or eqn.op is not equal:
@@ -143,7 +143,7 @@ def _constant_structure(eqn: Equation, definition: Definition, *facts: Structure
 @cast.declares(STRUCTURE)
 def _cast_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
     """Recognise the identity matrix: a cast of the comparison of row and column indices."""
-    if _on_diagonal(eqn.inputs[0], definition):
+    if _is_diagonal_mask(eqn.inputs[0], definition):
         return DIAGONAL | DEFINITE | Structure.NOT_NEGATIVE
     return Structure.NOT_NEGATIVE if eqn.inputs[0].dtype.kind == "b" else facts[0] & SHAPES
 
@@ -222,6 +222,6 @@ def _select_structure(eqn: Equation, definition: Definition, *facts: Structure) 
         found |= Structure.LOWER
     if upper_part_of(eqn.output, definition) is not None:
         found |= Structure.UPPER
-    if _is_full(eqn.inputs[2], definition, 0) and _on_diagonal(eqn.inputs[0], definition):
+    if _is_full(eqn.inputs[2], definition, 0) and _is_diagonal_mask(eqn.inputs[0], definition):
         found |= DIAGONAL | (DEFINITE if Structure.POSITIVE in facts[1] else Structure.SYMMETRIC)
     return found

@@ -47,7 +47,7 @@ def require_square(name: str, a: TensorType) -> None:
         raise ShapeError(f"{name} takes square matrices, not {a}")
 
 
-def _solved(name: str, a: TensorType, b: TensorType) -> TensorType:
+def _solution_type(name: str, a: TensorType, b: TensorType) -> TensorType:
     require_square(name, a)
     if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:
         raise ShapeError(f"{name} takes right-hand sides with as many rows, not {a} and {b}")
@@ -131,7 +131,7 @@ def half_lower(x: Value) -> Value:
 # Solutions.
 
 
-def _folded(x: Value, lead: int) -> Value:
+def _fold_batch_axis(x: Value, lead: int) -> Value:
     """Return right-hand sides with the batch axis folded into the columns."""
     last = lead + 2
     turned = permute(x, axes=(*range(1, last), 0, last))
@@ -146,7 +146,7 @@ def _batched_solution(
     if batched == (False, True):
         lead = len(a.shape) - 2
         size, columns = b.shape[0], b.shape[-1]
-        found = op(a, _folded(b, lead), **params)
+        found = op(a, _fold_batch_axis(b, lead), **params)
         parted = reshape(found, shape=(*a.shape[:-1], size, columns))
         return permute(parted, axes=(lead + 1, *range(lead + 1), lead + 2))
     a, b = with_batch_axis(batched, (a, b))
@@ -163,7 +163,7 @@ def _solve_flops(a: TensorType, b: TensorType) -> int:
 @primitive(impl=lambda a, b: np.linalg.solve(a, b), linear=(1,), singular=True, flops=_solve_flops)
 def solve(a: TensorType, b: TensorType) -> TensorType:
     """Return `x` with `a @ x = b`, for the matrices in the last two axes."""
-    return _solved("solve", a, b)
+    return _solution_type("solve", a, b)
 
 
 @solve.jvp(0)
@@ -216,7 +216,7 @@ def triangular_solve(
     `t` is transposed if `transposed`, and has a unit diagonal if `unit`. Elements of `a` outside
     the triangle are not read.
     """
-    return _solved("triangular_solve", a, b)
+    return _solution_type("triangular_solve", a, b)
 
 
 def _change(d: Value, *, lower: bool, transposed: bool, unit: bool) -> Value:
@@ -339,20 +339,20 @@ def cholesky(a: TensorType) -> TensorType:
     return a
 
 
-def _between(factor: Value, x: Value) -> Value:
+def _solve_both_sides(factor: Value, x: Value) -> Value:
     """Return `inv(l) @ x @ inv(l).T` for a symmetric `x`."""
     left = triangular_solve(factor, x, lower=True, transposed=False, unit=False)
     return triangular_solve(factor, adjoint(left), lower=True, transposed=False, unit=False)
 
 
-def _by_adjoint(factor: Value, x: Value) -> Value:
+def _solve_adjoint(factor: Value, x: Value) -> Value:
     """Return `inv(l).T @ x`."""
     return triangular_solve(conjugate(factor), x, lower=True, transposed=True, unit=False)
 
 
-def _around(factor: Value, x: Value) -> Value:
+def _solve_adjoint_both_sides(factor: Value, x: Value) -> Value:
     """Return the symmetric part of `inv(l).T @ x @ inv(l)`."""
-    return symmetric_part(_by_adjoint(factor, adjoint(_by_adjoint(factor, x))))
+    return symmetric_part(_solve_adjoint(factor, adjoint(_solve_adjoint(factor, x))))
 
 
 def _factor_and_change(name: str, factor: TensorType, d: TensorType) -> TensorType:
@@ -394,7 +394,7 @@ def cholesky_tangent(factor: TensorType, d: TensorType) -> TensorType:
 def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Value:
     """Return `dl @ Φ(x) - l @ Φ(y @ x + x @ y.T)`, with `y = inv(l) @ dl`, Φ's argument `x`."""
     moved = lower_triangle(moved)
-    between = _between(factor, symmetric_part(d))
+    between = _solve_both_sides(factor, symmetric_part(d))
     turn = triangular_solve(factor, moved, lower=True, transposed=False, unit=False)
     change = matmul(turn, between)
     less = half_lower(change + adjoint(change))
@@ -402,7 +402,7 @@ def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Va
 
 
 def _tangent_by_parts(factor: Value, d: Value) -> Value:
-    return matmul(lower_triangle(factor), half_lower(_between(factor, symmetric_part(d))))
+    return matmul(lower_triangle(factor), half_lower(_solve_both_sides(factor, symmetric_part(d))))
 
 
 @cholesky_tangent.taylor
@@ -469,8 +469,8 @@ def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Val
     """Return the tangent of `inv(l).T @ s @ inv(l)` with `2 s = Φ(l.T @ ct) + Φ(l.T @ ct).T`."""
     moved = lower_triangle(moved)
     inner = half_lower(matmul(adjoint(moved), lower_triangle(ct)))
-    outer = _by_adjoint(factor, matmul(adjoint(moved), z))
-    return _around(factor, inner) - outer - adjoint(outer)
+    outer = _solve_adjoint(factor, matmul(adjoint(moved), z))
+    return _solve_adjoint_both_sides(factor, inner) - outer - adjoint(outer)
 
 
 def _half_product(part: Value, ct: Value) -> Value:
@@ -488,9 +488,9 @@ def _cholesky_slope_taylor(jets: Any, k: int, z: Any, factor: Any, ct: Any) -> V
     product = jets.apply(matmul, z, part)
     less = jets.convolution(matmul, jets.through(adjoint, part), product, k, k, 1)
     inner = jets.difference(jets.through(_half_product, part, ct)[k], less)
-    half = None if inner is None else _by_adjoint(factor.first(), inner)
+    half = None if inner is None else _solve_adjoint(factor.first(), inner)
     half = jets.difference(half, jets.convolution(matmul, z, part, k, k))
-    return None if half is None else symmetric_part(_by_adjoint(factor.first(), adjoint(half)))
+    return None if half is None else symmetric_part(_solve_adjoint(factor.first(), adjoint(half)))
 
 
 @cholesky_slope.transpose
@@ -564,7 +564,7 @@ def _elimination_flops(a: TensorType) -> int:
     return 2 * a.size * a.shape[-1] // 3
 
 
-def _of_each(x: Value, like: Value) -> Value:
+def _broadcast_per_matrix(x: Value, like: Value) -> Value:
     """Return one number per matrix, broadcast over its elements."""
     last = len(like.shape) - 2
     return broadcast(x, shape=like.shape, new_axes=(last, last + 1))
@@ -644,7 +644,7 @@ def _cofactors_jvp(z: Value, a: Value, d: Value) -> Value:
     """Return the tangent of `det(a) inv(a).T`; it uses the inverse, so matrices must be regular."""
     turned = swap_last(inv(a))
     trace = _trace_of_product(turned, d)
-    return z * _of_each(trace, z) - matmul(turned, matmul(swap_last(d), z))
+    return z * _broadcast_per_matrix(trace, z) - matmul(turned, matmul(swap_last(d), z))
 
 
 @cofactors.batch

@@ -143,7 +143,7 @@ def tolerance(like: Value, sizes: Value) -> Value:
 # Errors at run time.
 
 
-def _refused(x: Any, bad: Any, *, message: str) -> Any:
+def _raise_if_any(x: Any, bad: Any, *, message: str) -> Any:
     if np.any(bad):
         raise LinAlgError(message)
     return np.array(x)
@@ -153,7 +153,7 @@ def _refused(x: Any, bad: Any, *, message: str) -> Any:
 MESSAGE: Fact[str] = Fact("message", "")
 
 
-@primitive(impl=_refused, linear=(0,), flops=0)
+@primitive(impl=_raise_if_any, linear=(0,), flops=0)
 def unless_any(x: TensorType, bad: TensorType, *, message: str) -> TensorType:
     """Return `x`; raise `LinAlgError` with this message at run time if any `bad` is true."""
     if bad.dtype != BOOL:
@@ -211,7 +211,7 @@ def difference_quotients(w: Value, g: Value, probe: Probe | None) -> Value:
     k, ties = gaps(g) * reciprocal(gaps(w), w), ties_of(w)
     if probe is None:
         return unless_any(k, ties, message=BODY)
-    n, delta = w.shape[-1], _parting(w, ties)
+    n, delta = w.shape[-1], _separating_direction(w, ties)
     dg = probe(delta, False)
     limit = gaps(dg) / select(ties, gaps(delta), filled(1, k.type))
     bound = tolerance(k, abs_(dg) + abs_(g))
@@ -280,7 +280,7 @@ def _total(w: Value) -> Value:
     return broadcast(size, shape=w.shape, new_axes=(last,))
 
 
-def _parting(w: Value, ties: Value) -> Value:
+def _separating_direction(w: Value, ties: Value) -> Value:
     """Return a direction that differs among equal values and sums to zero over them."""
     place, tied = _place(w), cast(ties, dtype=w.dtype)
     others = column_sums(tied * in_rows(place, w.shape[-1]))
@@ -288,10 +288,10 @@ def _parting(w: Value, ties: Value) -> Value:
     return (place - mean) * _total(w)
 
 
-def _beside_flags(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
+def _flagged_index_map(k: int, i: int, operands: Types, results: Types, **params: Any) -> IndexMap:
     shape, last = operands[i].shape, len(operands) - 1
     return tied(shape, results[0].shape, range(len(shape)), exact=i < last)
 
 
 for _op in (unless_any, if_distinct):
-    _op.index_map(_beside_flags)
+    _op.index_map(_flagged_index_map)

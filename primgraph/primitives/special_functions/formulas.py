@@ -104,17 +104,17 @@ def _value(given: Any, type: TensorType) -> Value:
     return given.value if isinstance(given, _Traced) else filled(given, type)
 
 
-def _chosen(index: Value, xs: Sequence[_Traced], *names: str) -> _Traced:
+def _record_piece(index: Value, xs: Sequence[_Traced], *names: str) -> _Traced:
     """Record the piece of that number."""
     branches = tuple([piece(name) for name in names])
     return _Traced(cond(index, *[x.value for x in xs], branches=branches)[0])
 
 
-def _by_pieces(first: _Traced, one: Any, other: Any, *xs: _Traced) -> _Traced:
-    return _chosen(first.value, xs, other.__name__, one.__name__)
+def _select_piece(first: _Traced, one: Any, other: Any, *xs: _Traced) -> _Traced:
+    return _record_piece(first.value, xs, other.__name__, one.__name__)
 
 
-def _by_name(function: Any) -> Any:
+def _call_by_name(function: Any) -> Any:
     """Return the function of a scalar that records a call of `function` by its name.
 
     A function with several results is recorded inline.
@@ -124,7 +124,7 @@ def _by_name(function: Any) -> Any:
     def recorded(x: _Traced) -> Any:
         if len(piece(function.__name__).outputs) > 1:
             return function(x)
-        return _chosen(filled(0, COUNT), [x], function.__name__)
+        return _record_piece(filled(0, COUNT), [x], function.__name__)
 
     return recorded
 
@@ -144,11 +144,11 @@ _FUNCTIONS = {
 }
 _SPACE |= _FUNCTIONS
 _SPACE |= {
-    name: _by_name(f)
+    name: _call_by_name(f)
     for name, f in _FUNCTIONS.items()
     if f.__code__.co_argcount == 1 and not f.__code__.co_flags & CO_VARARGS
 }
-_SPACE["by_pieces"] = _by_pieces
+_SPACE["by_pieces"] = _select_piece
 
 
 @cache

@@ -107,7 +107,7 @@ def _cos_pi(x: Value) -> Value:
     return _parity(whole) * cos(math.pi * (x - whole))
 
 
-def _reflected(x: Value, where: Value) -> Value:
+def _reflect_where(x: Value, where: Value) -> Value:
     return select(where, 1.0 - x, x)
 
 
@@ -117,7 +117,7 @@ def _digamma_difference(x: Value, y: Value, poles: Value, left: Value) -> Value:
     Where `poles` marks poles of both, the cotangents of the reflection formula cancel. Where `left`
     is true, the derivative of `log(sin(pi * y))` is left out.
     """
-    return polygamma(_reflected(x, poles), n=0) - polygamma(_reflected(y, left), n=0)
+    return polygamma(_reflect_where(x, poles), n=0) - polygamma(_reflect_where(y, left), n=0)
 
 
 def _betaln_slope(a: Value, b: Value) -> Value:
@@ -170,7 +170,7 @@ def _poch_slope(p: Value, z: Value, m: Value, d: Value) -> Value:
     # Add logarithms: the product of the factors may overflow where the result does not.
     start, end = (select(crossing, x, half) for x in (z, end))
     below = less(end, half)
-    size = gammaln(_reflected(end, below))
+    size = gammaln(_reflect_where(end, below))
     size = exp(select(below, -size, size) + gammaln(1.0 - start))
     sine = select(below, _sin_pi(end), filled(math.pi, z.type))
     factor = size * (math.pi / sine) * _cos_pi(start)

@@ -84,7 +84,7 @@ def _order(name: str, n: int, x: Value) -> Value:
     return _call(name, filled(n, x.type), x)
 
 
-def _between(name: str, below: float, above: float) -> Slope:
+def _bessel_derivative(name: str, below: float, above: float) -> Slope:
     """Return the derivative rule of a Bessel function, from orders v - 1 and v + 1."""
 
     def slope(z: Value, v: Value, x: Value) -> Value:
@@ -93,10 +93,10 @@ def _between(name: str, below: float, above: float) -> Slope:
     return slope
 
 
-def _scaled(name: str, above: float) -> Slope:
+def _scaled_bessel_derivative(name: str, above: float) -> Slope:
     """Return the derivative rule of one scaled by exp(-abs(x)), or exp(x) if `above` is
     negative."""
-    unscaled = _between(name, above, above)
+    unscaled = _bessel_derivative(name, above, above)
 
     def slope(z: Value, v: Value, x: Value) -> Value:
         return unscaled(z, v, x) - sign(x) * z if above > 0 else unscaled(z, v, x) + z
@@ -166,23 +166,23 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "i0e": (lambda z, x: _call("i1e", x) - sign(x) * z,),
     "i1": (lambda z, x: 0.5 * (_call("i0", x) + _order("iv", 2, x)),),
     "i1e": (lambda z, x: 0.5 * (_call("i0e", x) + _order("ive", 2, x)) - sign(x) * z,),
-    "iv": (None, _between("iv", 0.5, 0.5)),
-    "ive": (None, _scaled("ive", 0.5)),
+    "iv": (None, _bessel_derivative("iv", 0.5, 0.5)),
+    "ive": (None, _scaled_bessel_derivative("ive", 0.5)),
     "j0": (lambda z, x: -_call("j1", x),),
     "j1": (lambda z, x: 0.5 * (_call("j0", x) - _order("jv", 2, x)),),
-    "jv": (None, _between("jv", 0.5, -0.5)),
+    "jv": (None, _bessel_derivative("jv", 0.5, -0.5)),
     "k0": (lambda z, x: -_call("k1", x),),
     "k0e": (lambda z, x: z - _call("k1e", x),),
     "k1": (lambda z, x: -0.5 * (_call("k0", x) + _order("kv", 2, x)),),
     "k1e": (lambda z, x: z - 0.5 * (_call("k0e", x) + _order("kve", 2, x)),),
-    "kv": (None, _between("kv", -0.5, -0.5)),
-    "kve": (None, _scaled("kve", -0.5)),
+    "kv": (None, _bessel_derivative("kv", -0.5, -0.5)),
+    "kve": (None, _scaled_bessel_derivative("kve", -0.5)),
     "lambertw": (lambda z, x, part=0: 1.0 / (x + exp(z)),),
     "sici": (lambda z, x, part=0: cos(x) / x if part else _sine_quotient(x),),
     "spence": (_spence_slope,),
     "y0": (lambda z, x: -_call("y1", x),),
     "y1": (lambda z, x: 0.5 * (_call("y0", x) - _order("yv", 2, x)),),
-    "yv": (None, _between("yv", 0.5, -0.5)),
+    "yv": (None, _bessel_derivative("yv", 0.5, -0.5)),
     "zeta": (None, lambda z, s, x: -(s * _call("zeta", s + 1.0, x))),
 }
 """How each function is differentiated by each of its operands."""

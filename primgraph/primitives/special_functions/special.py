@@ -36,11 +36,11 @@ from primgraph.primitives.special_functions.gamma import (
 QUADRATURE = 2000
 
 
-def _to_power(x: Value, n: int) -> Value:
+def _integer_power(x: Value, n: int) -> Value:
     return x if n == 1 else integer_pow(x, n=n)
 
 
-def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
+def _vanishing_powers(x: Value, e: Value) -> tuple[Value, Value]:
     """Return where `x**e` vanishes (x is 0 and e positive), and the power there, else 1.
 
     At these places the product of `exp(e * log(x))` with a derivative is `0 * inf`; the power
@@ -54,7 +54,7 @@ def _vanishing(x: Value, e: Value) -> tuple[Value, Value]:
 
 def _gamma_density(a: Value, x: Value) -> tuple[Value, Value]:
     """Return the density `x**(a-1) * exp(-x) / gamma(a)`, and `x`, or 1 where it vanishes."""
-    vanishes, front = _vanishing(x, a - 1.0)
+    vanishes, front = _vanishing_powers(x, a - 1.0)
     inner = select(vanishes, filled(1, x.type), x)
     return front * exp(xlogy(a - 1.0, inner) - x - gammaln(a)), inner
 
@@ -86,7 +86,7 @@ def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool
     """Return the tangent by x: the density at x times the power of the logarithm."""
     density, inner = _gamma_density(a, x)
     if k:
-        density = density * _to_power(log(inner) - polygamma(a, n=0), k)
+        density = density * _integer_power(log(inner) - polygamma(a, n=0), k)
     return -(d * density) if upper else d * density
 
 
@@ -138,16 +138,16 @@ def _betainc_jvp(
     z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
 ) -> Value:
     """Return the tangent by x: the density at x times the powers of the logarithms."""
-    at_zero, front = _vanishing(x, a - 1.0)
-    at_one, back = _vanishing(1.0 - x, b - 1.0)
+    at_zero, front = _vanishing_powers(x, a - 1.0)
+    at_one, back = _vanishing_powers(1.0 - x, b - 1.0)
     inner = select(at_zero, filled(1, x.type), x)
     rest = select(at_one, zeros_like(x), -x)
     density = exp(xlogy(a - 1.0, inner) + xlog1py(b - 1.0, rest) - betaln(a, b)) * (front * back)
     mean = polygamma(a + b, n=0)
     if j:
-        density = density * _to_power(log(inner) - polygamma(a, n=0) + mean, j)
+        density = density * _integer_power(log(inner) - polygamma(a, n=0) + mean, j)
     if k:
-        density = density * _to_power(log1p(rest) - polygamma(b, n=0) + mean, k)
+        density = density * _integer_power(log1p(rest) - polygamma(b, n=0) + mean, k)
     return -(d * density) if upper else d * density
 
 

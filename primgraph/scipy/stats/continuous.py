@@ -100,7 +100,7 @@ def _log_of_lognorm(y: Variable, s: Variable) -> Variable:
     return where(is_zero, -math.inf, found)
 
 
-def _of_logarithm(rule: Rule, sign: float, at_zero: float) -> Rule:
+def _logarithm_rule(rule: Rule, sign: float, at_zero: float) -> Rule:
     """Return `rule(sign * log(y) / s)`, and its limit at 0, where all its slopes are 0."""
 
     def of_logarithm(y: Variable, s: Variable) -> Variable:
@@ -120,10 +120,10 @@ def _lognorm_quantile(q: Variable, s: Variable) -> Variable:
 lognorm = Distribution(
     "lognorm",
     logdensity=_log_of_lognorm,
-    below=_of_logarithm(ndtr, 1.0, 0.0),
-    above=_of_logarithm(ndtr, -1.0, 1.0),
-    log_below=_of_logarithm(log_ndtr, 1.0, -math.inf),
-    log_above=_of_logarithm(log_ndtr, -1.0, 0.0),
+    below=_logarithm_rule(ndtr, 1.0, 0.0),
+    above=_logarithm_rule(ndtr, -1.0, 1.0),
+    log_below=_logarithm_rule(log_ndtr, 1.0, -math.inf),
+    log_above=_logarithm_rule(log_ndtr, -1.0, 0.0),
     quantile=_lognorm_quantile,
     support=lambda s: _POSITIVE,
     valid=_is_positive,

@@ -141,7 +141,7 @@ class Distribution:
         own = self.__dict__.get("_methods", {}).get(name)
         theirs = None if name.startswith("__") else original(self.__dict__.get("name", ""))
         if own is not None:
-            return partial(on_arrays, theirs, name, partial(self._called, name))
+            return partial(on_arrays, theirs, name, partial(self._call_method, name))
         found = getattr(theirs, name, None)
         if found is None:
             raise unknown_name(f"primgraph.scipy.stats.{self.name}", name, [*self._methods])
@@ -150,7 +150,7 @@ class Distribution:
     def __repr__(self) -> str:
         return f"<primgraph.scipy.stats.{self.name}>"
 
-    def _called(self, method: str, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_method(self, method: str, x: Any, *args: Any, **kwargs: Any) -> Any:
         """A method with the parameters in their places."""
         names = [*self.shapes, "loc", *([] if self._is_discrete else ["scale"])]
         given = dict(zip(names, args, strict=False))
@@ -167,7 +167,7 @@ class Distribution:
 
     # What is recorded, of all parameters in a row.
 
-    def _brought(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
+    def _standardize(self, x: Any, *parameters: Any) -> tuple[Variable, list[Variable], Variable]:
         """The number on the standard scale, the parameters of shape, and the scale."""
         dtype = fractional(x, *parameters)
         value, *rest = [lift(v, dtype) for v in (x, *parameters)]
@@ -180,16 +180,16 @@ class Distribution:
         value = subtract(value, loc)
         return value if self._is_discrete else divide(value, scale), shapes, scale
 
-    def _bounded(self, rule: Rule, at: Sequence[Any], low: float, high: float) -> Variable:
+    def _restrict_rule(self, rule: Rule, at: Sequence[Any], low: float, high: float) -> Variable:
         """`rule` within the support, and numbers below and above; NaN for a NaN."""
-        y, shapes, scale = self._brought(*at)
+        y, shapes, scale = self._standardize(*at)
         first, last = self._support(*shapes)
         inner = y
         if self._is_discrete:
             inner = y = floor(y)
         endless = [sign for bound, sign in ((first, -1.0), (last, 1.0)) if _is_infinite(bound)]
         found_low = None if _is_infinite(first) else less(y, first)
-        found_high = None if _is_infinite(last) else self._beyond(y, last)
+        found_high = None if _is_infinite(last) else self._is_above(y, last)
         if found_high is not None:
             inner = where(found_high, subtract(last, 1.0) if self._is_discrete else 0.5, inner)
         if found_low is not None:
@@ -206,20 +206,20 @@ class Distribution:
             found = where(equal(y, sign * math.inf), high if sign > 0.0 else low, found)
         return _with_nan_of(scale, found)
 
-    def _beyond(self, y: Variable, last: Any) -> Variable:
+    def _is_above(self, y: Variable, last: Any) -> Variable:
         return greater(y, subtract(last, 0.5) if self._is_discrete else last)
 
     def _logdensity(self, *at: Any) -> Variable:
-        y, shapes, scale = self._brought(*at)
-        inner, outside = self._within(y, shapes)
+        y, shapes, scale = self._standardize(*at)
+        inner, outside = self._clip_to_support(y, shapes)
         factors = [] if self._powers is None else self._powers(inner, *shapes)
         powers = [factor.logarithm() for factor in factors]
-        return self._summed(powers, inner, shapes, outside, scale)
+        return self._sum_log_density(powers, inner, shapes, outside, scale)
 
     def _density(self, *at: Any) -> Variable:
-        y, shapes, scale = self._brought(*at)
+        y, shapes, scale = self._standardize(*at)
         # At infinity SciPy has NaN for a density with powers, and the limit for others.
-        inner, outside = self._within(y, shapes, is_bounded=self._powers is None)
+        inner, outside = self._clip_to_support(y, shapes, is_bounded=self._powers is None)
         parts = []
         if self._powers is not None:
             unscaled = self._powers(subtract(at[0], at[1 + len(shapes)]), *shapes)
@@ -227,12 +227,12 @@ class Distribution:
             divisor = None if self._is_discrete else scale
             parts = [factor.split(other.base, divisor) for factor, other in factors]
         logarithms = [rest for _, _, rest in parts]
-        density = exp(self._summed(logarithms, inner, shapes, outside, scale))
+        density = exp(self._sum_log_density(logarithms, inner, shapes, outside, scale))
         for vanishes, front, _ in parts:
             density = where(vanishes, multiply(density, front), density)
         return density
 
-    def _summed(
+    def _sum_log_density(
         self,
         powers: Sequence[Variable],
         inner: Variable,
@@ -251,7 +251,7 @@ class Distribution:
             found = where(outside, -math.inf, found)
         return _with_nan_of(scale, found)
 
-    def _within(
+    def _clip_to_support(
         self, y: Variable, shapes: Sequence[Variable], is_bounded: bool = False
     ) -> tuple[Variable, Variable | None]:
         """Return `y`, or a number of the support where it lies outside, and where that is.
@@ -281,22 +281,22 @@ class Distribution:
         rule = self._rules["cdf"]
         if rule is None:
             return exp(self._logcdf(*at))
-        return self._bounded(rule, at, 0.0, 1.0)
+        return self._restrict_rule(rule, at, 0.0, 1.0)
 
     def _sf(self, *at: Any) -> Variable:
         rule, below = self._rules["sf"], self._rules["cdf"]
         if rule is not None:
-            return self._bounded(rule, at, 1.0, 0.0)
+            return self._restrict_rule(rule, at, 1.0, 0.0)
         assert below is not None
-        return self._bounded(lambda *a: 1.0 - below(*a), at, 1.0, 0.0)
+        return self._restrict_rule(lambda *a: 1.0 - below(*a), at, 1.0, 0.0)
 
     def _logcdf(self, *at: Any) -> Variable:
-        return self._bounded(self._logged("logcdf", "cdf", "sf"), at, -math.inf, 0.0)
+        return self._restrict_rule(self._log_rule("logcdf", "cdf", "sf"), at, -math.inf, 0.0)
 
     def _logsf(self, *at: Any) -> Variable:
-        return self._bounded(self._logged("logsf", "sf", "cdf"), at, 0.0, -math.inf)
+        return self._restrict_rule(self._log_rule("logsf", "sf", "cdf"), at, 0.0, -math.inf)
 
-    def _logged(self, name: str, part: str, other: str) -> Rule:
+    def _log_rule(self, name: str, part: str, other: str) -> Rule:
         """The logarithm of a part: of what is left of one where that part is the larger one."""
         own, of_part, of_other = self._rules[name], self._rules[part], self._rules[other]
         if own is not None:

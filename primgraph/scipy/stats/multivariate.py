@@ -93,14 +93,14 @@ def _normal_logpdf(
         value = expand_dims(value, -1)
     apart = value - middle
     if allow_singular:
-        squares, logdet, rank = _by_spectrum(matrix, apart)
+        squares, logdet, rank = _spectral_terms(matrix, apart)
     else:
-        squares, logdet, rank = _by_factor(matrix, apart)
+        squares, logdet, rank = _cholesky_terms(matrix, apart)
     found: Variable = -0.5 * (rank * _LOG_TAU + logdet + squares)
     return found
 
 
-def _by_factor(matrix: Variable, apart: Variable) -> tuple[Variable, Variable, Any]:
+def _cholesky_terms(matrix: Variable, apart: Variable) -> tuple[Variable, Variable, Any]:
     """The squared distance of each vector, the logarithm of the determinant, and the rank."""
     factor = cholesky(matrix)
     whitened = solve_triangular(factor, expand_dims(apart, -1), lower=True)
@@ -108,7 +108,7 @@ def _by_factor(matrix: Variable, apart: Variable) -> tuple[Variable, Variable, A
     return sum(square(whitened), (-2, -1)), logdet, matrix.shape[0]
 
 
-def _by_spectrum(matrix: Variable, apart: Variable) -> tuple[Variable, Variable, Any]:
+def _spectral_terms(matrix: Variable, apart: Variable) -> tuple[Variable, Variable, Any]:
     """The same of what is left of a matrix without eigenvalues that are zero to rounding."""
     values, vectors = eigh(matrix)
     factor = {"f": 1e3, "d": 1e6}[np.dtype(matrix.dtype).char]
