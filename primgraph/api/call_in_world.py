@@ -95,7 +95,7 @@ class Recorded(Applied):
     def _handles(self, values: Sequence[Any]) -> list[Handle]:
         return handed_out([handle_of(self._request.builder, v) for v in values])
 
-    def _given(self, seeds: Sequence[Any]) -> list[Any]:
+    def _move_seeds(self, seeds: Sequence[Any]) -> list[Any]:
         """Move seeds that are tensors to the program."""
         builder = self._request.builder
         return [in_program(builder, s) if isinstance(s, Tensor) else s for s in seeds]
@@ -103,7 +103,7 @@ class Recorded(Applied):
     def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
         request = self._request.first(count)
         with located(request.origin):
-            values = request.seeds("v", self._given(seeds), request.outputs)
+            values = request.seeds("v", self._move_seeds(seeds), request.outputs)
             found = request.with_zeros(reverse(request, values, None, lenient=True), request.inputs)
             if values == [None]:
                 request.note_gradients(found)
@@ -112,7 +112,7 @@ class Recorded(Applied):
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
         request = self._request.first(count)
         with located(request.origin):
-            values = request.seeds("v", self._given(seeds), request.inputs)
+            values = request.seeds("v", self._move_seeds(seeds), request.inputs)
             return self._handles(request.with_zeros(forward(request, values), request.outputs))
 
     def jets(
@@ -121,7 +121,8 @@ class Recorded(Applied):
         request = self._request.first(count)
         with located(request.origin):
             given = [
-                dict(zip(terms, self._given([*terms.values()]), strict=True)) for terms in series
+                dict(zip(terms, self._move_seeds([*terms.values()]), strict=True))
+                for terms in series
             ]
             rows = provider("Taylor mode").of_arrays(request, given, order)
             return [self._handles(row) for row in rows]

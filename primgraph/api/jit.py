@@ -212,10 +212,10 @@ def jit(
     """
     names = modules_named(through)
     options = static_argnums, static_argnames, math, sizes, rebind, names, target, max_entries
-    return partial(_made, options) if function is None else Jit(function, *options)
+    return partial(_build_jit, options) if function is None else Jit(function, *options)
 
 
-def _made(options: tuple[Any, ...], function: Callable[..., Any]) -> Jit[..., Any]:
+def _build_jit(options: tuple[Any, ...], function: Callable[..., Any]) -> Jit[..., Any]:
     return Jit(function, *options)
 
 
@@ -331,7 +331,7 @@ class Jit(Transformed[P, R]):
             return called(self.function, *args, **kwargs)
         entry = self._entry(call)
         if entry.traced.tensors or not world.arrays:
-            return world.given_back(_on_tensors(entry, call.leaves))
+            return world.given_back(_call_on_tensors(entry, call.leaves))
         watched = entry.captured and debugging.get()
         if call.is_plain and isinstance(entry.kernel, Kernel) and not watched:
             with self._lock:
@@ -365,7 +365,7 @@ class Jit(Transformed[P, R]):
         types = ", ".join([str(TensorType(*type)) for type in call.signature.types])
         title = f"jit {generated_name(self.function)}({types})"
         with compiling(title, "; ".join(reasons)):
-            made = self._compiled(call, key, reasons)
+            made = self._compile_call(call, key, reasons)
         with self._lock:
             # Another thread may have compiled it first.
             entry = self._entries.setdefault(key, {}).setdefault(made.modes, made)
@@ -378,7 +378,7 @@ class Jit(Transformed[P, R]):
             self._warn(reasons)
         return entry
 
-    def _compiled(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> _Entry:
+    def _compile_call(self, call: Call, key: Hashable, reasons: tuple[str, ...]) -> _Entry:
         """Compile the function for a call."""
         signature = call.signature
         parts = [(p, s) for p, s in signature.arguments if isinstance(s, tree.Structure)]
@@ -474,7 +474,7 @@ def _weight(differences: Sequence[Difference]) -> int:
     return sum(difference.weight for difference in differences)
 
 
-def _on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
+def _call_on_tensors(entry: _Entry, leaves: Sequence[Any]) -> Any:
     """Call an entry on tensors: computed at once, or recorded if they are tracked."""
     nodes = [x.node if isinstance(x, Tensor) else given(np.array(x)) for x in leaves]
     nodes += [t.node for t in entry.traced.tensors]

@@ -148,7 +148,7 @@ class Call:
         self, parameters: Parameters, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
         self._parameters = parameters
-        self.values = _by_place(parameters.ordered, args, kwargs)
+        self.values = _arguments_by_place(parameters.ordered, args, kwargs)
         self.found: list[Any] = []
         arguments: list[tuple[Place, Part]] = []
         parts: list[Hashable] = []
@@ -246,7 +246,7 @@ class Call:
         return args, named
 
 
-def _by_place(
+def _arguments_by_place(
     ordered: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[Place, Any]:
     """Return the arguments by place: an argument has one place, by position or by name."""

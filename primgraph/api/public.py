@@ -375,13 +375,13 @@ def jacobian(
     if x is None and _is_function(y):
         return jacobian_of(y, mode, argnums, has_aux, holomorphic)
     if _is_function(y) and not isinstance(x, Variable):
-        return _at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
+        return _derivative_at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
     if _has_tensors(y):
         return of_values.jacobian(y, x, mode, holomorphic)
     return matrices.jacobian(y, x, mode=mode, holomorphic=holomorphic)
 
 
-def _at(
+def _derivative_at(
     transform: Callable[..., Derivative[..., Any]], function: Function, x: Any, *options: Any
 ) -> Any:
     """Return a derivative of a function by all of its arguments `x`."""
@@ -483,7 +483,7 @@ def hessian(
     if x is None and _is_function(y):
         return hessian_of(y, argnums, has_aux, holomorphic)
     if _is_function(y) and not isinstance(x, Variable):
-        return _at(partial(hessian_of, holomorphic=holomorphic), y, x)
+        return _derivative_at(partial(hessian_of, holomorphic=holomorphic), y, x)
     if _has_tensors(y):
         return of_values.hessian(y, x)
     return matrices.hessian(y, x)

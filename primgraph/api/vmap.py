@@ -154,12 +154,12 @@ class Vmap(Transformed[P, R]):
         if isinstance(world, InProgram):
             assert isinstance(world.recorder, Builder)
             inputs = [in_program(world.recorder, leaf) for leaf in samples.leaves]
-            return world.given_back(_vectorised(world.recorder, samples, inputs, out_axes))
+            return world.given_back(_record_batch(world.recorder, samples, inputs, out_axes))
         assert isinstance(world, OnTensors)
         found = [as_tensor(leaf) for leaf in samples.leaves]
         made = traced(
             "vmap",
-            lambda variables: _vectorised(_active(), samples, variables, out_axes),
+            lambda variables: _record_batch(_active(), samples, variables, out_axes),
             [t.type for t in found],
             title=generated_name(self.function),
             kind=stand_in(family_of(found)),
@@ -270,7 +270,7 @@ def _size(found: Sequence[tuple[str, int, int]], given: int | None) -> int:
     raise ShapeError(f"vmap: the numbers of samples differ: {', '.join(listed)}")
 
 
-def _vectorised(
+def _record_batch(
     builder: Builder, samples: _Samples, inputs: Sequence[Variable], out_axes: Any
 ) -> Any:
     """Record the function for all samples in `builder`, and return its results."""
@@ -278,7 +278,7 @@ def _vectorised(
     pairs = zip(inputs, axes, strict=True)
     along = [x if axis == 0 else moveaxis(x, axis, 0) for x, axis in pairs]
     with builder.scratch() as equations:
-        arguments = [builder.argument(Value(_of_one(x.type))) for x in along]
+        arguments = [builder.argument(Value(_sample_type(x.type))) for x in along]
         builder.stopped.update([
             a for a, x in zip(arguments, along, strict=True) if x.value in builder.stopped
         ])  # fmt: skip
@@ -295,7 +295,7 @@ def _vectorised(
     graph = _graph(builder, equations, arguments, found)
     free = graph.inputs[: len(graph.inputs) - len(arguments)]
     builder.begin_call()
-    values = _batched(builder, graph, [*free, *(x.value for x in along)], samples, targets)
+    values = _batch_results(builder, graph, [*free, *(x.value for x in along)], samples, targets)
     results = []
     for value, (axis, path) in zip(values, targets, strict=True):
         variable = handle_of(builder, value)
@@ -305,7 +305,7 @@ def _vectorised(
     return tree.unflatten(structure, handed_out(results))
 
 
-def _of_one(type: TensorType) -> TensorType:
+def _sample_type(type: TensorType) -> TensorType:
     """Return the type of one sample."""
     return type.with_shape(type.shape[1:])
 
@@ -349,7 +349,7 @@ def _refuse_updates(builder: Builder, made: set[Value]) -> None:
         )
 
 
-def _batched(
+def _batch_results(
     builder: Builder,
     graph: Graph,
     inputs: Sequence[Value],

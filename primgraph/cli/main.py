@@ -69,15 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         if error.filename is None or error.filename != getattr(options, "output", None):
-            return _failed(error)
+            return _report_error(error)
         print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except Exception as error:
-        return _failed(error)
+        return _report_error(error)
     return 0
 
 
-def _failed(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Print an error of the user's file or function, from its first frame on."""
     traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
     return 1
@@ -98,7 +98,7 @@ def _emit_command(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     emit = _command(
         commands, "emit", _emit, "write functions that need NumPy only, or nothing but C"
     )
-    _by(emit)
+    _add_wrt_option(emit)
     emit.add_argument(
         "--what",
         default="value,gradient,hessian",
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--tree", action="store_true", help="by lines of your code, as a tree")
 
     grad = _command(commands, "grad", _grad, "print the graph of a derivative")
-    _by(grad)
+    _add_wrt_option(grad)
     grad.add_argument("--order", type=_positive, default=1, help="differentiate so often (1)")
     grad.add_argument("--forward", action="store_true", help="by forward mode")
     grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
 
     check = _command(commands, "check", _check, "compare derivatives with independent ones")
     check.add_argument("--order", type=_positive, default=2, help="up to this order (2)")
-    _at(check)
+    _add_feed_options(check)
 
     view = _command(commands, "view", _view, "draw a graph, as a page to look at in a browser")
     _output(view, "a page named as the graph; other names end in .svg, .dot, .mmd or .json")
@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     times = _command(commands, "profile", _profile, "measure where the time of a run goes")
     times.add_argument("--by", choices=("line", "equation", "op"), default="line")
     times.add_argument("--top", type=_positive, default=20, help="rows in the table (20)")
-    _at(times)
+    _add_feed_options(times)
     _output(times, "none; a page .html, a picture .svg, or figures .json")
 
     _command(commands, "info", _info, "print versions, and what a graph needs", "?")
@@ -185,7 +185,7 @@ def _command(
     return parser
 
 
-def _by(parser: argparse.ArgumentParser) -> None:
+def _add_wrt_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wrt",
         metavar="NAME",
@@ -195,7 +195,7 @@ def _by(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _at(parser: argparse.ArgumentParser) -> None:
+def _add_feed_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feed", metavar="FILE.npz", help="arrays for the inputs, by name")
     parser.add_argument(
         "--seed", type=int, default=0, help="of the random numbers for all others (0)"
@@ -215,13 +215,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _found(options: argparse.Namespace) -> Target:
+def _find_target(options: argparse.Namespace) -> Target:
     return find(options.target, options.types, options.fetch, options.constants)
 
 
 def _show(options: argparse.Namespace) -> None:
     stages = {"built": lambda graph: graph, "lowered": lower, "compiled": optimized}
-    graph = stages[options.stage](_found(options).graph)
+    graph = stages[options.stage](_find_target(options).graph)
     if options.tree:
         graph.show(lines=max(60, len(graph)))
     else:
@@ -229,7 +229,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _grad(options: argparse.Namespace) -> None:
-    target = _found(options)
+    target = _find_target(options)
     inputs = target.inputs(options.wrt)
     if options.order > 1 and len(inputs) != 1:
         raise ArgumentError(
@@ -245,12 +245,12 @@ def _grad(options: argparse.Namespace) -> None:
             found = mode(found, wrt)
         return found
 
-    graph = optimized(_derived(target, options.wrt, "grad", derive))
+    graph = optimized(_derive_graph(target, options.wrt, "grad", derive))
     print(standalone_source([graph]).rstrip("\n") if options.source else graph)
 
 
 def _emit(options: argparse.Namespace) -> None:
-    target = _found(options)
+    target = _find_target(options)
     known: dict[str, Derive] = {
         "value": lambda outputs, wrt: outputs,
         "gradient": lambda outputs, wrt: grad(outputs, wrt, materialize_grads=True),
@@ -260,7 +260,7 @@ def _emit(options: argparse.Namespace) -> None:
     if not set(names) <= set(known):
         raise ArgumentError(f"--what takes some of {', '.join(known)}, not {options.what!r}")
     graphs = [
-        optimized(_derived(target, options.wrt, "" if name == "value" else name, known[name]))
+        optimized(_derive_graph(target, options.wrt, "" if name == "value" else name, known[name]))
         for name in dict.fromkeys(names)
     ]
     if options.target_language == "c":
@@ -306,7 +306,7 @@ def _hessian(outputs: list[Variable], wrt: list[Variable]) -> list[Variable]:
     return [block for row in rows for block in row]
 
 
-def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) -> Graph:
+def _derive_graph(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) -> Graph:
     """Apply `derive` to the outputs of the target and to the inputs named in `wrt`, and return the
     graph."""
     graph, chosen = target.graph, target.inputs(wrt)
@@ -340,7 +340,7 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
 
 
 def _check(options: argparse.Namespace) -> None:
-    target = _found(options)
+    target = _find_target(options)
     arrays = target.arrays(options.seed, options.feed)
     graph = target.graph.in_form(None)
     check_grads(graph, [arrays[v.hint] for v in graph.inputs], order=options.order)
@@ -352,7 +352,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _view(options: argparse.Namespace) -> None:
-    graph = _found(options).graph
+    graph = _find_target(options).graph
     name = graph.name if graph.name.isidentifier() else "graph"
     path = Path(_writable(options, options.output or f"{name}.html"))
     if path.suffix.lower() == ".html":
@@ -363,7 +363,7 @@ def _view(options: argparse.Namespace) -> None:
 
 
 def _profile(options: argparse.Namespace) -> None:
-    target = _found(options)
+    target = _find_target(options)
     arrays = target.arrays(options.seed, options.feed)
     if target.program is None:
         found = profile(target.graph.in_form(None), arrays, ranges=True)
@@ -399,7 +399,7 @@ def _cache(options: argparse.Namespace) -> None:
 
 def _info(options: argparse.Namespace) -> None:
     if options.target is not None:
-        graph = _found(options).graph
+        graph = _find_target(options).graph
         print(cost(graph if graph.sizes else compiled(graph)))
         return
     package = sys.modules["primgraph"]

@@ -73,7 +73,7 @@ class Target:
         drawn = {}
         for v in self.graph.inputs:
             if not v.type.names:
-                drawn[v.hint] = _drawn(v.type, rng)
+                drawn[v.hint] = _draw_array(v.type, rng)
             elif v.hint not in given:
                 raise ArgumentError(
                     f"input {v.hint!r} is {v.type}: arrays are drawn where all extents are known",
@@ -125,9 +125,9 @@ def _target(found: Any, text: str, types: Sequence[str], fetches: Sequence[str])
     if isinstance(found, Program | Variable | Graph):
         _refuse("types", types, f"the types of the inputs of {text} are known")
     if isinstance(found, Program):
-        return _of_program(found, _named(found, fetches))
+        return _target_of_program(found, _variables_by_name(found, fetches))
     if isinstance(found, Variable):
-        return _of_program(program_of(found), [found])
+        return _target_of_program(program_of(found), [found])
     if isinstance(found, Graph):
         return Target(found)
     if not callable(found) or isinstance(found, type):
@@ -143,7 +143,7 @@ def _refuse(what: str, given: Sequence[str], reason: str) -> None:
         raise ArgumentError(f"{what}: {' '.join(given)} given, but {reason}")
 
 
-def _named(program: Program, names: Sequence[str]) -> list[Variable]:
+def _variables_by_name(program: Program, names: Sequence[str]) -> list[Variable]:
     found: list[Variable] = []
     for name in names:
         variable = program.variable(name)
@@ -156,7 +156,7 @@ def _named(program: Program, names: Sequence[str]) -> list[Variable]:
     return found
 
 
-def _of_program(program: Program, outputs: Sequence[Variable]) -> Target:
+def _target_of_program(program: Program, outputs: Sequence[Variable]) -> Target:
     graph = program.graph(outputs or None)
     used = {v for eqn in graph.body for v in eqn.inputs}.union(graph.outputs)
     inputs = [v for v in graph.inputs if v in used]
@@ -283,7 +283,7 @@ def _arrays_in(file: str) -> dict[str, Array]:
         ) from None
 
 
-def _drawn(type: TensorType, rng: np.random.Generator) -> Array:
+def _draw_array(type: TensorType, rng: np.random.Generator) -> Array:
     if type.is_float:
         return rng.standard_normal(type.shape).astype(type.dtype)
     if type.dtype.kind == "b":

@@ -59,10 +59,10 @@ def promoted(
     if places is None or function not in called:
         return None
     if isinstance(args[0], list | tuple):
-        items = _converted(list(args[0]), name, default, is_ranked)
+        items = _promote_operands(list(args[0]), name, default, is_ranked)
         return None if items is None else (items, *args[1:])
     known = [i for i in places if i < len(args) and args[i] is not None]
-    operands = _converted([args[i] for i in known], name, default, is_ranked)
+    operands = _promote_operands([args[i] for i in known], name, default, is_ranked)
     if operands is None:
         return None
     found = list(args)
@@ -71,7 +71,9 @@ def promoted(
     return found
 
 
-def _converted(operands: list[Any], name: str, default: DType, is_ranked: bool) -> list[Any] | None:
+def _promote_operands(
+    operands: list[Any], name: str, default: DType, is_ranked: bool
+) -> list[Any] | None:
     """The operands in their common dtype; None where they are in it."""
     plain = [x.item() if is_ranked and isinstance(x, np.generic) else x for x in operands]
     target = common_dtype(plain, default, is_ranked)

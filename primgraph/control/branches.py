@@ -87,7 +87,7 @@ def _cond(
         return (true_fun if pred else false_fun)(*operands)
     chosen = own(pred)
     _require_scalar("cond", "a boolean", chosen.type, "b")
-    return _recorded("cond", chosen, [false_fun, true_fun], operands)
+    return _record_branches("cond", chosen, [false_fun, true_fun], operands)
 
 
 def _cond_of_tensors(
@@ -110,7 +110,7 @@ def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) 
         # The largest unsigned values do not fit into a signed integer.
         last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)
         chosen = emit(minimum, chosen, last)
-    return _recorded("switch", converted(chosen, INT64), branches, operands)
+    return _record_branches("switch", converted(chosen, INT64), branches, operands)
 
 
 def _switch_of_tensors(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) -> Any:
@@ -119,7 +119,7 @@ def _switch_of_tensors(branches: Sequence[Callable[..., Any]], index: Any, *oper
     return branches[control.branch_taken(found.item(), len(branches))](*operands)
 
 
-def _recorded(
+def _record_branches(
     operator: str, chosen: Variable, branches: Sequence[Callable[..., Any]], operands: Any
 ) -> Any:
     leaves, structure = tree.flatten(list(operands))

@@ -66,7 +66,7 @@ class Checkpointed(Transformed[P, R]):
             return following(self.function, *positional, **named)
 
         def build(*arrays: Any) -> Any:
-            return _recorded(call, getattr(self.function, "__name__", "body"), arrays)
+            return _record_checkpoint(call, getattr(self.function, "__name__", "body"), arrays)
 
         def run(*arrays: Any) -> Any:
             try:
@@ -83,7 +83,7 @@ class Checkpointed(Transformed[P, R]):
         return result
 
 
-def _recorded(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any:
+def _record_checkpoint(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any:
     given = [own(x) for x in arrays]
     hints = [v.value.hint for v in given]
 

@@ -86,7 +86,7 @@ def scan(
     lengths = segments("scan", count, checkpoint)
     build = partial(_scan, f, count, bool(reverse), lengths=lengths)
     run = partial(_scan_of_tensors, f, count, bool(reverse), init)
-    return in_world(build, _recorded(build, init) if lengths else run, (init, xs))
+    return in_world(build, _tensor_loop(build, init) if lengths else run, (init, xs))
 
 
 @checked
@@ -110,11 +110,11 @@ def fori_loop(
     """
     require_function("fori_loop", body_fun, "(i, val)")
     if isinstance(lower, Handle) or isinstance(upper, Handle):
-        return _counted(lower, upper, body_fun, init_val, max_trips, checkpoint)
+        return _build_counted_loop(lower, upper, body_fun, init_val, max_trips, checkpoint)
     try:
         start, stop = integer(lower), integer(upper)
     except (TypeError, ArgumentError):
-        return _counted(lower, upper, body_fun, init_val, max_trips, checkpoint)
+        return _build_counted_loop(lower, upper, body_fun, init_val, max_trips, checkpoint)
     count = larger(stop - start, 0)
     if max_trips is not None:
         count = smaller(count, _limit("fori_loop", max_trips) or 0)
@@ -124,7 +124,7 @@ def fori_loop(
     def run(init: Any) -> Any:
         return _fori_of_tensors(body_fun, range(start, start + count), init_val, init)
 
-    return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
+    return in_world(build, _tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
 @checked
@@ -177,7 +177,7 @@ def while_loop(
     lengths = segments("while_loop", limit, checkpoint)
     build = partial(_while, cond_fun, body_fun, limit, lengths=lengths)
     run = partial(_while_of_tensors, cond_fun, body_fun, limit, init_val)
-    return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
+    return in_world(build, _tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
 # In programs.
@@ -284,7 +284,7 @@ def _fori(
     return _scan(step, count, False, init, number + start, "fori_loop", lengths)[0]
 
 
-def _counted(
+def _build_counted_loop(
     lower: Any,
     upper: Any,
     body_fun: Callable[..., Any],
@@ -312,7 +312,7 @@ def _counted(
     lengths = segments("fori_loop", limit, checkpoint)
 
     def build(lower: Any, upper: Any, init: Any) -> Any:
-        begin, end = (_bound(own(bound)) for bound in (lower, upper))
+        begin, end = (_convert_bound(own(bound)) for bound in (lower, upper))
         state = begin, end, init
         return _while(goes_on, step, limit, state, "fori_loop", lengths, told=2)[2]
 
@@ -320,11 +320,11 @@ def _counted(
         start, stop = _bound_of_tensors(lower), _bound_of_tensors(upper)
         return _fori_of_tensors(body_fun, range(start, stop)[:limit], numbers, init)
 
-    run = _recorded(build, init, 2) if lengths else made
+    run = _tensor_loop(build, init, 2) if lengths else made
     return in_world(build, run, (lower, upper, init))
 
 
-def _bound(bound: Variable) -> Variable:
+def _convert_bound(bound: Variable) -> Variable:
     _require_bound(bound.type)
     return converted(bound, INT64)
 
@@ -497,7 +497,7 @@ def _require_truth(operator: str, test: Body) -> None:
 # On tensors, and before any are known.
 
 
-def _recorded(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
+def _tensor_loop(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
     """Return the recorded loop as a function of tensors; Python numbers in `init`, the argument at
     `place`, stay weak."""
     numbers, structure = tree.flatten(init)
@@ -518,7 +518,7 @@ def _scan_of_tensors(
 ) -> Any:
     leaves, rows = tree.flatten(xs)
     types = [TensorType(leaf.shape[1:], leaf.dtype) for leaf in leaves]
-    init = _begun("scan", f, given, init, types, rows)
+    init = _convert_init("scan", f, given, init, types, rows)
     order = range(length)
     found, carry, structure = [], init, None
     carried = Carried("scan", _name_of(f), init, weak_in(given))
@@ -538,7 +538,7 @@ def _scan_of_tensors(
     return carry, tree.unflatten(structure, stacked)
 
 
-def _begun(
+def _convert_init(
     operator: str,
     step: Callable[..., Any],
     given: Any,
@@ -591,7 +591,7 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 
 def _fori_of_tensors(body_fun: Callable[..., Any], order: range, given: Any, init: Any) -> Any:
-    init = _begun("fori_loop", lambda v: (body_fun(order.start, v), None), given, init)
+    init = _convert_init("fori_loop", lambda v: (body_fun(order.start, v), None), given, init)
     carried = Carried("fori_loop", _name_of(body_fun), init, weak_in(given))
     for i in order:
         init = carried.after(body_fun(i, init))
@@ -605,7 +605,7 @@ def _while_of_tensors(
     given: Any,
     init: Any,
 ) -> Any:
-    init = _begun("while_loop", lambda val: (body_fun(val), None), given, init)
+    init = _convert_init("while_loop", lambda val: (body_fun(val), None), given, init)
     trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak_in(given))
     while (limit is None or trips < limit) and bool(cond_fun(init)):
         init = carried.after(body_fun(init))

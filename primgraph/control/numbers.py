@@ -41,24 +41,24 @@ def met(
         body = trace(state)
     except DTypeError:
         # Branches of two dtypes are no error where the number takes one of them.
-        begun = _by_numbers(trace, leaves, state, weak, structure) if any(weak) else None
+        begun = _state_from_numbers(trace, leaves, state, weak, structure) if any(weak) else None
         if begun is None or all(v is None for v, w in zip(begun, weak, strict=True) if w):
             raise
-        found = _filled(begun, state)
+        found = _fill_missing(begun, state)
         return found, trace(found)
     if not any(weak) or not _has_narrower(body) or not _carries(body, structure):
         return state, body
-    begun = _by_numbers(trace, leaves, state, weak, structure)
-    found = _widened(trace, leaves, state, begun, weak, structure, _dtypes(body))
+    begun = _state_from_numbers(trace, leaves, state, weak, structure)
+    found = _widen_state(trace, leaves, state, begun, weak, structure, _dtypes(body))
     same = all(v.dtype == w.dtype for v, w in zip(found, state, strict=True))
     return (state, body) if same else (found, trace(found))
 
 
-def _missing(begun: Sequence[Variable | None]) -> int:
+def _count_missing(begun: Sequence[Variable | None]) -> int:
     return sum(v is None for v in begun)
 
 
-def _filled(begun: Sequence[Variable | None], state: Sequence[Variable]) -> list[Variable]:
+def _fill_missing(begun: Sequence[Variable | None], state: Sequence[Variable]) -> list[Variable]:
     return [s if v is None else v for v, s in zip(begun, state, strict=True)]
 
 
@@ -82,7 +82,7 @@ def _carries(body: Body, structure: tree.Structure) -> bool:
     return found.kind in (tuple, list) and len(found.parts) == 2 and found.parts[0] == structure
 
 
-def _attempted(trace: Trace, given: Sequence[Any], structure: tree.Structure) -> Body | None:
+def _try_trace(trace: Trace, given: Sequence[Any], structure: tree.Structure) -> Body | None:
     """The body for what is given; None where it does not take that."""
     try:
         body = trace(given)
@@ -93,7 +93,7 @@ def _attempted(trace: Trace, given: Sequence[Any], structure: tree.Structure) ->
     return body if _carries(body, structure) else None
 
 
-def _by_numbers(
+def _state_from_numbers(
     trace: Trace,
     leaves: Sequence[Any],
     state: Sequence[Variable],
@@ -107,21 +107,21 @@ def _by_numbers(
     begun: list[Variable | None] = [None if w else v for v, w in zip(state, weak, strict=True)]
     for _ in range(sum(weak)):
         given = [x if v is None else v for x, v in zip(leaves, begun, strict=True)]
-        body = _attempted(trace, given, structure)
+        body = _try_trace(trace, given, structure)
         if body is None:
             return None
-        missing = _missing(begun)
+        missing = _count_missing(begun)
         for k, (type, is_number) in enumerate(zip(body.types, body.weak, strict=True)):
             if k >= len(begun) or begun[k] is not None or is_number or type.shape:
                 continue
             if takes(type.dtype, state[k].dtype, leaves[k]):
                 begun[k] = converted(state[k], type.dtype)
-        if missing == _missing(begun):
+        if missing == _count_missing(begun):
             break
     return begun
 
 
-def _widened(
+def _widen_state(
     trace: Trace,
     leaves: Sequence[Any],
     state: Sequence[Variable],
@@ -131,7 +131,7 @@ def _widened(
     present: set[DType],
 ) -> list[Variable]:
     """The state, in which numbers whose dtype calls on numbers do not tell begin narrow."""
-    known = list(state) if begun is None else _filled(begun, state)
+    known = list(state) if begun is None else _fill_missing(begun, state)
     default = get_default_dtype()
     wide = (default, complex_dtype(default))
     narrow = {
@@ -143,7 +143,7 @@ def _widened(
         return known
     trial = [converted(state[k], narrow[k]) if k in narrow else v for k, v in enumerate(known)]
     for _ in range(4 * len(narrow)):
-        body = _attempted(trace, trial, structure)
+        body = _try_trace(trace, trial, structure)
         if body is None:
             return known
         wanted = [

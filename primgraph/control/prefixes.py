@@ -43,11 +43,11 @@ def associative_scan(
     """
     if not callable(f):
         raise ArgumentError(f"associative_scan takes a function, not {f!r:.60}")
-    build = partial(_scanned, f, bool(reverse), axis)
+    build = partial(_scan_arrays, f, bool(reverse), axis)
     return in_world(build, build, (xs,))
 
 
-def _scanned(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
+def _scan_arrays(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
     leaves, structure = tree.flatten(xs)
     given = [own(x) if innermost.get() is not None and is_array(x) else x for x in leaves]
     extents = set()
@@ -112,10 +112,10 @@ def _prefixes(
         later = f(before, part(xs, 2, None, 2))
         first = part(xs, 0, 1)
         even = [concatenate([a, b], k) for a, b, k in zip(first, later, axes, strict=True)]
-    return [_alternating(a, b, k) for a, b, k in zip(even, odd, axes, strict=True)]
+    return [_interleave(a, b, k) for a, b, k in zip(even, odd, axes, strict=True)]
 
 
-def _alternating(even: Any, odd: Any, axis: int) -> Any:
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """Interleave both along `axis`; `even` may have one more element."""
     count = odd.shape[axis]
     lead = (slice(None),) * axis

@@ -83,7 +83,7 @@ def fixed_point(
     if not 0.0 < damping < math.inf:
         raise ArgumentError(f"fixed_point: damping is positive, not {damping!r:.60}")
     build = partial(_fixed_point, f, {**options, "damping": float(damping)})
-    return _solved("fixed_point", build, [f], x0)
+    return _solve("fixed_point", build, [f], x0)
 
 
 @checked
@@ -126,7 +126,7 @@ def root(
     options = _options("root", tol, max_trips, full_output, check)
     functions = [f] if step is None else [f, step]
     build = partial(_root, f, step, {**options, "damping": 1.0})
-    return _solved("root", build, functions, x0)
+    return _solve("root", build, functions, x0)
 
 
 def _options(
@@ -145,17 +145,17 @@ def _options(
     return {**found, "checked": True} if check else found
 
 
-def _solved(operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any) -> Any:
+def _solve(operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any) -> Any:
     for function in functions:
         require_function(operator, function, "(x)")
     leaves, structure = tree.flatten(x0)
     begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
-    return in_world(build, partial(_on_tensors, operator, build, begin), (begin,))
+    return in_world(build, partial(_trace_on_tensors, operator, build, begin), (begin,))
 
 
 def _fixed_point(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
     state, structure, body = _equation("fixed_point", f, x0)
-    return _recorded(state, structure, body, None, {**options, "method": "repeat"})
+    return _record_solution(state, structure, body, None, {**options, "method": "repeat"})
 
 
 def _root(
@@ -163,7 +163,7 @@ def _root(
 ) -> Any:
     state, structure, body = _equation("root", f, x0)
     if step is None:
-        return _recorded(state, structure, body, None, {**options, "method": "newton"})
+        return _record_solution(state, structure, body, None, {**options, "method": "newton"})
     types, hints = [v.type for v in state], [v.value.hint for v in state]
 
     def arguments(builder: Builder) -> list[Any]:
@@ -173,7 +173,7 @@ def _root(
     steps = traced("root", step, arguments)
     given = steps.structure, steps.types
     require_equal("root", "step", "x0 is", (structure, types), given)
-    return _recorded(state, structure, body, steps, {**options, "method": "given"})
+    return _record_solution(state, structure, body, steps, {**options, "method": "given"})
 
 
 def _equation(
@@ -195,7 +195,7 @@ def _equation(
     return state, structure, body
 
 
-def _recorded(
+def _record_solution(
     state: Sequence[Variable],
     structure: tree.Structure,
     body: Body,
@@ -228,7 +228,7 @@ def _tolerance(types: Sequence[TensorType]) -> float:
     return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
 
 
-def _on_tensors(operator: str, build: Callable[..., Any], given: Any, x0: Any) -> Any:
+def _trace_on_tensors(operator: str, build: Callable[..., Any], given: Any, x0: Any) -> Any:
     """A traced function of the tensors in `x0`, and of those that are found elsewhere.
 
     Numbers of Python in what was `given` stay so.

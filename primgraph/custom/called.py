@@ -25,13 +25,13 @@ def called(
         return rule.definition.begin(args, kwargs)[0]
     in_program = adopting.get() is not None or any(isinstance(a, Variable) for a in operands)
     if in_program or (innermost.get() is not None and not _any_tensor(operands)):
-        record = update_wrapper(partial(_recorded, rule, static), rule.definition.begin)
+        record = update_wrapper(partial(_record_call, rule, static), rule.definition.begin)
         return on_handles(record, users=True)(*operands)
     given = [tensor(a) if is_operand(a) and not isinstance(a, Tensor) else a for a in args]
     return TensorCall(rule, static, given, kwargs).run()
 
 
-def _recorded(rule: Declared, static: Any, *operands: Any) -> Any:
+def _record_call(rule: Declared, static: Any, *operands: Any) -> Any:
     return rule.record(static, operands)
 
 

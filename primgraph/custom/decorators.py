@@ -35,12 +35,12 @@ class _Ruled(Definition):
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
         assert self.pushes is not None
-        before, primals = self._split(call.args)
+        before, primals = self._split_arguments(call.args)
         numbers = [
             0.0 if d is None and type(a) is float else d
             for a, d in zip(call.args, tangents, strict=True)
         ]
-        _, along = self._split(numbers)
+        _, along = self._split_arguments(numbers)
         found = asked(self.pushes, *before, tuple(primals), tuple(along))
         value, tangent = _pair(self.pushes, found, "the value and its tangent")
         _compare(call, self.pushes, value)
@@ -49,17 +49,17 @@ class _Ruled(Definition):
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         assert self.forward is not None
         assert self.pulls is not None
-        before, primals = self._split(call.args)
+        before, primals = self._split_arguments(call.args)
         found = asked(partial(self.forward, **call.kwargs), *call.args)
         value, kept = _pair(self.forward, found, "the value and what the other one needs")
         _compare(call, self.forward, value)
-        given = _listed(asked(self.pulls, *before, kept, call.in_form(cotangents)))
+        given = _list_results(asked(self.pulls, *before, kept, call.in_form(cotangents)))
         if len(given) != len(primals):
             return given
         waiting = iter(given)
         return [None if i in self.fixed else next(waiting) for i in range(len(call.args))]
 
-    def _split(self, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def _split_arguments(self, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Split arguments into those at the fixed positions, and the rest."""
         return (
             [given[i] for i in self.fixed if i < len(given)],
@@ -95,7 +95,7 @@ class _WithGradient(Definition):
                 f"{self.name} gives {call.state!r:.80} for the function of its gradient",
                 self.function,
             )
-        return _listed(asked(call.state, *cotangents))
+        return _list_results(asked(call.state, *cotangents))
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
         raise NotImplementedError
@@ -155,7 +155,7 @@ class CustomFunction:
         is linear in the tangents, with the types of the value. Returns the rule, so that this can
         be used as a decorator.
         """
-        self._ruled("defjvp").pushes = _function("defjvp", rule)
+        self._require_rules("defjvp").pushes = _function("defjvp", rule)
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
@@ -165,7 +165,7 @@ class CustomFunction:
         None says that an argument contributes nothing.
         """
         listed = [None if r is None else _function("defjvps", r) for r in rules]
-        self.defjvp(partial(_together, self, listed))
+        self.defjvp(partial(_combine_rules, self, listed))
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the two functions of the cotangent rule.
@@ -176,17 +176,17 @@ class CustomFunction:
         Arguments in `nondiff_argnums` come first and have no cotangent. `backward` need not be
         linear; if it is not, forward mode needs a rule for tangents.
         """
-        definition = self._ruled("defvjp")
+        definition = self._require_rules("defvjp")
         definition.forward = _function("defvjp", forward)
         definition.pulls = _function("defvjp", backward)
 
-    def _ruled(self, name: str) -> _Ruled:
+    def _require_rules(self, name: str) -> _Ruled:
         if isinstance(self.definition, _Ruled):
             return self.definition
         raise ArgumentError(f"{name} is for what custom_jvp or custom_vjp has made")
 
 
-def _together(
+def _combine_rules(
     custom: CustomFunction,
     rules: Sequence[Callable[..., Any] | None],
     primals: tuple[Any, ...],
@@ -291,7 +291,7 @@ def _types(found: Sequence[Any]) -> str:
     return ", ".join(map(str, found))
 
 
-def _listed(found: Any) -> list[Any]:
+def _list_results(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else [found]
 
 

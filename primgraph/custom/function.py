@@ -39,7 +39,7 @@ class Context:
                     f"save_for_backward takes tensors, variables and None, not {array!r:.60}",
                     hint="other things are kept as attributes: ctx.name = value",
                 )
-        self._kept = tuple([_kept(a) for a in arrays])
+        self._kept = tuple([_current_value(a) for a in arrays])
 
     save_for_forward = save_for_backward
 
@@ -68,7 +68,7 @@ class Context:
         """Do nothing: in-place operations let a handle show a new value, and change no array."""
 
 
-def _kept(array: Any) -> Any:
+def _current_value(array: Any) -> Any:
     """Return the current node of a tensor, as it may show another value later."""
     if isinstance(array, Tensor):
         return array.node
@@ -166,9 +166,9 @@ class _OfClass(Definition):
         given = call.in_form(cotangents)
         each = given if isinstance(given, list | tuple) else [given]
         if self.owner._conjugated:
-            found = _conjugates(_listed(self._with_kept(call, self.pulls, _conjugates(each))))
+            found = _conjugates(_list_results(self._with_kept(call, self.pulls, _conjugates(each))))
         else:
-            found = _listed(self._with_kept(call, self.pulls, each))
+            found = _list_results(self._with_kept(call, self.pulls, each))
         while len(found) > len(call.args) and found[-1] is None:
             found.pop()
         return found
@@ -197,5 +197,5 @@ def _is_complex(given: Any) -> bool:
     return isinstance(given, Handle) and given.type.is_complex
 
 
-def _listed(found: Any) -> list[Any]:
+def _list_results(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else [found]

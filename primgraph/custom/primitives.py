@@ -111,7 +111,7 @@ def as_custom(
 
 
 @primitive(
-    impl=lambda *inputs, **params: _pushed(inputs, **params),
+    impl=lambda *inputs, **params: _compute_tangents(inputs, **params),
     linear=lambda *, present, **params: tuple(range(len(present))),
     multiple=True,
     singular=True,
@@ -166,7 +166,9 @@ def _as_custom_pushforward(
     if turned:
         return (custom_tangents(*dx, *x, *y, present=present, **params)[result],)
     graph = slope_of(rule, call, static, _types(x), batched).push(present)
-    return (_inlined(graph.with_outputs(graph.outputs[result : result + 1]), [*x, *y, *dx])[0],)
+    return (
+        _inline_graph(graph.with_outputs(graph.outputs[result : result + 1]), [*x, *y, *dx])[0],
+    )
 
 
 @as_custom.slopes
@@ -217,7 +219,7 @@ def _custom_tangents_transpose(
 ) -> tuple[Value | None, ...]:
     rest = inputs[len(present) :]
     slope = slope_of(rule, call, static, _types(rest[:count]), batched)
-    return (*_inlined(slope.pull(present), [*rest, *cts]), *[None] * len(rest))
+    return (*_inline_graph(slope.pull(present), [*rest, *cts]), *[None] * len(rest))
 
 
 @custom_tangents.batch
@@ -233,7 +235,7 @@ def _custom_tangents_batch(
     return custom_tangents(*operands, count=count, batched=now, **params)
 
 
-def _pushed(
+def _compute_tangents(
     inputs: Sequence[Any],
     *,
     rule: Named,
@@ -259,7 +261,7 @@ def _types(values: Sequence[Value]) -> Types:
     return tuple([v.type for v in values])
 
 
-def _inlined(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+def _inline_graph(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
     """Record `graph` on `inputs` with the source line that is being differentiated."""
     builder = active_recorder()
     assert isinstance(builder, Builder)

@@ -52,7 +52,7 @@ def sorted_out(
     kept = set(fixed)
     for position, argument in enumerate(args):
         if not is_operand(argument):
-            static.append((position, _frozen(name, argument)))
+            static.append((position, _freeze_argument(name, argument)))
         elif position in kept:
             raise ArgumentError(
                 f"argument {position} of {name} is in nondiff_argnums, and an array is given",
@@ -63,11 +63,11 @@ def sorted_out(
     for key, argument in kwargs.items():
         if is_operand(argument):
             raise ArgumentError(f"{name} takes arrays by position, and {key!r} is one")
-        static.append((key, _frozen(name, argument)))
+        static.append((key, _freeze_argument(name, argument)))
     return tuple(static), operands
 
 
-def _frozen(name: str, argument: Any) -> Any:
+def _freeze_argument(name: str, argument: Any) -> Any:
     if isinstance(argument, list | tuple) and handles(argument):
         raise ArgumentError(
             f"{name} takes arrays as arguments of their own, not in a {type(argument).__name__}",

@@ -84,7 +84,7 @@ class TensorCall(Call, Passed):
 
     @property
     def args(self) -> Sequence[Any]:
-        return [_shown(a, self._family) if isinstance(a, Node) else a for a in self._given]
+        return [_tensor_of_node(a, self._family) if isinstance(a, Node) else a for a in self._given]
 
     def _operands(self) -> list[Node]:
         return [a for a in self._given if isinstance(a, Node)]
@@ -101,7 +101,7 @@ class TensorCall(Call, Passed):
     def shown(self, kept: Any) -> Any:
         if kept in self._computed and kept not in self._operands():
             return self._result(self._computed.index(kept))
-        return _shown(kept, self._family)
+        return _tensor_of_node(kept, self._family)
 
     def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
         """Do nothing: rules are checked where they are traced."""
@@ -114,10 +114,10 @@ class TensorCall(Call, Passed):
 
     def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
         if self.definition.pulls is None:
-            return self._turned(cotangents, tracked)
+            return self._transpose_tangent_rule(cotangents, tracked)
         by_leaf: list[Any] = [None] * len(self.types)
         for place, ct in cotangents.items():
-            by_leaf[self._floats[place]] = _shown(ct, self._family)
+            by_leaf[self._floats[place]] = _tensor_of_node(ct, self._family)
         with recording.set_grad_enabled(tracked):
             found = pulled(self, by_leaf)
         return [
@@ -126,7 +126,9 @@ class TensorCall(Call, Passed):
             if ct is not None and isinstance(a, Node) and a.tracked
         ]
 
-    def _turned(self, cotangents: Mapping[int, Node], tracked: bool) -> list[tuple[Node, Node]]:
+    def _transpose_tangent_rule(
+        self, cotangents: Mapping[int, Node], tracked: bool
+    ) -> list[tuple[Node, Node]]:
         """Apply the transpose of the tangent rule: the gradient by tangents, in which it is
         linear."""
         tangents = {
@@ -136,7 +138,7 @@ class TensorCall(Call, Passed):
         }
         with recording.enable_grad():
             along = [
-                _shown(tangents[i], self._family) if i in tangents else None
+                _tensor_of_node(tangents[i], self._family) if i in tangents else None
                 for i in range(len(self._given))
             ]
             found = pushed(self, along)
@@ -153,11 +155,11 @@ class TensorCall(Call, Passed):
         assert node.step is not None
         place = node.step.place
         if not self._steps:
-            call = self._traced()
+            call = self._trace_call()
             self._steps = _steps(call, self.rule, tuple([n.type for n in node.inputs]))
         return self._steps[place]
 
-    def _traced(self) -> TracedCall:
+    def _trace_call(self) -> TracedCall:
         """Trace the same call; raise if the function needs numbers."""
         types = tuple([n.type for n in self._operands()])
         try:
@@ -217,7 +219,7 @@ def _steps(call: TracedCall, rule: Declared, types: tuple[TensorType, ...]) -> d
     return found
 
 
-def _shown(node: Node, family: type[Tensor]) -> Tensor:
+def _tensor_of_node(node: Node, family: type[Tensor]) -> Tensor:
     """Return the tensor that shows a node, or a new one."""
     holder = holder_of(node)
     return holder if isinstance(holder, Tensor) and holder.node is node else family(node)

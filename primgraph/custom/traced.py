@@ -173,8 +173,8 @@ class TracedCall(Call, Rules):
         self._is_inner = rule in _finding.get()
         self._rules: dict[str, _Recorded] = {}
         self._noted: list[tuple[Callable[..., Any], list[Value]]] = []
-        with self._within(outer):
-            found, self.state = self._begun()
+        with self._enter_builder(outer):
+            found, self.state = self._begin_call()
             self.tree, self.leaves = results_of(definition.name, found)
             constants = {v.value for v in definition.constants(self.state)}
             self.types = tuple([v.type for v in self.leaves])
@@ -191,7 +191,7 @@ class TracedCall(Call, Rules):
         self._slopes: dict[Batched, Slope] = {}
 
     @contextmanager
-    def _within(self, outer: Builder | None) -> Iterator[None]:
+    def _enter_builder(self, outer: Builder | None) -> Iterator[None]:
         """Record into the builder of this call, which may capture values of `outer`."""
         around = adopting.get()
         adoption: Adoption[Tensor] = Adoption(self.builder)
@@ -233,7 +233,7 @@ class TracedCall(Call, Rules):
         if "push" not in self._rules:
             with self.builder, tracked():
                 tangents = {v.value: _input(self.builder, v.type) for v in self.floating()}
-                found = pushed(self, [_found(tangents, a) for a in self.args])
+                found = pushed(self, [_find_variable(tangents, a) for a in self.args])
                 values = [
                     filled(0, self.types[i]) if found[i] is None else found[i].value
                     for i in self.floats
@@ -260,7 +260,7 @@ class TracedCall(Call, Rules):
         """Return the operands among the arguments that have a derivative."""
         return [v for v in self.operands if v.type.is_inexact]
 
-    def _begun(self) -> tuple[Any, Any]:
+    def _begin_call(self) -> tuple[Any, Any]:
         """Run the function: return its results and its state."""
         try:
             return self.definition.begin(self._args, self.kwargs)
@@ -347,7 +347,7 @@ class TracedSlope(Slope):
         self._refuse_captured(present)
         if present not in self._pushes:
             given = present == self.floats and self._call.definition.pushes is not None
-            self._pushes[present] = self._pushed() if given else self._turned_pull(present)
+            self._pushes[present] = self._push_graph() if given else self._turned_pull(present)
         return self._pushes[present]
 
     def pull(self, present: tuple[int, ...]) -> Graph:
@@ -358,7 +358,7 @@ class TracedSlope(Slope):
                 kept = [whole.outputs[self.floats.index(i)] for i in present]
                 self._pulls[present] = dead_code(whole.with_outputs(kept))
             elif self._call.definition.pulls is not None:
-                self._pulls[present] = self._pulled()
+                self._pulls[present] = self._pull_graph()
             else:
                 self._pulls[present] = self._turned_push()
         return self._pulls[present]
@@ -373,7 +373,7 @@ class TracedSlope(Slope):
                 raise NotDifferentiable(
                     f"{name} uses {value.hint or 'a value'} {value.type} from around it, by which "
                     "its rules give no derivative",
-                    origin=_written(call.definition.pulls or call.definition.pushes),
+                    origin=_rule_lines(call.definition.pulls or call.definition.pushes),
                     hint=f"make it an argument of {name}; with pg.stop_gradient it is a constant",
                 )
 
@@ -398,15 +398,15 @@ class TracedSlope(Slope):
         """Return forward mode as the transpose of the cotangent rule."""
         graph = self.pull(present)
         seeds = range(len(graph.inputs) - len(self._results), len(graph.inputs))
-        return self._transposed(graph, seeds, ("forward", "cotangents", "tangents"))
+        return self._transpose_rule(graph, seeds, ("forward", "cotangents", "tangents"))
 
     def _turned_push(self) -> Graph:
         """Return reverse mode as the transpose of the tangent rule."""
         graph = self.push(self.floats)
         seeds = range(len(graph.inputs) - len(self.floats), len(graph.inputs))
-        return self._transposed(graph, seeds, ("reverse", "tangents", "cotangents"))
+        return self._transpose_rule(graph, seeds, ("reverse", "tangents", "cotangents"))
 
-    def _transposed(self, graph: Graph, seeds: range, words: tuple[str, str, str]) -> Graph:
+    def _transpose_rule(self, graph: Graph, seeds: range, words: tuple[str, str, str]) -> Graph:
         definition = self._call.definition
         mode, given, other = words
         try:
@@ -416,17 +416,17 @@ class TracedSlope(Slope):
             raise MissingRuleError(
                 f"{mode} mode of {definition.name}: its rule for {given} is not linear in them, so "
                 f"that none for {other} follows: {error.message}",
-                origin=dict.fromkeys((*_written(rule), *error.origin[:1])),
+                origin=dict.fromkeys((*_rule_lines(rule), *error.origin[:1])),
                 hint=f"give a rule for {other} as well, or let {definition.name} be "
                 f"differentiated in {'reverse' if mode == 'forward' else 'forward'} mode only",
             ) from None
 
-    def _pushed(self) -> Graph:
+    def _push_graph(self) -> Graph:
         """Graph of the tangent rule."""
         tangents, values = self._call.recorded_push()
         return lower(self._call.graph([*self._results, *tangents], values))
 
-    def _pulled(self) -> Graph:
+    def _pull_graph(self) -> Graph:
         """Graph of the cotangent rule."""
         cts, values = self._call.recorded_pull()
         return lower(self._call.graph([*self._results, *cts], values))
@@ -497,7 +497,7 @@ def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
     found = definition.push(call, tangents)
     _require_count(call, rule, "tangents", found, [f"result {i}" for i in range(len(call.types))])
     return [
-        _fitting(call, rule, f"the tangent of result {i}", d, t) if t.is_inexact else None
+        _convert_result(call, rule, f"the tangent of result {i}", d, t) if t.is_inexact else None
         for i, (d, t) in enumerate(zip(found, call.types, strict=True))
     ]
 
@@ -515,7 +515,7 @@ def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
     names = [f"argument {i}" for i in range(len(call.args))]
     _require_count(call, rule, "cotangents", found, names)
     return [
-        _fitting(call, rule, f"the cotangent of {n}", d, a.type) if _is_float(a) else None
+        _convert_result(call, rule, f"the cotangent of {n}", d, a.type) if _is_float(a) else None
         for n, a, d in zip(names, call.args, found, strict=True)
     ]
 
@@ -529,17 +529,17 @@ def asked(rule: Callable[..., Any], *given: Any) -> Any:
     try:
         return applied(rule, *given)
     except ArgumentError as error:
-        raise error.located(_written(rule)) from None
+        raise error.located(_rule_lines(rule)) from None
 
 
 def refused(
     error: type[PrimgraphError], message: str, rule: Callable[..., Any] | None, hint: str = ""
 ) -> PrimgraphError:
     """Return the error for an invalid result of a rule, with the line of its definition."""
-    return error(message, origin=_written(rule), hint=hint)
+    return error(message, origin=_rule_lines(rule), hint=hint)
 
 
-def _written(rule: Callable[..., Any] | None) -> tuple[str, ...]:
+def _rule_lines(rule: Callable[..., Any] | None) -> tuple[str, ...]:
     source = None if rule is None else declared(rule)
     return () if source is None else (f"{WRITTEN}  {source}   {source.text}",)
 
@@ -564,7 +564,7 @@ def _input(builder: Builder, type: TensorType) -> Variable:
     return Variable(builder, builder.input(type))
 
 
-def _found(by_value: dict[Value, Variable], argument: Any) -> Variable | None:
+def _find_variable(by_value: dict[Value, Variable], argument: Any) -> Variable | None:
     return by_value.get(argument.value) if isinstance(argument, Variable) else None
 
 
@@ -596,7 +596,7 @@ def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -
     )
 
 
-def _fitting(
+def _convert_result(
     call: Call, rule: Callable[..., Any] | None, what: str, found: Any, wanted: TensorType
 ) -> Any:
     """Convert a rule's result for one array to a handle of the required type; None for zero."""

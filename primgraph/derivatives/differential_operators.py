@@ -61,7 +61,7 @@ def hessian_diagonal(
     Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of
     several elements, `NotDifferentiable` for integers, `MixedSamplesError` if samples may mix.
     """
-    return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
+    return _second_order_operator("hessian_diagonal", y, x, is_batched, check, total=False)
 
 
 @hands_out
@@ -78,7 +78,7 @@ def laplacian(
     are applied to their sum only, and axes that do not meet share a direction. Raises the same
     errors.
     """
-    return _of_second_order("laplacian", y, x, is_batched, check, total=True)
+    return _second_order_operator("laplacian", y, x, is_batched, check, total=True)
 
 
 @hands_out
@@ -199,7 +199,7 @@ def asked(name: str, y: Variable, x: Variable) -> Request:
     return request
 
 
-def _of_second_order(
+def _second_order_operator(
     name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
     request = asked(name, y, x)
@@ -215,7 +215,7 @@ def _of_second_order(
             by = gradient.inputs[path.free.index(path.wrt[0])]
             directions, found = None, None
             if is_diagonal(gradient, [by]):
-                found = _by_gradient(request)
+                found = _diagonal_by_gradient(request)
             else:
                 colors = _axis_colors(gradient, by, lead) if x.dtype == y.dtype else None
                 if colors is not None and total:
@@ -228,7 +228,7 @@ def _of_second_order(
                     if total
                     else found
                 )
-            return _by_directions(path, x, lead, directions, total=total)
+            return _second_derivatives(path, x, lead, directions, total=total)
 
 
 # Up to this number of axes each one gets its own direction.
@@ -248,7 +248,7 @@ def _diagonals() -> Any:
     return import_module("primgraph.derivatives.matrices.diagonals")
 
 
-def _by_gradient(request: Request) -> Variable | None:
+def _diagonal_by_gradient(request: Request) -> Variable | None:
     """Compute the diagonal in one pass if each gradient element depends on one element of `x`."""
     slopes = reverse(request, [None], None, lenient=True)
     outputs = [v for v in slopes if v is not None]
@@ -256,7 +256,7 @@ def _by_gradient(request: Request) -> Variable | None:
     return None if found is None else Variable(request.builder, found)
 
 
-def _by_directions(
+def _second_derivatives(
     path: Path,
     x: Variable,
     lead: Shape,

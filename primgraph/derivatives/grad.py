@@ -136,7 +136,7 @@ def vjp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) 
 
     Results are alone, or in a list for a sequence.
     """
-    request = _of_call("vjp", function, inputs)
+    request = _request_of_call("vjp", function, inputs)
     with located(request.origin):
         seeds = request.seeds("v", v, request.outputs)
         found = request.with_zeros(reverse(request, seeds, None, lenient=True), request.inputs)
@@ -146,14 +146,14 @@ def vjp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) 
 @checked_late
 def jvp(function: Callable[..., Variables], inputs: Variables, v: Seeds = None) -> tuple[Any, Any]:
     """Return the results of a function of variables, and their tangents along `v`, like `vjp`."""
-    request = _of_call("jvp", function, inputs)
+    request = _request_of_call("jvp", function, inputs)
     with located(request.origin):
         seeds = request.seeds("v", v, request.inputs)
         found = request.with_zeros(forward(request, seeds), request.outputs)
     return handed_out((request.value, request.answer(found, request.value)))
 
 
-def _of_call(name: str, function: Any, inputs: Any) -> Request:
+def _request_of_call(name: str, function: Any, inputs: Any) -> Request:
     request = Request.of_call(name, function, variables_of(name, "inputs", inputs))
     request.require_floats()
     return request

@@ -28,7 +28,7 @@ def require_apart(path: Path) -> None:
     """Raise `MixedSamplesError` unless the structure of `path` keeps samples independent."""
     fault = mixing(path.graph, path.moved)
     if fault is not None:
-        raise _mixed(
+        raise _mixed_samples_error(
             fault,
             "each sample of the results is taken to depend on its own sample only; pass "
             "check=False if you know that it does, or leave out is_batched",
@@ -41,17 +41,17 @@ def require_independent(operator: JacobianOperator, feed: Mapping[str, Any] | No
     if fault is None:
         return
     if feed is None:
-        raise _mixed(fault, "pass a feed to see whether they do at these arrays")
-    _require_zeros(operator, feed, _written(fault))
+        raise _mixed_samples_error(fault, "pass a feed to see whether they do at these arrays")
+    _require_zeros(operator, feed, _source_lines(fault))
 
 
-def _mixed(fault: Mixing, hint: str) -> MixedSamplesError:
+def _mixed_samples_error(fault: Mixing, hint: str) -> MixedSamplesError:
     name = fault.equation.op.name
     message = f"samples may mix in {name}, which {fault.why}"
-    return MixedSamplesError(message, origin=_written(fault), hint=hint)
+    return MixedSamplesError(message, origin=_source_lines(fault), hint=hint)
 
 
-def _written(fault: Mixing) -> list[str]:
+def _source_lines(fault: Mixing) -> list[str]:
     """Return the source line of the equation at which samples mix."""
     source = fault.equation.source
     return [] if source is None else [f"written here:  {source}   {source.text}"]
@@ -60,11 +60,11 @@ def _written(fault: Mixing) -> list[str]:
 def _require_zeros(operator: JacobianOperator, feed: Mapping[str, Any], place: list[str]) -> None:
     """Raise if one sample's outputs vary along random directions in another sample."""
     batch, extent = operator.inputs.lead()[0], operator.shape[1]
-    graph = _between_samples(operator, batch, extent)
+    graph = _build_tangent_graph(operator, batch, extent)
     tangents = np.zeros((batch, batch, extent))
     own = np.arange(batch)
     tangents[own, own] = np.random.default_rng(0).standard_normal((batch, extent))
-    arrays = _fed(operator.builder, graph.inputs[:-1], feed)
+    arrays = _input_arrays(operator.builder, graph.inputs[:-1], feed)
     (found,) = compile(graph)(*arrays, tangents.astype(operator.dtype))
     largest = np.max(np.abs(found), axis=2, initial=0.0)
     limit = _ROUNDING * np.max(largest, initial=0.0)
@@ -78,7 +78,7 @@ def _require_zeros(operator: JacobianOperator, feed: Mapping[str, Any], place: l
         )
 
 
-def _between_samples(operator: JacobianOperator, batch: int, extent: int) -> Graph:
+def _build_tangent_graph(operator: JacobianOperator, batch: int, extent: int) -> Graph:
     """Return the graph from inputs and tangents of `batch` directions to tangents of the
     outputs."""
     builder = operator.builder
@@ -91,7 +91,7 @@ def _between_samples(operator: JacobianOperator, batch: int, extent: int) -> Gra
         return Graph([*(v for v in builder.inputs if v in used), tangents], body, found)
 
 
-def _fed(
+def _input_arrays(
     builder: Builder, inputs: Sequence[Value], feed: Mapping[str, Any]
 ) -> list[np.ndarray[Any, Any]]:
     """Return an array for each input: from `feed`, or the parameter's value in the program."""

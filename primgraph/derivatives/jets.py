@@ -76,7 +76,7 @@ def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[l
     path = request.path
     if not path.wrt:
         return [None] * len(request.outputs)
-    known = _joined(request.builder, request.sources, curves)
+    known = _merge_curves(request.builder, request.sources, curves)
     joined = [known[v] for v in path.wrt]
     graph = jet_graph(path, [sorted(c) for c in joined], order)
     found = record(path, graph, [c[k] for c in joined for k in sorted(c)])
@@ -109,7 +109,7 @@ def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
     return path.from_inside(ends, [moved[v] for v in path.inner])
 
 
-def _joined(
+def _merge_curves(
     builder: Builder, inputs: Sequence[Value], curves: Sequence[Curve]
 ) -> dict[Value, dict[int, Value | None]]:
     """Return the derivatives of each input, added up for an input listed twice."""

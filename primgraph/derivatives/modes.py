@@ -44,16 +44,18 @@ def reverse(
     alone = count is None and not request.apart and request.call is None
     passed = gradients_passed(request) if alone and not path.is_diagonal else {}
     if passed:
-        results = _through_gradients(request, path, seeds, passed)
+        results = _reverse_through_gradients(request, path, seeds, passed)
     else:
-        by_input = dict(zip(path.wrt, _turned(request, path, seeds, count), strict=True))
+        by_input = dict(
+            zip(path.wrt, _compute_cotangents(request, path, seeds, count), strict=True)
+        )
         results = [by_input.get(v) for v in request.sources]
     if alone:
         note_joint(request, path, seeds, results)
     return results
 
 
-def _turned(
+def _compute_cotangents(
     request: Request, path: Path, seeds: Sequence[Value | None], count: int | None
 ) -> list[Value]:
     """Return the cotangents of `path.wrt`."""
@@ -65,7 +67,7 @@ def _turned(
             return [] if found is None else [found]
         return record(path, path.jvp(), seeds, count=count)
     if diagonal and count is None:
-        return [_by_diagonal(request, path, seeds)]
+        return [_diagonal_gradient(request, path, seeds)]
     return record(path, path.vjp(), seeds, count=count)
 
 
@@ -78,7 +80,7 @@ def _is_looped(path: Path) -> bool:
     return any(eqn.op in (scan, while_loop) for eqn in path.graph.body)
 
 
-def _through_gradients(
+def _reverse_through_gradients(
     request: Request, path: Path, seeds: Sequence[Value | None], passed: Passed
 ) -> list[Value | None]:
     """Apply reverse mode up to the gradients in `passed`, and forward mode through these."""
@@ -107,11 +109,11 @@ def _through_gradients(
 
 def _seed(builder: Builder, value: Value) -> Value | None:
     """Return a cotangent as a seed without formal dependences; None for ones."""
-    *_, value = _behind(builder, value)
+    *_, value = _equal_values(builder, value)
     return None if full_value(builder, value) == 1 else value
 
 
-def _behind(builder: Builder, value: Value) -> Iterator[Value]:
+def _equal_values(builder: Builder, value: Value) -> Iterator[Value]:
     """Yield `value`, and the values that it equals but for formal dependences."""
     yield value
     while (eqn := builder.definition(value)) and eqn.op.formal and not eqn.op.own_slope:
@@ -150,7 +152,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
     )
 
 
-def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
+def _diagonal_gradient(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
     """Return the gradient for a diagonal Jacobian: one forward pass for all outputs."""
     slopes = record(path, path.jvp(), [None])
     with recording(request.builder):
@@ -284,7 +286,7 @@ def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
 
 def _line_of(builder: Builder, value: Value) -> Line | None:
     """Return the known line of `value`, or of the value behind formal dependences."""
-    lines = (builder.lines.get(v) for v in _behind(builder, value))
+    lines = (builder.lines.get(v) for v in _equal_values(builder, value))
     return next((line for line in lines if line is not None), None)
 
 
@@ -383,14 +385,16 @@ def _depending_on_all(path: Path, graph: Graph, present: Mapping[int, Value]) ->
     if len(varying) > _MANY:
         return [False] * len(graph.outputs)
     bits = {place: 1 << n for n, place in enumerate(varying)}
-    along = _reaching(path.graph, {path.graph.inputs[i]: bits[i] for i in varying if i < free})
+    along = _dependence_bits(
+        path.graph, {path.graph.inputs[i]: bits[i] for i in varying if i < free}
+    )
     bits |= {free - n: along.get(v, 0) for n, v in enumerate(reversed(path.inner), 1)}
     known = {v: bits.get(i, 0) for i, v in zip(present, graph.inputs, strict=True)}
-    found = _reaching(graph, known)
+    found = _dependence_bits(graph, known)
     return [found.get(v, 0) == (1 << len(varying)) - 1 for v in graph.outputs]
 
 
-def _reaching(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
+def _dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
     """Return for each value of `graph` the bits of the values that it depends on differentiably."""
     known = dict(bits)
     for eqn in graph.body:

@@ -68,9 +68,9 @@ def partials(
         if path.wrt and plan.vectors:
             with recording(request.builder):
                 if _goes_along_axes(asked_for, plan):
-                    results = [_along_axes(request, path, u, x, a) for a in asked_for]
+                    results = [_nest_jets(request, path, u, x, a) for a in asked_for]
                 else:
-                    results = _weighted(request, path, u, x, lead, plan, asked_for)
+                    results = _weighted_sums(request, path, u, x, lead, plan, asked_for)
             found.update(zip(asked_for, results, strict=True))
         return [found[a] if a in found else zeros_of(request, u, u.shape) for a in indices]
 
@@ -89,7 +89,7 @@ def _goes_along_axes(indices: Sequence[Index], plan: Directions) -> bool:
     return products <= _MOST_PRODUCTS and len(boxes) - 1 <= _PART * order * len(plan.vectors)
 
 
-def _along_axes(request: Request, path: Path, u: Variable, x: Variable, a: Index) -> Variable:
+def _nest_jets(request: Request, path: Path, u: Variable, x: Variable, a: Index) -> Variable:
     """Compute a derivative by nested jets, one per axis."""
     axes = [i for i, n in enumerate(a) if n]
     if not axes:
@@ -161,7 +161,7 @@ def checked_indices(orders: Any, size: Any) -> list[Index]:
     return found
 
 
-def _weighted(
+def _weighted_sums(
     request: Request,
     path: Path,
     u: Variable,
@@ -176,7 +176,7 @@ def _weighted(
     graph = jet_graph(path, [[1]], orders[-1])
     graph = _safe(path, graph.with_outputs([graph.outputs[k - 1] for k in orders]))
     count = len(plan.vectors)
-    seeds = _along(np.array(plan.vectors, float), x, lead)
+    seeds = _broadcast_directions(np.array(plan.vectors, float), x, lead)
     is_unit = not lead and np.array_equal(plan.vectors, np.eye(count, x.shape[-1]))
     found = record(path, graph, [seeds.value], count=count, identity=is_unit)
     rows = {k: Variable(request.builder, v) for k, v in zip(orders, found, strict=True)}
@@ -215,7 +215,7 @@ def _safe(path: Path, graph: Graph) -> Graph:
     return strong_zeros(clean_up(graph), len(path.free), path.ranges_inside())
 
 
-def _along(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
+def _broadcast_directions(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
     """Return directions of a sample of `x`, for all samples: shape `(count, *x.shape)`."""
     count = len(vectors)
     shape = (count, *(1 for _ in lead), *x.shape[len(lead) :])
@@ -249,7 +249,7 @@ def biharmonic(
             size = extent_of(x.shape, lead)
             axes = np.eye(size) if used is None else np.eye(size)[used]
             terms = [
-                _summed(request, path, fourth, vectors @ axes, x, lead) * sign
+                _sum_directions(request, path, fourth, vectors @ axes, x, lead) * sign
                 for vectors, sign in directions_of_biharmonic(len(axes))
             ]
             total = terms[0]
@@ -258,7 +258,7 @@ def biharmonic(
             return total
 
 
-def _summed(
+def _sum_directions(
     request: Request,
     path: Path,
     graph: Graph,
@@ -268,7 +268,7 @@ def _summed(
 ) -> Variable:
     """Return the sum of a derivative over directions, with linear operations applied to the sum."""
     total = batch_sum(graph, len(vectors), [*[None] * len(path.free), 0])
-    found = record(path, total, [_along(vectors, x, lead).value])
+    found = record(path, total, [_broadcast_directions(vectors, x, lead).value])
     return Variable(request.builder, found[0])
 
 

@@ -126,7 +126,7 @@ class Request:
 
     def require_direction(self, given: Any, holomorphic: bool) -> None:
         """Raise for a complex output without a seed, unless `holomorphic`; see the function."""
-        seeds = _listed("grad_outputs", given, len(self.outputs))
+        seeds = _list_seeds("grad_outputs", given, len(self.outputs))
         unseeded = [v.type for v, s in zip(self.outputs, seeds, strict=True) if s is None]
         outputs = [v.type for v in self.outputs] if holomorphic else unseeded
         inputs = [v.type for v in self.inputs]
@@ -134,7 +134,7 @@ class Request:
 
     def require_seeds(self, given: Any) -> None:
         """Raise for an output without a seed that has not exactly one element."""
-        seeds = _listed("grad_outputs", given, len(self.outputs))
+        seeds = _list_seeds("grad_outputs", given, len(self.outputs))
         for value, seed in zip(self.outputs, seeds, strict=True):
             if seed is None and value.type.size != 1:
                 raise ShapeError(
@@ -145,7 +145,7 @@ class Request:
 
     def batch_extent(self, given: Any) -> int:
         """Return the size of the leading axis of batched seeds."""
-        seeds = _listed("grad_outputs", given, len(self.outputs))
+        seeds = _list_seeds("grad_outputs", given, len(self.outputs))
         present = [s for s in seeds if s is not None]
         shapes = [s.shape if isinstance(s, Variable) else np.shape(s) for s in present]
         extents = sorted({shape[0] for shape in shapes if shape})
@@ -294,14 +294,14 @@ def seeds_for(
     With `count`, each has a leading axis of that size. Raises `ArgumentError` for a wrong number,
     `ShapeError` for a wrong shape.
     """
-    seeds = _listed(name, given, len(values))
+    seeds = _list_seeds(name, given, len(values))
     with recording(builder):
         found = [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
     # In the body of a loop or branch, seeds may be values of the enclosing program.
     return [None if v is None else builder.own(v) for v in found]
 
 
-def _listed(name: str, given: Any, count: int) -> list[Any]:
+def _list_seeds(name: str, given: Any, count: int) -> list[Any]:
     """Return one seed for each of `count` variables; None stands for no seed."""
     if given is None:
         return [None] * count

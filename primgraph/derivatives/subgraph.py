@@ -76,13 +76,13 @@ class Path:
         If these are of a call, `placed` maps their values to those of the builder. Independent
         equations are kept then.
         """
-        cut, ends, stands_for = _cut(equations, outputs, constants)
+        cut, ends, stands_for = _cut_constants(equations, outputs, constants)
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = depending(Graph((), needed, ()), distinct)
         relevant = _relevant(needed, ends)
         wrt = [v for v in distinct if v in relevant]
-        body = _kept(needed, distinct) if placed is None else needed
+        body = _dependent_equations(needed, distinct) if placed is None else needed
         made = {v for e in body for v in e.outputs}
         used = dict.fromkeys(v for e in body for v in e.inputs)
         entries = [v for v in dict.fromkeys((*used, *wrt, *ends)) if v not in made]
@@ -192,12 +192,12 @@ def reached_by(
     """Return which `outputs` depend on `inputs` other than through `constants`."""
     sources = set(inputs)
     cut = set(constants) - sources
-    needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
+    needed, ends, _ = _cut_constants(builder.between(list(sources), outputs, cut), outputs, cut)
     active = depending(Graph((), needed, ()), list(sources))
     return [v in active for v in ends]
 
 
-def _cut(
+def _cut_constants(
     equations: Sequence[Equation], outputs: Sequence[Value], constants: Collection[Value]
 ) -> tuple[list[Equation], list[Value], dict[Value, Value]]:
     """Replace `constants` by new values wherever they are used.
@@ -218,7 +218,7 @@ def _cut(
     return cut, ends, {p: v for v, p in placed.items()}
 
 
-def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
+def _dependent_equations(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
     """Return the equations that depend on `inputs`, constants, and all conditions and indices.
 
     Views of a condition decide where the guarded value matters, and index arithmetic decides which

@@ -66,7 +66,7 @@ class Call:
                 results = [lift(r).value for r in listed]
         if not builder.in_call:
             builder.begin_call()
-        moved = _recorded(builder, equations, dict(zip(arguments, values, strict=True)))
+        moved = _record_equations(builder, equations, dict(zip(arguments, values, strict=True)))
         constants = builder.stopped & moved.keys()
         builder.stopped |= {moved[v] for v in constants}
         builder.stopped -= constants
@@ -92,7 +92,7 @@ class Call:
         return Path.of(self.builder, equations, *ends, self.constants, placed=self.moved)
 
 
-def _recorded(
+def _record_equations(
     builder: Builder, equations: Sequence[Equation], moved: dict[Value, Value]
 ) -> dict[Value, Value]:
     """Record `equations` on mapped values, and return the map extended by their results.

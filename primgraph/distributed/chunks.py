@@ -56,20 +56,20 @@ def chunks(
     if rows is not None and (type(rows) is not int or rows < 1):
         raise ArgumentError(f"rows is an integer from 1 on, not {rows!r:.60}")
     if loader is not None:
-        return _of_files(data, loader)
+        return _chunks_of_files(data, loader)
     if isinstance(data, list):
         if data and all(_is_delayed(item) for item in data):
-            return _of_delayed(data, False)
+            return _chunks_of_delayed(data, False)
         raise ArgumentError(
             f"a list is of delayed chunks, or of files with a loader, not {data!r:.60}",
             hint="several arrays are a tuple, or a dict; for files give loader=np.load",
         )
     if _is_delayed(data):
-        return _of_delayed([data], False)
+        return _chunks_of_delayed([data], False)
     if _is_bag(data):
         step = dask_module("dask").delayed(partition, pure=True)
-        return _of_delayed([step(part) for part in data.to_delayed()], True)
-    return _of_arrays(data, rows)
+        return _chunks_of_delayed([step(part) for part in data.to_delayed()], True)
+    return _chunks_of_arrays(data, rows)
 
 
 def fed(
@@ -230,7 +230,7 @@ def _is_dask(item: Any) -> bool:
     return type(item).__module__.startswith("dask.array")
 
 
-def _of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
+def _chunks_of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
     if not callable(loader):
         raise ArgumentError(f"a loader is a function of a path, not {loader!r:.60}")
     paths = list(data) if isinstance(data, list | tuple) else [data]
@@ -245,7 +245,7 @@ def _of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
     return Chunks(items, labels, [], True)
 
 
-def _of_delayed(given: Sequence[Any], bag: bool) -> Chunks:
+def _chunks_of_delayed(given: Sequence[Any], bag: bool) -> Chunks:
     delayed = dask_module("dask").delayed
     parts = [part if type(part).__name__ == "Delayed" else delayed(part) for part in given]
     what = "partition" if bag else "chunk"
@@ -253,7 +253,7 @@ def _of_delayed(given: Sequence[Any], bag: bool) -> Chunks:
     return Chunks([[part.key] for part in parts], labels, list(parts), True)
 
 
-def _of_arrays(data: Any, rows: int | None) -> Chunks:
+def _chunks_of_arrays(data: Any, rows: int | None) -> Chunks:
     leaves, structure = tree.flatten(data)
     paths = tree.paths_of(structure, "data")
     if not leaves:
@@ -324,7 +324,7 @@ def _items(path: str, leaf: Any, extents: Sequence[int]) -> Iterator[Any]:
             yield (leaf.name, i, *zeros)
         return
     start = 0
-    where = _mapped(leaf)
+    where = _memory_map_location(leaf)
     for count in extents:
         if where is None:
             yield Rows(leaf[start : start + count])
@@ -349,7 +349,7 @@ def require_sendable(chunked: Chunks) -> None:
         )
 
 
-def _mapped(leaf: Array) -> tuple[str, int] | None:
+def _memory_map_location(leaf: Array) -> tuple[str, int] | None:
     """Return the file of a memory map and the offset of its first element, if it is contiguous.
 
     Changes in a map of mode "c" are not in its file, so None is returned for it.

@@ -155,7 +155,7 @@ class Engine:
             plugin = kind()
             plugin.parcel = parcel
             name = _plugin_name(parcel.digest)
-            self._done(lambda: self.client.register_plugin(plugin, name=name))
+            self._retry(lambda: self.client.register_plugin(plugin, name=name))
             while len(known) >= _KEPT:
                 oldest = next(iter(known))
                 del known[oldest]
@@ -163,7 +163,7 @@ class Engine:
         known[parcel.digest] = known.pop(parcel.digest, None)
         return Named(parcel.digest)
 
-    def _done(self, send: Callable[[], Any]) -> Any:
+    def _retry(self, send: Callable[[], Any]) -> Any:
         """Return the result of `send`, retried if a worker is lost meanwhile."""
         for attempt in range(_TRIES):
             try:
@@ -176,25 +176,25 @@ class Engine:
                 time.sleep(0.2 * (attempt + 1))
         raise AssertionError("the last attempt raises")
 
-    def _scattered(self, item: Any) -> Any:
+    def _scatter(self, item: Any) -> Any:
         """Scatter `item` to one worker, and return it as a task argument; others fetch it from
         there.
 
         Broadcasting to all workers may hang if one of them dies meanwhile.
         """
-        return self._done(lambda: self.client.scatter(item, hash=False))
+        return self._retry(lambda: self.client.scatter(item, hash=False))
 
     def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
         """Return constants as task arguments, each scattered once."""
         if self.client is None:
             return list(arrays)
-        return [self._kept(d, a) for d, a in zip(parcel.large, arrays, strict=True)]
+        return [self._scatter_constant(d, a) for d, a in zip(parcel.large, arrays, strict=True)]
 
-    def _kept(self, digest: str, array: Array) -> Any:
+    def _scatter_constant(self, digest: str, array: Array) -> Any:
         known = _sent_by(self.client).constants
         future = known.pop(digest, None)
         if future is None or future.status in ("cancelled", "lost", "error"):
-            future = self._scattered(array)
+            future = self._scatter(array)
         known[digest] = future
         while len(known) > _KEPT:
             del known[next(iter(known))]
@@ -212,7 +212,7 @@ class Engine:
         latency, bandwidth = self.speed()
         if size / bandwidth < latency:
             return given
-        return self._scattered(given)
+        return self._scatter(given)
 
     def speed(self) -> tuple[float, float]:
         """Return seconds for a minimal scatter, and bytes per second; measured once per client."""
@@ -221,7 +221,7 @@ class Engine:
             times = []
             for count in (1, 1, 1 << 19, 1 << 19):
                 start = time.perf_counter()
-                self._scattered(np.zeros(count))
+                self._scatter(np.zeros(count))
                 times.append(time.perf_counter() - start)
             latency = min(times[:2])
             known.speed = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
@@ -249,7 +249,7 @@ class Engine:
                 layer.update((k, (add_up, g)) for k, g in zip(keys, groups, strict=True))
             return layer, keys[0]
 
-        found: list[Array] = self._computed(what, drafted, sources)
+        found: list[Array] = self._compute_graph(what, drafted, sources)
         return found
 
     def gathered(
@@ -262,10 +262,10 @@ class Engine:
             layer[name, 1, 0] = (list, [*layer])
             return layer, (name, 1, 0)
 
-        found: list[Any] = self._computed(what, drafted, sources)
+        found: list[Any] = self._compute_graph(what, drafted, sources)
         return found
 
-    def _computed(
+    def _compute_graph(
         self,
         what: str,
         drafted: Callable[[str], tuple[dict[Any, Any], Any]],
@@ -282,7 +282,7 @@ class Engine:
             try:
                 if self.client is None:
                     return wanted.compute(scheduler="threads", num_workers=get_num_threads())
-                return self._waited(self.client.compute(wanted), attempt)
+                return self._wait_for_result(self.client.compute(wanted), attempt)
             except PrimgraphError as error:
                 error.place = error.place or caller()
                 raise
@@ -290,7 +290,7 @@ class Engine:
                 continue
         raise AssertionError("the last attempt raises")
 
-    def _waited(self, future: Any, attempt: int) -> Any:
+    def _wait_for_result(self, future: Any, attempt: int) -> Any:
         """Return the result of a future; raises `_Lost` if sending the arguments again may help."""
         try:
             return future.result()

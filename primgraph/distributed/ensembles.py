@@ -86,7 +86,7 @@ def vmap(
     large: list[Array] = []
     said = ""
     if compiled:
-        parcel, large, form, said = _packed(f, leaves, structure, keyed)
+        parcel, large, form, said = _pack_kernel(f, leaves, structure, keyed)
     folder = None if out is None else Path(out).absolute()
     starts = list(range(0, count, block))
     if folder is not None:
@@ -177,7 +177,7 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
                 members.append({str(k): a for k, a in enumerate(found)})
             else:
                 given = [tree.unflatten(block.structure, leaves)] if leaves else []
-                members.append(_named(work(*given, *keys)))
+                members.append(_result_arrays(work(*given, *keys)))
         except PrimgraphError as error:
             error.origin = (f"in member {number}", *error.origin)
             raise elsewhere(error) from error.__cause__
@@ -201,7 +201,7 @@ def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Arra
     return {name: array[:0] for name, array in stacked.items()}
 
 
-def _named(result: Any) -> dict[str, Array]:
+def _result_arrays(result: Any) -> dict[str, Array]:
     """Return the result of an uncompiled member as a dict of arrays."""
     named = result if isinstance(result, dict) else {_ALONE: result}
     found = {str(name): np.asarray(value) for name, value in named.items()}
@@ -232,7 +232,7 @@ def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
     return arrays, structure, arrays[0].shape[0]
 
 
-def _packed(
+def _pack_kernel(
     f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
 ) -> tuple[Parcel, list[Array], Any, str]:
     """Return the packed kernel of one member, its large constants, the form of its result, and its
@@ -256,17 +256,17 @@ def _digest(
     found = hashlib.sha256(repr((count, key, block)).encode())
     name = f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', type(f).__qualname__)}"
     code = getattr(f, "__code__", None)
-    found.update((said or f"{name} {_said(code)}").encode())
+    found.update((said or f"{name} {_describe_code(code)}").encode())
     for array in leaves:
         found.update(repr((array.shape, array.dtype.str)).encode())
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
 
 
-def _said(item: Any) -> str:
+def _describe_code(item: Any) -> str:
     """Return a description of code without its location, equal in all processes."""
     if isinstance(item, CodeType):
-        return f"{item.co_code.hex()} {item.co_names} {[_said(c) for c in item.co_consts]}"
+        return f"{item.co_code.hex()} {item.co_names} {[_describe_code(c) for c in item.co_consts]}"
     return repr(sorted(map(repr, item)) if isinstance(item, frozenset) else item)
 
 
@@ -299,7 +299,7 @@ def _claim(folder: Path, digest: str) -> None:
 def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
     """Return names of results, and dask arrays that read them from files with these row counts."""
     module = dask_module("dask.array")
-    first = _opened(files[0][0])
+    first = _read_results(files[0][0])
     kinds = {name: (array.shape[1:], array.dtype) for name, array in first.items()}
     columns = []
     for name, (shape, dtype) in kinds.items():
@@ -313,12 +313,12 @@ def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
 def read_result(file: str, name: str) -> Array:
     """Read one result of the members from a file."""
     try:
-        return _opened(file, [name])[name]
+        return _read_results(file, [name])[name]
     except LoadError as error:
         raise elsewhere(error) from None
 
 
-def _opened(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:
+def _read_results(file: str, names: Sequence[str] | None = None) -> dict[str, Array]:
     """Read results from a file. Raises `LoadError` if it is damaged."""
     try:
         with open_regular(file) as archive, np.load(archive) as found:

@@ -52,10 +52,10 @@ class Kernels:
         """Return the graph for chunks of this many rows, or of any number."""
         found = self._graphs.get(rows)
         if found is None:
-            found = self._graphs[rows] = self._drafted(rows)
+            found = self._graphs[rows] = self._build_graph(rows)
         return found
 
-    def _drafted(self, rows: int | None) -> Graph:
+    def _build_graph(self, rows: int | None) -> Graph:
         summand = self.summand
         if not summand.is_sized:
             assert rows is not None

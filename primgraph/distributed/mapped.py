@@ -89,7 +89,7 @@ def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], A
     for i in chunked.used():
         parcel, large = kernels.packed(chunked.rows[i])
         if parcel.digest not in sent:
-            sent[parcel.digest] = _sent(layer, name, parcel, large)
+            sent[parcel.digest] = _add_kernel_tasks(layer, name, parcel, large)
         kernel, *constants = sent[parcel.digest]
         shared = name, "given"
         task = run_rows, kernel, constants, shared, chunked.chunk(i), chunked.items[i]
@@ -110,7 +110,9 @@ def _lazy(kernels: Kernels, title: str, kinds: Sequence[tuple[tuple[int, ...], A
     return found
 
 
-def _sent(layer: dict[Any, Any], name: str, parcel: Parcel, large: Sequence[Array]) -> list[Any]:
+def _add_kernel_tasks(
+    layer: dict[Any, Any], name: str, parcel: Parcel, large: Sequence[Array]
+) -> list[Any]:
     """Return the keys of a kernel and its large constants, each a task."""
     keys: list[Any] = [(name, "kernel", parcel.digest)]
     layer[keys[0]] = (same, parcel)

@@ -61,19 +61,19 @@ class ChunkedObjective(FlatObjective):
 
     def value_and_grad(self, params: Any = None) -> tuple[Array, Any]:
         """Return the sum, and its gradients in the containers of the parameters."""
-        value, *gradients = self._computed(with_gradient, self._leaves(params))
+        value, *gradients = self._sum_over_chunks(with_gradient, self._leaves(params))
         return value, tree.unflatten(self._structure, gradients)
 
     def hessian_product(self, params: Any, vector: Any) -> Any:
         """Return the Hessian at `params` times `vector`, which has the same containers."""
         vectors = self._leaves(vector, "vector")
-        found = self._computed(hessian_times, self._leaves(params), vectors)
+        found = self._sum_over_chunks(hessian_times, self._leaves(params), vectors)
         return tree.unflatten(self._structure, found)
 
     def gauss_newton_product(self, params: Any, vector: Any) -> Any:
         """Return `J.T @ (J @ vector)`, with the Jacobian J of all rows of the function."""
         vectors = self._leaves(vector, "vector")
-        found = self._computed(gauss_newton_times, self._leaves(params), vectors)
+        found = self._sum_over_chunks(gauss_newton_times, self._leaves(params), vectors)
         return tree.unflatten(self._structure, found)
 
     def plan(self, what: str = "value_and_grad") -> Plan:
@@ -88,24 +88,28 @@ class ChunkedObjective(FlatObjective):
         """Return the initial parameters."""
         return self._summand.params
 
-    def _evaluated(self, vector: Array) -> tuple[float, Array]:
-        value, *gradients = self._computed(with_gradient, self._split(vector))
+    def _evaluate(self, vector: Array) -> tuple[float, Array]:
+        value, *gradients = self._sum_over_chunks(with_gradient, self._split_vector(vector))
         return float(value), flat(gradients)
 
     def hessp(self, theta: Any, p: Any) -> Array:
         """Return the Hessian at `theta` times the vector `p`."""
-        found = self._computed(hessian_times, self._split(theta), self._split(p))
+        found = self._sum_over_chunks(
+            hessian_times, self._split_vector(theta), self._split_vector(p)
+        )
         return flat(found)
 
     def unflatten(self, theta: Any) -> Any:
         """Return the parameters whose elements are in `theta`."""
-        return tree.unflatten(self._structure, self._split(theta))
+        return tree.unflatten(self._structure, self._split_vector(theta))
 
     def assign(self, theta: Any) -> None:
         """Store `theta` in the program's scope; raises `OptionError` without a program."""
         if self.program is None:
             raise OptionError("there is no program: unflatten gives the parameters")
-        self.program.set_state_dict(dict(zip(self._summand.names, self._split(theta), strict=True)))
+        self.program.set_state_dict(
+            dict(zip(self._summand.names, self._split_vector(theta), strict=True))
+        )
 
     def _leaves(self, params: Any, what: str = "params") -> list[Array]:
         models = self._summand.params
@@ -132,7 +136,7 @@ class ChunkedObjective(FlatObjective):
             found = self._made[make] = Kernels(self._summand, self._data, make)
         return found
 
-    def _computed(
+    def _sum_over_chunks(
         self, make: Maker, params: Sequence[Array], vectors: Sequence[Array] = ()
     ) -> list[Array]:
         """Return the sums over all chunks, plus the terms without samples."""
@@ -204,7 +208,7 @@ def objective(
         raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
     engine = engine_of(client)
     if isinstance(f_or_program, Program):
-        return _of_program(engine, f_or_program, params, data, loss, debug is not None)
+        return _objective_of_program(engine, f_or_program, params, data, loss, debug is not None)
     if loss is not None:
         raise ArgumentError("a function gives its loss itself: loss is for programs")
     chunked = chunks(data).looked_at(engine)
@@ -216,7 +220,7 @@ def objective(
     )
 
 
-def _of_program(
+def _objective_of_program(
     engine: Engine, program: Program, params: Any, data: Any, loss: Any, debug: bool
 ) -> ChunkedObjective:
     if loss is None:

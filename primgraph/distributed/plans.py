@@ -120,7 +120,7 @@ def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> 
     number = max(used, key=chunks.rows.__getitem__)
     largest, data = chunks.rows[number], chunks.bytes_of(number)
     graph, style, _, limits, *_ = kernels.parts(largest)
-    sent = sum(t.nbytes for t in _given(graph, len(chunks.types(number))))
+    sent = sum(t.nbytes for t in _common_types(graph, len(chunks.types(number))))
     if graph.sizes:
         graph = at_sizes(graph, {kernels.summand.size: largest})
     returned = sum(t.nbytes for t in graph.output_types)
@@ -168,6 +168,6 @@ def warn_early(kernels: Kernels, engine: Engine) -> None:
         warnings.warn_explicit(plan.warning(), UserWarning, place.file, place.line)
 
 
-def _given(graph: Graph, data: int) -> tuple[TensorType, ...]:
+def _common_types(graph: Graph, data: int) -> tuple[TensorType, ...]:
     """Return the types of the common arguments of all chunks."""
     return graph.input_types[: len(graph.inputs) - data]

@@ -90,7 +90,7 @@ class Summand:
     def is_sized(self) -> bool:
         """Return whether one graph can be used for any number of samples."""
         try:
-            self._drawn[None] = self._made(None)
+            self._drawn[None] = self._draw_parts(None)
         except UnknownSizeError:
             return False
         return True
@@ -100,8 +100,8 @@ class Summand:
         key = None if self.is_sized else rows
         found = self._drawn.get(key)
         if found is None:
-            found = self._drawn[key] = self._made(rows)
-            if key is not None and not _is_like(found, self._made(rows + 1)):
+            found = self._drawn[key] = self._draw_parts(rows)
+            if key is not None and not _is_like(found, self._draw_parts(rows + 1)):
                 raise ShapeError(
                     f"{self.name} computes with the number of its samples, which chunks do not "
                     "know",
@@ -110,9 +110,11 @@ class Summand:
                 )
         return found
 
-    def _made(self, rows: int | None) -> Drawn:
+    def _draw_parts(self, rows: int | None) -> Drawn:
         raw = self._draw(rows)
-        plain, extents = _counted(lower(raw), len(self.params) + len(self.constants), self.size)
+        plain, extents = _add_size_inputs(
+            lower(raw), len(self.params) + len(self.constants), self.size
+        )
         first = len(self.params) + len(self.constants) + len(extents)
         found = self._apart(plain, plain.inputs[first:])
         if isinstance(found, Mixing):
@@ -147,7 +149,9 @@ def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
     return found
 
 
-def _counted(graph: Graph, count: int, size: str) -> tuple[Graph, list[tuple[int, TensorType]]]:
+def _add_size_inputs(
+    graph: Graph, count: int, size: str
+) -> tuple[Graph, list[tuple[int, TensorType]]]:
     """Return `graph` with inputs, after the first `count`, for the numbers of samples in it."""
     builder = Builder(graph.name)
     for value in graph.inputs[:count]:

@@ -135,7 +135,7 @@ def run_chunk(
         ready, begun = time.perf_counter(), time.thread_time()
         kernel = opened(parcel, large)
         if given.debug:
-            return _checked(kernel.graph, given.arrays, arrays, chunk)
+            return _evaluate_checked(kernel.graph, given.arrays, arrays, chunk)
         # Tasks run in parallel: BLAS threads would compete with them.
         found: list[Array] = blas.single_threaded(kernel)(*given.arrays, *arrays)
         return found
@@ -170,7 +170,7 @@ def item_of(found: Sequence[Any], number: int) -> Any:
 
 def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
     """Load the arrays of a chunk, and check their types."""
-    found = _fetched(chunk, items)
+    found = _load_items(chunk, items)
     if chunk.whole:
         found = opened_whole(found[0])
     arrays = [array_of(a) for a in found]
@@ -179,7 +179,7 @@ def loaded(chunk: Chunk, items: Sequence[Any]) -> list[Array]:
     return arrays
 
 
-def _fetched(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
+def _load_items(chunk: Chunk, items: Sequence[Any]) -> list[Any]:
     """Load the items of a chunk. Raises `RunError` if a file cannot be read."""
     try:
         return [i.load() if isinstance(i, Piece | Rows | File) else i for i in items]
@@ -245,7 +245,7 @@ def look(
     None for an empty bag partition.
     """
     try:
-        (item,) = _fetched(chunk, items)
+        (item,) = _load_items(chunk, items)
         if isinstance(item, Parts) and not item.parts:
             return None
         first = item.parts[0] if isinstance(item, Parts) else item
@@ -271,7 +271,7 @@ def add_up(parts: Sequence[Sequence[Array]]) -> list[Array]:
     return found
 
 
-def _checked(
+def _evaluate_checked(
     graph: Graph, given: Sequence[Array], arrays: Sequence[Array], chunk: Chunk
 ) -> list[Array]:
     """Evaluate `graph` with a check of every equation, and of the chunk itself, for NaN."""

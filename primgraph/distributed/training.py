@@ -202,7 +202,7 @@ class _Trainer:
             with open_regular(path) as file, zipfile.ZipFile(file) as archive:
                 members = Members(archive, _MEMBER, (zipfile.ZIP_STORED,))
                 about = parsed(members.raw("about.npy"))
-                if _of(about, "digest", str) == self.digest:
+                if _require_entry(about, "digest", str) == self.digest:
                     place = self._place(about)
                     self._restore(members)
                     return place
@@ -218,13 +218,13 @@ class _Trainer:
     def _place(self, about: dict[str, Any]) -> _Place:
         """Return the validated progress from a checkpoint."""
         losses, history = (
-            [float.fromhex(loss) for loss in _of(about, name, list)]
+            [float.fromhex(loss) for loss in _require_entry(about, name, list)]
             for name in ("losses", "history")
         )
-        steps, most = _of(about, "steps", int), len(self.steps(len(history)))
+        steps, most = _require_entry(about, "steps", int), len(self.steps(len(history)))
         if not 0 <= steps < most or len(losses) != steps:
             raise LoadError(f"there are {len(losses)} losses of {steps} steps of {most}")
-        count = _of(about, "count", int)
+        count = _require_entry(about, "count", int)
         if count != most * len(history) + steps:
             raise LoadError(f"it counts {count} steps, of {len(history)} epochs and {steps}")
         self.count = count
@@ -239,7 +239,7 @@ class _Trainer:
         self.program.set_state_dict(found)
 
 
-def _of(about: dict[str, Any], name: str, kind: type[T]) -> T:
+def _require_entry(about: dict[str, Any], name: str, kind: type[T]) -> T:
     """Return the entry of that name, which must have that type."""
     found = about.get(name)
     if type(found) is not kind:

@@ -76,13 +76,13 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
             inputs.append(node)
             key.append(node.type)
         elif kind is float or kind is int:
-            key.append(_entered(function, argument, args, inputs))
+            key.append(_key_entry(function, argument, args, inputs))
         else:
-            key.append(_entered(function, argument, args, inputs))
+            key.append(_key_entry(function, argument, args, inputs))
             family = _family(argument, family)
     if kwargs:
         for name, argument in kwargs.items():
-            key += (name, _entered(function, argument, (), inputs))
+            key += (name, _key_entry(function, argument, (), inputs))
             family = _family(argument, family)
     if family is not Tensor:
         others = family.operands(function, args)
@@ -94,9 +94,9 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
         try:
-            call = _calls[known] = _traced(function, args, kwargs, inputs)
+            call = _calls[known] = _trace_call(function, args, kwargs, inputs)
         except PrimgraphError:
-            again = _by_known_integers(function, args, kwargs)
+            again = _call_with_integers(function, args, kwargs)
             if again is None:
                 raise
             call, inputs = again
@@ -111,18 +111,18 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         if not tracked:
             postpone(found)
         if family.writes_through and makes_views(function, family):
-            _shared([found], function, args, kwargs, call)
+            _share_views([found], function, args, kwargs, call)
         return found
-    results = [family(_made(s, nodes, place, family)) for s in call.steps]
+    results = [family(_build_node(s, nodes, place, family)) for s in call.steps]
     for result in results:
         if not result.node.tracked:
             postpone(result)
     if family.writes_through and makes_views(function, family):
-        _shared(results, function, args, kwargs, call)
+        _share_views(results, function, args, kwargs, call)
     return together(call, results)
 
 
-def _shared(
+def _share_views(
     results: Sequence[Tensor],
     function: Callable[..., Any],
     args: Sequence[Any],
@@ -143,7 +143,7 @@ def _shared(
             share_step(result, source, function, step)
 
 
-def _by_known_integers(
+def _call_with_integers(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Call, list[Node]] | None:
     """Return the call that treats NumPy integers as structure, like shapes; None if impossible."""
@@ -153,10 +153,10 @@ def _by_known_integers(
     _by_integers.add(function)
     try:
         key: list[Any] = [function, get_default_dtype()]
-        key += [_entered(function, a, args, inputs) for a in args]
+        key += [_key_entry(function, a, args, inputs) for a in args]
         for name, argument in kwargs.items():
-            key += (name, _entered(function, argument, (), inputs))
-        call = _calls[tuple(key)] = _traced(function, args, kwargs, inputs)
+            key += (name, _key_entry(function, argument, (), inputs))
+        call = _calls[tuple(key)] = _trace_call(function, args, kwargs, inputs)
     except PrimgraphError:
         _by_integers.discard(function)
         return None
@@ -187,7 +187,7 @@ def _family(argument: Any, known: type[Tensor]) -> type[Tensor]:
     return known
 
 
-def _made(
+def _build_node(
     step: Step,
     inputs: tuple[Node, ...],
     place: tuple[CodeType, int] | None,
@@ -208,7 +208,7 @@ def _made(
     return node
 
 
-def _entered(
+def _key_entry(
     function: Callable[..., Any], argument: Any, args: Sequence[Any], inputs: list[Node]
 ) -> Any:
     """Return the cache-key entry of an argument, and append its arrays to `inputs`."""
@@ -225,7 +225,7 @@ def _entered(
         inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
         return (kind, type_)
     if kind is list or kind is tuple:
-        return (kind, *[_entered(function, a, (), inputs) for a in argument])
+        return (kind, *[_key_entry(function, a, (), inputs) for a in argument])
     if isinstance(argument, Variable):
         return Variable
     if _is_data(function, argument):
@@ -276,13 +276,13 @@ def _is_data(function: Callable[..., Any], argument: Any) -> bool:
     return argument.dtype.kind != "b" or function not in _by_masks
 
 
-def _traced(
+def _trace_call(
     function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], inputs: list[Node]
 ) -> Call:
     def arranged(variables: Iterator[Variable]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (
-            tuple([_filled(function, a, args, variables) for a in args]),
-            {n: _filled(function, a, (), variables) for n, a in kwargs.items()},
+            tuple([_fill_variables(function, a, args, variables) for a in args]),
+            {n: _fill_variables(function, a, (), variables) for n, a in kwargs.items()},
         )
 
     try:
@@ -304,10 +304,10 @@ def _origin(inputs: Sequence[Node]) -> list[str]:
     return lines
 
 
-def _filled(
+def _fill_variables(
     function: Callable[..., Any], argument: Any, args: Sequence[Any], variables: Iterator[Variable]
 ) -> Any:
-    """Return `argument` with variables in place of the arrays that `_entered` collected."""
+    """Return `argument` with variables in place of the arrays that `_key_entry` collected."""
     kind = type(argument)
     if isinstance(argument, Tensor):
         return next(variables)
@@ -315,7 +315,7 @@ def _filled(
         number = _number_dtype(function, argument, args) is not None
         return next(variables) if number else argument
     if kind is list or kind is tuple:
-        return kind([_filled(function, a, (), variables) for a in argument])
+        return kind([_fill_variables(function, a, (), variables) for a in argument])
     if _is_data(function, argument):
         return next(variables)
     return argument

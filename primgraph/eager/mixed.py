@@ -36,7 +36,7 @@ def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dic
     variable = next(v for v in handles((*args, *kwargs.values())) if isinstance(v, Variable))
     arguments = [brought(variable, a) for a in args]
     options = {n: brought(variable, a) for n, a in kwargs.items()}
-    return _on_handles(function)(*arguments, **options)
+    return _handle_operator(function)(*arguments, **options)
 
 
 def in_trace_of(
@@ -49,7 +49,7 @@ def in_trace_of(
     arguments = [_in_trace(adoption, a) for a in args]
     options = {n: _in_trace(adoption, a) for n, a in kwargs.items()}
     with recording(adoption.builder):
-        return _on_handles(function)(*arguments, **options)
+        return _handle_operator(function)(*arguments, **options)
 
 
 def _in_trace(adoption: Adoption[Tensor], argument: Any) -> Any:
@@ -59,7 +59,7 @@ def _in_trace(adoption: Adoption[Tensor], argument: Any) -> Any:
     return adoption.variable(argument) if isinstance(argument, Tensor) else argument
 
 
-def _on_handles(function: Callable[..., Any]) -> Callable[..., Any]:
+def _handle_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the public operator of `function`, or the user's function applied to handles."""
     return called.get(function) or on_handles(function, users=True)
 
@@ -80,7 +80,7 @@ def brought(variable: Variable, argument: Any) -> Any:
     if argument.is_leaf:
         return parameter_of(program, argument)
     with program_guard(program):
-        return Variable(program.builder, _recorded(program, argument.node))
+        return Variable(program.builder, _record_tape(program, argument.node))
 
 
 def adopt_around(outer: Builder, adoption: Adoption[Tensor]) -> None:
@@ -102,7 +102,7 @@ def parameter_of(program: Program, tensor: Tensor) -> Variable:
     return made_state(tensor, program, program.free_name(label_of(tensor) or "weight"))
 
 
-def _recorded(program: Program, end: Node) -> Value:
+def _record_tape(program: Program, end: Node) -> Value:
     """Record the tape of a node in the program, and return its value."""
     builder = program.builder
     values: dict[Node, Value] = {}

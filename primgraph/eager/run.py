@@ -138,20 +138,20 @@ def compute(roots: Sequence[Node]) -> None:
 
 def _compute(roots: Sequence[Node]) -> None:
     with lock:
-        begun = _recognised(roots)
+        begun = _match_last_kernel(roots)
         nodes = unknown(roots) if begun is None else []
         if begun is not None or nodes:
             _along.looks += 1
         if len(nodes) > _LONG and not _are_whole(nodes):
             for part, wanted in _pieces(nodes, roots):
-                _finish(_begun(part, wanted))
+                _finish(_prepare_kernel(part, wanted))
             return
         if nodes:
-            begun = _begun(nodes, roots)
+            begun = _prepare_kernel(nodes, roots)
     _finish(begun)
 
 
-def _recognised(roots: Sequence[Node]) -> Begun | None:
+def _match_last_kernel(roots: Sequence[Node]) -> Begun | None:
     """Return the kernel of the last run if the pending nodes match its pattern, else None."""
     known = _latest.get(roots[0].step)
     if known is None or debugging.get():
@@ -170,7 +170,7 @@ def _finish(begun: Begun | None) -> None:
         return
     kernel, arrays, wanted = begun
     try:
-        results = kernel(*arrays) if not kernel.handed else _filled(kernel, arrays)
+        results = kernel(*arrays) if not kernel.handed else _run_kernel(kernel, arrays)
     except RunError as error:
         _blame(wanted)
         if isinstance(error.__cause__, IndexError):
@@ -180,7 +180,7 @@ def _finish(begun: Begun | None) -> None:
         _assign(wanted, results)
 
 
-def _filled(kernel: Kernel, arrays: Sequence[Any]) -> list[Array]:
+def _run_kernel(kernel: Kernel, arrays: Sequence[Any]) -> list[Array]:
     """Run a kernel; large results are written into arrays from the buffer pool."""
     types = kernel.graph.output_types
     return kernel.fill(taken(kernel, arrays), shelf.take([types[k] for k in kernel.handed]))
@@ -210,10 +210,10 @@ def _blame(wanted: Sequence[Node]) -> None:
         for node in nodes:
             arrays = [known.get(n) if n.array is None else n.array for n in node.inputs]
             if node.step is not None and not node.step.whole and all(a is not None for a in arrays):
-                known[node] = _evaluated(node, arrays)
+                known[node] = _evaluate_step(node, arrays)
 
 
-def _evaluated(node: Node, arrays: list[Any]) -> Array:
+def _evaluate_step(node: Node, arrays: list[Any]) -> Array:
     """Evaluate the step of a node. Raises `BoundsError` and `RunError`, with the line."""
     try:
         return node.step.evaluate(arrays)  # type: ignore[union-attr]
@@ -225,7 +225,7 @@ def _evaluated(node: Node, arrays: list[Any]) -> Array:
         raise kind(error.message, origin=origin_of(node)) from error.__cause__
 
 
-def _begun(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
+def _prepare_kernel(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
     """Return the kernel that is left to run; None if all results were computed here."""
     key, leaves, wanted = _key(nodes, roots)
     arrays = [leaf.array for leaf in leaves]
@@ -249,7 +249,7 @@ def _begun(nodes: list[Node], roots: Sequence[Node]) -> Begun | None:
             else:
                 _one_by_one(nodes, wanted)
             return None
-        kernel = _compiled(nodes, leaves, wanted, key)
+        kernel = _compile_graph(nodes, leaves, wanted, key)
         asked = all(root.array is None for root in roots)
         pattern = Pattern(roots, nodes, leaves, wanted) if asked else None
         known = kernel, pattern
@@ -323,7 +323,7 @@ def _one_by_one(nodes: list[Node], wanted: Sequence[Node]) -> None:
         for i, node in enumerate(nodes):
             inputs = node.inputs
             arrays: Any = [n.array if n.array is not None else known[n] for n in inputs]
-            known[node] = _evaluated(node, arrays)
+            known[node] = _evaluate_step(node, arrays)
             for other in inputs:
                 if last[other] == i:
                     known.pop(other, None)
@@ -369,7 +369,9 @@ def origin_of(node: Node) -> list[str]:
 # Compilation and its log entry.
 
 
-def _compiled(nodes: list[Node], leaves: list[Node], wanted: list[Node], key: list[int]) -> Kernel:
+def _compile_graph(
+    nodes: list[Node], leaves: list[Node], wanted: list[Node], key: list[int]
+) -> Kernel:
     graph = graph_of(nodes, leaves, wanted)
     parts = _parts(nodes, key)
     reason, place = _reason(nodes, parts)
@@ -406,7 +408,7 @@ def _reason(nodes: list[Node], parts: list[Part]) -> tuple[str, Node | None]:
     new, old = parts[place], known[place]
     if new[0] != old[0]:
         return f"{node.step} is new there", node
-    if _wiring(new) != _wiring(old):
+    if _strip_markers(new) != _strip_markers(old):
         return f"{node.step} is of other results", node
     if (_WANTED in new) == (_WANTED in old):
         through = "does not go" if _CONSTANT in new else "goes"
@@ -421,7 +423,7 @@ def _told_of_looks(
     added = _WANTED in parts[place]
     listed: list[Node] = []
     for i in range(place, min(len(parts), len(known))):
-        if _wiring(parts[i]) != _wiring(known[i]) or len(listed) == _TOLD:
+        if _strip_markers(parts[i]) != _strip_markers(known[i]) or len(listed) == _TOLD:
             break
         if (_WANTED in parts[i], _WANTED in known[i]) == (added, not added):
             listed.append(nodes[i])
@@ -431,6 +433,6 @@ def _told_of_looks(
     return f"held or looked at {when}: {named}", listed[-1]
 
 
-def _wiring(part: Part) -> Part:
+def _strip_markers(part: Part) -> Part:
     """Return the step and the input positions of a part, without markers."""
     return tuple([n for n in part if n not in (_WANTED, _CONSTANT)])

@@ -34,10 +34,10 @@ class _Seeded:
         # Created on first use: loading NumPy's generators is slow.
         if self._keys is None:
             with _LOCK:
-                self._keys = self._keys or self._of_first_run()
+                self._keys = self._keys or self._first_run_keys()
         return next(self._keys)
 
-    def _of_first_run(self) -> Iterator[int]:
+    def _first_run_keys(self) -> Iterator[int]:
         """Yield the keys of the first run of a program with this seed."""
         first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
         return count(int(first) + 1)

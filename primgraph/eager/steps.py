@@ -104,7 +104,7 @@ class Traced(Step):
         """Evaluate equation by equation."""
         known = list(arrays)
         if not self._meanings:
-            self._meanings = [_meaning(eqn) for eqn, *_ in self._operations]
+            self._meanings = [_step_function(eqn) for eqn, *_ in self._operations]
         for meaning, (_, operands, dtypes, multiple) in zip(
             self._meanings, self._operations, strict=True
         ):
@@ -142,7 +142,7 @@ _KEPT = 4096
 _meanings: dict[Hashable, Callable[..., Any]] = {}
 
 
-def _meaning(eqn: Equation) -> Callable[..., Any]:
+def _step_function(eqn: Equation) -> Callable[..., Any]:
     """Return the function that computes an equation, bit for bit like kernels.
 
     It is the plain NumPy function if kernels call it, too. Others, such as sums and functions that
@@ -182,7 +182,7 @@ def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
     known = dict(zip(graph.inputs, arrays, strict=True))
     with np.errstate(all="ignore"):
         for eqn in graph.body:
-            found = _meaning(eqn)(*[known[v] for v in eqn.inputs])
+            found = _step_function(eqn)(*[known[v] for v in eqn.inputs])
             for value, result in zip(
                 eqn.outputs, found if eqn.op.multiple else (found,), strict=True
             ):

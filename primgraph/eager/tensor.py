@@ -315,17 +315,17 @@ class Tensor(Differentiable["Tensor"]):
         place = source_of(self.node)
         known = [
             ("type", str(self.type)),
-            ("elements", _shortened(self._array())),
+            ("elements", _format_elements(self._array())),
             ("requires_grad", "True" if self.node.tracked else ""),
             ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
         ]
         return facts("Tensor", known).html()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.plain, self._array(), self.node.tracked)
+        return _rebuild_tensor, (self.plain, self._array(), self.node.tracked)
 
     def __copy__(self) -> Tensor:
-        return _restored(self.plain, self._array(), self.node.tracked)
+        return _rebuild_tensor(self.plain, self._array(), self.node.tracked)
 
     def __deepcopy__(self, memo: Any) -> Tensor:
         """Copy a leaf with its gradient. Raises `BuildError` for a tensor that is not a leaf."""
@@ -335,14 +335,14 @@ class Tensor(Differentiable["Tensor"]):
                 "protocol",
                 hint="copy x.detach()",
             )
-        found = _restored(self.plain, self._array(), self.node.tracked)
+        found = _rebuild_tensor(self.plain, self._array(), self.node.tracked)
         memo[id(self)] = found
         if self._backward is not None and self._backward.gradient is not None:
             found.kept().gradient = deepcopy(self._backward.gradient, memo)
         return found
 
 
-def _shortened(array: np.ndarray[Any, Any]) -> str:
+def _format_elements(array: np.ndarray[Any, Any]) -> str:
     """Return the elements as a notebook shows them: those at the edges of a large array."""
     edge = 2 if array.ndim < 3 else 1
     return np.array2string(array, precision=4, threshold=20, edgeitems=edge)
@@ -361,7 +361,7 @@ def _elements(argument: Any) -> Any:
     return argument._array() if isinstance(argument, Tensor) else argument
 
 
-def _restored(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) -> Tensor:
+def _rebuild_tensor(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) -> Tensor:
     return kind(given(np.array(array), tracked))
 
 

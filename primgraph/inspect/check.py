@@ -117,12 +117,14 @@ def _graph_of(
             f"check_grads takes a function, graph or program, not {type(function).__name__}"
         )
     if any(isinstance(leaf, Tensor) for leaf in tree.leaves(listed)):
-        return _recorded(function, listed)
+        return _record_function(function, listed)
     graph = trace(function, *(a if is_container(a) else np.asarray(a) for a in listed))
     return graph, [np.asarray(a) for a in graph.in_order(listed, {})]
 
 
-def _recorded(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Graph, list[Array]]:
+def _record_function(
+    function: Callable[..., Any], inputs: Sequence[Any]
+) -> tuple[Graph, list[Array]]:
     """Return a function's operations on tensors as a graph, and the arrays of its inputs.
 
     Tensors that it closes over are inputs, too.
@@ -242,7 +244,7 @@ class Level:
 
     def _differences(self, place: int, element: int) -> list[Array]:
         array = np.asarray(self.arrays[place], np.float64)
-        graph, arrays = self._without_stops()
+        graph, arrays = self._stops_as_inputs()
 
         def at(shift: float) -> list[Array]:
             moved = array.copy()
@@ -251,7 +253,7 @@ class Level:
 
         return richardson(at, float(array.reshape(-1)[element]))
 
-    def _without_stops(self) -> tuple[Graph, list[Array]]:
+    def _stops_as_inputs(self) -> tuple[Graph, list[Array]]:
         """Return the graph with results of `stop_gradient` as inputs, and arrays for all inputs."""
         plain = without_formal(self.graph)
         # The sum of squares that `root_of_squares` holds is part of its formula, and not a user's

@@ -67,7 +67,7 @@ def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[An
         raise ArgumentError(f"check_rules takes arguments in a list or tuple, not {args!r:.60}")
     arrays = [np.asarray(a) for a in args if is_operand(a)]
     try:
-        graph = trace(lambda *given: call(*_filled(args, given)), *arrays)
+        graph = trace(lambda *given: call(*_fill_operands(args, given)), *arrays)
     except UNFIT as error:
         _check_on_tensors(call, args, error)
         return
@@ -95,7 +95,7 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
         results = _floats(call(*tensors))
     except UNFIT:
         raise error from None
-    u = [_drawn(rng, r.shape, r.dtype) for r in results]
+    u = [_draw_array(rng, r.shape, r.dtype) for r in results]
     places = [i for i, t in enumerate(tensors) if isinstance(t, Tensor)]
     ends = [i for i, r in enumerate(results) if r.requires_grad]
     if not places or not ends:
@@ -147,7 +147,7 @@ def _widest(argument: Any) -> Any:
     return np.complex128 if np.dtype(argument.dtype).kind == "c" else np.float64
 
 
-def _drawn(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any]) -> Array:
+def _draw_array(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any]) -> Array:
     """Draw random numbers, complex for complex dtypes."""
     found = np.asarray(rng.standard_normal(shape))
     return found + 1j * rng.standard_normal(shape) if dtype.kind == "c" else found
@@ -159,7 +159,7 @@ def _floats(found: Any) -> list[Tensor]:
     return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind in "fc"]
 
 
-def _filled(args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+def _fill_operands(args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     waiting = iter(given)
     return [next(waiting) if is_operand(a) else a for a in args]
 
@@ -169,7 +169,7 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     definition = call.definition
     count = len(call.operands)
     closure, arrays = arrays[count:], arrays[:count]
-    body = _on_closure(lower(call.body()), count, closure)
+    body = _bind_constants(lower(call.body()), count, closure)
     plain = dead_code(body.with_outputs(body.outputs[i] for i in call.floats))
     level = Level.of(plain, arrays)
     values, known, source, limits = level.expected()
@@ -179,7 +179,7 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     push, pull = (
         None
         if graph is None
-        else in_parts(widened(_with_results(plain, _on_closure(graph, count, closure))), seeds)
+        else in_parts(widened(_with_results(plain, _bind_constants(graph, count, closure))), seeds)
         for graph, seeds in zip(TracedSlope(call).rules(), (None, count), strict=True)
     )
     if push is not None:
@@ -194,10 +194,10 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
             level.check_adjoint(1, push, pull, u, v, values)
     for rule, graph in call.noted():
         with _Naming(call, rule):
-            _check_value(body, _on_closure(lower(graph), count, closure), arrays)
+            _check_value(body, _bind_constants(lower(graph), count, closure), arrays)
 
 
-def _on_closure(graph: Graph, first: int, arrays: Sequence[Array]) -> Graph:
+def _bind_constants(graph: Graph, first: int, arrays: Sequence[Array]) -> Graph:
     """Return `graph` with these arrays as constants for its inputs from `first` on."""
     if not arrays:
         return graph

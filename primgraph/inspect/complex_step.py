@@ -119,7 +119,7 @@ def apply(
             return [known[inner.outputs[0]]], smooth
         assert isinstance(eqn.op, Primitive)
         if is_walked(eqn):
-            results, smooth = _through_bodies(eqn, inputs)
+            results, smooth = _evaluate_bodies(eqn, inputs)
         else:
             params = wide_params(eqn)
             results = _results(eqn.op, inputs, params)
@@ -131,7 +131,7 @@ def apply(
         return results, smooth
 
 
-def _through_bodies(
+def _evaluate_bodies(
     eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]
 ) -> tuple[list[Any], bool]:
     """Evaluate a branch or loop, and return whether all of its steps are differentiable."""

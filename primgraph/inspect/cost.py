@@ -137,11 +137,11 @@ class Cost(Tabled):
     def by_line(self) -> dict[Source | None, Work]:
         """Return the work of each line of the user's code, with derivatives of that line."""
         lines = (line_of(eqn) for eqn in self.graph.body)
-        return _added(zip(lines, self.parts, strict=True))
+        return _sum_by_key(zip(lines, self.parts, strict=True))
 
     def by_op(self) -> dict[str, Work]:
         """Return the work of each primitive, by name."""
-        return _added(
+        return _sum_by_key(
             (eqn.op.name, part) for eqn, part in zip(self.graph.body, self.parts, strict=True)
         )
 
@@ -352,7 +352,7 @@ def _different_elements(plan: Schedule) -> list[int]:
 
 def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> Cost:
     plan = schedule(graph)
-    parts = _without(_works(graph, plan), once)
+    parts = _clear_work(_works(graph, plan), once)
     kept, call = 0, live_bytes(plan)
     peak = call
     if kernel is not None:
@@ -378,13 +378,13 @@ def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> C
     )
 
 
-def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
+def _clear_work(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
     """Return `parts` with zero work at `places`, which are not run again."""
     left_out = set(places)
     return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
 
 
-def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
+def _sum_by_key(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
     total: dict[Any, Work] = {}
     for key, work in pairs:
         total[key] = total.get(key, Work()) + work

@@ -66,10 +66,10 @@ class Difference(Tabled):
         return self._head()[0]
 
     def __str__(self) -> str:
-        return "\n".join([*self._head(), *map(_joined, self._lines())])
+        return "\n".join([*self._head(), *map(_format_line, self._lines())])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        lines = [_joined(line) for line in islice(self._lines(), ROWS)]
+        lines = [_format_line(line) for line in islice(self._lines(), ROWS)]
         more = self._count - len(lines)
         printer.text("\n".join([*self._head(), *lines, *([f"... {more} more"] if more else [])]))
 
@@ -91,7 +91,7 @@ class Difference(Tabled):
     def _head(self) -> list[str]:
         """Return the summary: numbers of differences, and of equations by op."""
         if not self:
-            return [f"the graphs are equal: {_counted(self.kept, 'equation')}"]
+            return [f"the graphs are equal: {_format_count(self.kept, 'equation')}"]
         parts = [
             f"{len(found)} {word}"
             for found, word in (
@@ -101,7 +101,7 @@ class Difference(Tabled):
             )
             if found
         ]
-        sizes = f"{_counted(len(self.before), 'equation')} -> {len(self.after)}"
+        sizes = f"{_format_count(len(self.before), 'equation')} -> {len(self.after)}"
         lines = [f"{sizes}: {', '.join([*parts, f'{self.kept} kept'])}"]
         return lines + [f"  {name} {a} -> {b}" for name, (a, b) in self.counts().items()]
 
@@ -228,9 +228,9 @@ class _Matching:
         """Match equations that are equal down to the inputs."""
         number: dict[Hashable, int] = {}
         there: dict[int, deque[Equation]] = defaultdict(deque)
-        for eqn, key in _numbered(self.before, number):
+        for eqn, key in _number_equations(self.before, number):
             there[key].append(eqn)
-        for eqn, key in _numbered(self.after, number):
+        for eqn, key in _number_equations(self.after, number):
             if there[key]:
                 self._pair(there[key].popleft(), eqn)
 
@@ -244,7 +244,9 @@ class _Matching:
             if waiting:
                 found = waiting.popleft()
                 self._pair(found, eqn)
-                same = _arranged(found, found.inputs) == _arranged(eqn, operands)
+                same = _canonical_operands(found, found.inputs) == _canonical_operands(
+                    eqn, operands
+                )
                 if not same or bits(found.params) != bits(eqn.params):
                     self.changed.append((found, eqn))
                 return
@@ -256,12 +258,12 @@ class _Matching:
         known = [(k, v) for k, v in enumerate(operands) if v is not None]
         complete = operands and len(known) == len(operands)
         if complete:
-            yield label, _arranged(eqn, operands)
+            yield label, _canonical_operands(eqn, operands)
         place = eqn.source if eqn.source is None or eqn.source.file != TEXT_FILE else None
         for k, value in known:
             yield label, place, value if eqn.op.commutative else (k, value)
         if complete:
-            yield eqn.op.name, types, _arranged(eqn, operands)
+            yield eqn.op.name, types, _canonical_operands(eqn, operands)
         yield label, place
 
     def _pair(self, before: Equation, after: Equation) -> None:
@@ -270,7 +272,7 @@ class _Matching:
         self.moved.update(zip(after.outputs, before.outputs, strict=True))
 
 
-def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equation, int]]:
+def _number_equations(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equation, int]]:
     """Number the equations; equal ones, in all graphs numbered so, have equal numbers."""
     known: dict[Value, int] = {
         v: number.setdefault(("input", i, v.type), len(number)) for i, v in enumerate(graph.inputs)
@@ -287,12 +289,14 @@ def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equat
         yield eqn, found
 
 
-def _arranged(eqn: Equation, operands: Sequence[Value | None]) -> tuple[Value | None, ...]:
+def _canonical_operands(
+    eqn: Equation, operands: Sequence[Value | None]
+) -> tuple[Value | None, ...]:
     """Return the operands, in a canonical order for a commutative op."""
     return tuple(sorted(operands, key=id) if eqn.op.commutative else operands)
 
 
-def _joined(line: Line) -> str:
+def _format_line(line: Line) -> str:
     sign, text, place = line
     return f"{sign} {text}  # {place}" if place else f"{sign} {text}"
 
@@ -308,5 +312,5 @@ def _inputs(sign: str, graph: Graph, name: dict[Value, str]) -> Line:
     return sign, f"graph {graph.name}({listed})", ""
 
 
-def _counted(count: int, word: str) -> str:
+def _format_count(count: int, word: str) -> str:
     return f"{count} {word}" + ("" if count == 1 else "s")

@@ -118,7 +118,7 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
     paths, equations = search.ways() if kind in ("present", "zero") else (0, 0)
     if kind == "present":
         ways = "1 way leads" if paths == 1 else f"{paths:,} ways lead"
-        reasons.append(f"{ways} from input to output, through {_counted(equations)}")
+        reasons.append(f"{ways} from input to output, through {_format_count(equations)}")
     cuts = tuple(search.cuts())
     if kind != "cut" and cuts:
         reasons.append("other ways end for derivatives at")
@@ -166,7 +166,7 @@ class _Search:
 
     def verdict(self) -> tuple[str, str, list[str]]:
         """Return the kind of the derivative, the title of the explanation, and its first lines."""
-        pair = f"of {_called(self.builder, self.y)} by {_called(self.builder, self.x)}"
+        pair = f"of {_value_title(self.builder, self.y)} by {_value_title(self.builder, self.x)}"
         if self.end not in self.touched:
             return "independent", f"the derivative {pair} is None: nothing leads there", [
                 *self._uses(), *self._depends()
@@ -188,8 +188,12 @@ class _Search:
         way, own = way_of(Request.of("explain", [self.handle(self.y)], [self.handle(self.x)]))
         reasons = [f"it is taken by {way}"] if way else []
         if own is None and way:
-            return "present", f"the derivative {pair} takes less than {_counted(count)}", reasons
-        counted = _counted(count if own is None else own)
+            return (
+                "present",
+                f"the derivative {pair} takes less than {_format_count(count)}",
+                reasons,
+            )
+        counted = _format_count(count if own is None else own)
         return "present", f"the derivative {pair} takes {counted}", reasons
 
     def handle(self, value: Value) -> Variable:
@@ -249,7 +253,7 @@ class _Search:
         if zeros < gradient.size or not zeros:
             some = f", {zeros} of {gradient.size} elements are zero" if zeros else ""
             return [f"at the feed: it is {spread(gradient)}{some}"]
-        return ["at the feed: all of it is zero", *_vanishing(walk, vjp.inputs[-1])]
+        return ["at the feed: all of it is zero", *_describe_vanishing(walk, vjp.inputs[-1])]
 
     def _values(self, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
         """Evaluate `values` of the program at `feed`."""
@@ -267,7 +271,7 @@ class _Search:
         return Walk(lower(Graph(inputs, body, values))).results(arrays)
 
 
-def _vanishing(walk: Walk, seed: Value) -> list[str]:
+def _describe_vanishing(walk: Walk, seed: Value) -> list[str]:
     """Describe the equation that turns cotangents into zeros, with its operands."""
     carrying = {seed}
     for eqn in walk.graph.body:
@@ -312,11 +316,11 @@ def _is_zero(gradient: Graph) -> bool:
     return full_value(builder, found) == 0
 
 
-def _counted(equations: int) -> str:
+def _format_count(equations: int) -> str:
     return "1 equation" if equations == 1 else f"{equations} equations"
 
 
-def _called(builder: Builder, value: Value) -> str:
+def _value_title(builder: Builder, value: Value) -> str:
     """Return the title of a value: its name, or the line where it was computed."""
     eqn = builder.definition(value)
     if value.hint:

@@ -131,12 +131,12 @@ class Profile(Tabled):
 
     def by_line(self) -> dict[Source | None, Spent]:
         """Return the cost of each line of the user's code, with derivatives of that line."""
-        return _added(zip(map(line_of, self.graph.body), self.parts, strict=True))
+        return _sum_by_key(zip(map(line_of, self.graph.body), self.parts, strict=True))
 
     def by_op(self) -> dict[str, Spent]:
         """Return the cost of each primitive, by name."""
         names = (eqn.op.name for eqn in self.graph.body)
-        return _added(zip(names, self.parts, strict=True))
+        return _sum_by_key(zip(names, self.parts, strict=True))
 
     def table(self, by: str = "line", top: int = _SHOWN) -> str:
         """Return a table of the `top` most expensive entries, `by` "line", "equation" or "op".
@@ -158,13 +158,15 @@ class Profile(Tabled):
                 named = list(self.by_op().items())
             case "equation":
                 pairs = zip(self.graph.body, self.parts, strict=True)
-                named = [(f"{i}: {_told(e)}", spent) for i, (e, spent) in enumerate(pairs)]
+                named = [
+                    (f"{i}: {_describe_equation(e)}", spent) for i, (e, spent) in enumerate(pairs)
+                ]
             case _:
                 raise ArgumentError(f"tables are by line, equation or op, not by {by!r}")
         order = sorted((n for n in named if n[1].calls), key=lambda n: -n[1].seconds)
         rows = [self._row(text, spent) for text, spent in order[:top]]
         if len(order) > top:
-            rest = _added(("", spent) for _, spent in order[top:])[""]
+            rest = _sum_by_key(("", spent) for _, spent in order[top:])[""]
             rows.append(self._row(f"({len(order) - top} more)", rest))
         rows.append(self._row("(around the equations)", Spent(1, self.around, Work())))
         return rows
@@ -275,7 +277,7 @@ def _kernel_and_feed(
         given = target.in_order((), feed) if isinstance(feed, Mapping) else feed
         return compiled(fitted(target, given) if target.sizes else target), feed
     if isinstance(target, Program):
-        executor, named = _executor(target), _named(feed)
+        executor, named = _executor(target), _require_mapping(feed)
         kernel = kernel_of(target, fetch_list, executor.sizes(target, named, fetch_list))
         return kernel, executor.arguments(target, named, fetch_list)
     return kernel_of(target, fetch_list), feed
@@ -313,9 +315,9 @@ def profile(
     watched, clocks, places = flat.with_clocks()
     run = _runner(flat, arrays)
     with alone():
-        rounds = [*_measured(run, flat, watched, clocks, repeats)]
-        allocated = _allocated(run, flat)
-    *means, around = _of_faster_half([seconds for _, seconds, _ in rounds])
+        rounds = [*_iter_measurements(run, flat, watched, clocks, repeats)]
+        allocated = _peak_memory(run, flat)
+    *means, around = _mean_faster_half([seconds for _, seconds, _ in rounds])
     spent = {i: (n, s) for i, n, s in zip(places, rounds[-1][2], means, strict=False) if n}
     parts = [
         Spent(*spent[i], work) if i in spent else _NOTHING
@@ -324,7 +326,7 @@ def profile(
     return Profile(
         kernel=kernel,
         style=flat.running_style(arrays),
-        seconds=_of_faster_half([[total] for total, _, _ in rounds])[0],
+        seconds=_mean_faster_half([[total] for total, _, _ in rounds])[0],
         repeats=len(rounds),
         parts=tuple(parts),
         around=around,
@@ -333,7 +335,7 @@ def profile(
     )
 
 
-def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
+def _mean_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
     """Return the mean of each entry over the half of the runs with the smallest sums.
 
     The others were interrupted. Unlike medians, these means add up to the mean of the sums.
@@ -343,7 +345,7 @@ def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
     return means
 
 
-def _measured(
+def _iter_measurements(
     run: Callable[[Kernel], float], flat: Kernel, watched: Kernel, clocks: Any, repeats: int | None
 ) -> Iterator[tuple[float, list[float], list[int]]]:
     """Yield for each repeat the seconds of a call, and those and the calls of each clock."""
@@ -364,7 +366,7 @@ def _goes_on(done: int, repeats: int | None, begun: float) -> bool:
     return done < _FEWEST or (done < _MOST and time.perf_counter() - begun < _ENOUGH)
 
 
-def _named(feed: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
+def _require_mapping(feed: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
     if not isinstance(feed, Mapping):
         raise ArgumentError(f"the feed of a program is a mapping, not {type(feed).__name__}")
     return feed
@@ -404,7 +406,7 @@ def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[
     return run
 
 
-def _allocated(run: Callable[[Kernel], float], kernel: Kernel) -> int:
+def _peak_memory(run: Callable[[Kernel], float], kernel: Kernel) -> int:
     """Return the peak number of bytes that a run allocates."""
     watched = tracemalloc.is_tracing()
     if not watched:
@@ -448,14 +450,14 @@ def range_of(array: np.ndarray[Any, Any]) -> Range:
     return Range(float(numbers.min()), float(numbers.max()), int(missing.sum()))
 
 
-def _added(pairs: Iterable[tuple[Any, Spent]]) -> dict[Any, Spent]:
+def _sum_by_key(pairs: Iterable[tuple[Any, Spent]]) -> dict[Any, Spent]:
     total: dict[Any, Spent] = {}
     for key, spent in pairs:
         total[key] = total.get(key, _NOTHING).joined(spent)
     return total
 
 
-def _told(eqn: Equation) -> str:
+def _describe_equation(eqn: Equation) -> str:
     results = ", ".join(str(v.type) for v in eqn.outputs)
     return f"{eqn.op.name} -> {results}   {eqn.source or ''}".rstrip()
 

@@ -28,12 +28,12 @@ def residual_bytes(graph: Graph) -> int:
     if not wrt or not any(v.type.is_inexact for v in graph.outputs):
         return 0
     joint = linearize(graph, wrt, role="cotangent")
-    return _kept(
+    return _residual_bytes(
         joint.with_outputs(joint.outputs[len(graph.outputs) :]), range(count, count + len(wrt))
     )
 
 
-def _kept(graph: Graph, wrt: Sequence[int]) -> int:
+def _residual_bytes(graph: Graph, wrt: Sequence[int]) -> int:
     """Return the bytes that the part linear in the inputs `wrt` reads from the primal part."""
     primal, linear = unzip(graph, wrt)
     linear = clean_up(linear)
@@ -47,10 +47,10 @@ def _kept(graph: Graph, wrt: Sequence[int]) -> int:
     roots = {_root(v, defined) for v, own in zip(kept, linear.inputs, strict=False) if own in read}
     total = sum(v.type.nbytes for v in roots if v in defined and not _is_literal(defined[v]))
     seeds = linear.inputs[count:]
-    return total + _filled(linear, seeds) + _again(linear, seeds)
+    return total + _stack_bytes(linear, seeds) + _again(linear, seeds)
 
 
-def _filled(graph: Graph, seeds: Sequence[Value]) -> int:
+def _stack_bytes(graph: Graph, seeds: Sequence[Value]) -> int:
     """Return the bytes of growing stacks that a linear graph fills itself."""
     linear = forward_slice(graph.body, seeds)
     made = (v for e in graph.body if fills(e) for v in e.outputs if is_open(v.shape))
@@ -69,7 +69,7 @@ def _again(graph: Graph, seeds: Sequence[Value]) -> int:
                 given = flags[len(flags) - len(body.inputs) :]
                 places = [i for i, is_one in enumerate(given) if is_one]
                 inside = (
-                    _kept(body, places)
+                    _residual_bytes(body, places)
                     if flow_of(eqn) is Flow.ONCE
                     else _again(body, [body.inputs[i] for i in places])
                 )

@@ -58,7 +58,7 @@ def _scan(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
     for k in reversed(range(count)) if params["reverse"] else range(count):
         found = run(body, [*fixed, *state, *(x[k] for x in stacks)])
         state, rows[k] = found[:carries], found[carries:]
-    return [*state, *_stacked(eqn, rows, carries)]
+    return [*state, *_stack_outputs(eqn, rows, carries)]
 
 
 def _while(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
@@ -69,10 +69,10 @@ def _while(eqn: Equation, arrays: Sequence[Array], run: Run) -> list[Array]:
     while (limit is None or len(rows) < limit) and bool(run(test, [*fixed, *state])[0]):
         found = run(body, [*fixed, *state])
         state, rows[len(rows)] = found[:carries], found[carries:]
-    return [*state, np.array(len(rows)), *_stacked(eqn, rows, carries + 1)]
+    return [*state, np.array(len(rows)), *_stack_outputs(eqn, rows, carries + 1)]
 
 
-def _stacked(eqn: Equation, rows: dict[int, list[Array]], first: int) -> list[Array]:
+def _stack_outputs(eqn: Equation, rows: dict[int, list[Array]], first: int) -> list[Array]:
     """Return the stacked outputs of `eqn` from output `first` on, with zeros for missing steps."""
     made = []
     for k, value in enumerate(eqn.outputs[first:]):

@@ -207,7 +207,7 @@ class ParameterList(Layer):
         return len(self._table("_states"))
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._read(p) for p in list(self._table("_states").values()))
+        return (self._read_parameter(p) for p in list(self._table("_states").values()))
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -217,7 +217,7 @@ class ParameterList(Layer):
         if isinstance(index, slice):
             return list(self)[index]
         name = str(_place(index, len(self), "ParameterList"))
-        return self._read(self._table("_states")[name])
+        return self._read_parameter(self._table("_states")[name])
 
     def __setitem__(self, index: int, parameter: Any) -> None:
         name = str(_place(index, len(self), "ParameterList"))

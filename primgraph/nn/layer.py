@@ -115,16 +115,16 @@ class Layer:
         if adoption is not None:
             adoption.note(self)
         if not kwargs and _are_tensors(args):
-            return self._computed(args, kwargs)
+            return self._forward_on_tensors(args, kwargs)
         found = handles((*args, *kwargs.values()))
         variables = [h for h in found if isinstance(h, Variable)]
         if not variables and (found or _computes()):
-            return self._computed(args, kwargs)
+            return self._forward_on_tensors(args, kwargs)
         if next(self._named_states(), None) is None:
             with self._scope(None):
                 return self.forward(*args, **kwargs)
         if variables and not belongs_to_program(variables[0]) and self._has_elements():
-            return self._computed(args, kwargs)
+            return self._forward_on_tensors(args, kwargs)
         program = program_of(variables[0]) if variables else _program_of_call()
         self._enter(program)
         before = _world.get()
@@ -139,7 +139,7 @@ class Layer:
         """Whether the parameters are known where a function is traced, or are its inputs."""
         return adopting.get() is not None or all(p.is_known for _, p in self._named_states())
 
-    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _forward_on_tensors(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of `forward` with tensors for parameters."""
         if _world.get() is _EAGERLY:
             return self.forward(*args, **kwargs)
@@ -250,7 +250,7 @@ class Layer:
     def __getattr__(self, name: str) -> Any:
         parameter = self.__dict__.get("_states", {}).get(name)
         if parameter is not None:
-            return self._read(parameter)
+            return self._read_parameter(parameter)
         layer = self.__dict__.get("_sublayers", {}).get(name)
         if layer is None:
             known = {*dir(type(self)), *self.__dict__.get("_states", ())}
@@ -304,7 +304,7 @@ class Layer:
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """Dotted names of the parameters of this layer and of all within, and what they are there:
         tensors, or variables of a program."""
-        yield from self._named(trainable=True)
+        yield from self._named_tensors(trainable=True)
 
     def parameters(self) -> list[Any]:
         """The parameters of this layer and of all within, each once."""
@@ -312,17 +312,17 @@ class Layer:
 
     def named_buffers(self) -> Iterator[tuple[str, Any]]:
         """Dotted names of the buffers of this layer and of all within, and what they are there."""
-        yield from self._named(trainable=False)
+        yield from self._named_tensors(trainable=False)
 
     def buffers(self) -> list[Any]:
         """The buffers of this layer and of all within, each once."""
         return [item for _, item in self.named_buffers()]
 
-    def _named(self, trainable: bool) -> Iterator[tuple[str, Any]]:
+    def _named_tensors(self, trainable: bool) -> Iterator[tuple[str, Any]]:
         own = type(self).__name__.lower()
         for name, parameter in self._named_states():
             if parameter.trainable is trainable:
-                item = self._read(parameter)
+                item = self._read_parameter(parameter)
                 if isinstance(item, Tensor) and not label_of(item):
                     item._label = f"{own}.{name}"
                 yield name, item
@@ -447,7 +447,7 @@ class Layer:
                 continue
             seen.add(id(layer))
             yield path, layer
-            inner = [(_joined(path, n), s) for n, s in layer._inner()]
+            inner = [(_join_path(path, n), s) for n, s in layer._inner()]
             waiting += reversed(inner)
 
     def _inner(self) -> list[tuple[str, Layer]]:
@@ -501,7 +501,7 @@ class Layer:
                 key = parameter.identity
                 if key not in seen:
                     seen.add(key)
-                    yield _joined(path, name), parameter
+                    yield _join_path(path, name), parameter
 
     def _enter(self, program: Program) -> None:
         """Create in `program` what has no state there yet."""
@@ -510,7 +510,7 @@ class Layer:
         for name, parameter in waiting:
             parameter.enter(program, f"{prefix}.{name}")
 
-    def _read(self, parameter: Parameter) -> Tensor | Variable:
+    def _read_parameter(self, parameter: Parameter) -> Tensor | Variable:
         """Return the tensor or variable that stands for a parameter in the current call."""
         world = _world.get()
         if world is _EAGERLY:
@@ -583,5 +583,5 @@ def as_parameter(name: str, given: Any) -> Parameter:
     return found
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

@@ -149,9 +149,9 @@ class Parameter:
         """Pickle the elements and the trainable flag, without a program."""
         home = self.home
         if home is None:
-            return _restored, (self.tensor, self.trainable)
+            return _rebuild_parameter, (self.tensor, self.trainable)
         array = program_of(home).state_dict()[home.name]
-        return _restored, (Tensor(given(array, self.trainable)), self.trainable)
+        return _rebuild_parameter, (Tensor(given(array, self.trainable)), self.trainable)
 
     def _own(self, tensor: Tensor) -> None:
         self._tensor, self._home = tensor, None
@@ -167,7 +167,7 @@ class Parameter:
             ) from None
 
 
-def _restored(tensor: Tensor, trainable: bool) -> Parameter:
+def _rebuild_parameter(tensor: Tensor, trainable: bool) -> Parameter:
     found = Parameter(tensor.type, Constant(), trainable)
     found._own(tensor)
     return found

@@ -31,7 +31,7 @@ class _Gates(Layer):
             made = self.create_parameter((rows,), dtype, rule) if bias else None
             setattr(self, name + suffix, made)
 
-    def _entered(self, x: Any, suffix: str) -> Any:
+    def _project_inputs(self, x: Any, suffix: str) -> Any:
         """Compute the gates' input contributions for all rows, in one product."""
         weight = operators.transpose(getattr(self, f"weight_ih{suffix}"))
         found = operators.matmul(x, weight)
@@ -45,11 +45,11 @@ class _Gates(Layer):
 
         def step(states: tuple[Any, ...], entered: Any) -> tuple[Any, ...]:
             own = operators.matmul(states[0], weight)
-            return self._changed(states, entered, own if bias is None else own + bias)
+            return self._next_states(states, entered, own if bias is None else own + bias)
 
         return step
 
-    def _changed(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+    def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
         raise NotImplementedError
 
 
@@ -86,7 +86,7 @@ class _Cell(_Gates):
             states: tuple[Any, ...] = (zero,) * self._held
         else:
             states = (hx,) if self._held == 1 else tuple(hx)
-        found = self._step("")(states, self._entered(value, ""))
+        found = self._step("")(states, self._project_inputs(value, ""))
         return found[0] if self._held == 1 else found
 
 
@@ -160,7 +160,7 @@ class _Recurrent(_Gates):
             new = step(states, row)
             return new, new[0]
 
-        entered = self._entered(x, suffix)
+        entered = self._project_inputs(x, suffix)
         found: tuple[tuple[Any, ...], Any] = scan(
             trip, start, entered, reverse=suffix.endswith("_reverse")
         )
@@ -185,14 +185,14 @@ class _Recurrent(_Gates):
 class _LongShort(_Gates):
     _parts, _held = 4, 2
 
-    def _changed(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+    def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
         return _four_gates(states, entered, own)
 
 
 class _Gated(_Gates):
     _parts = 3
 
-    def _changed(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+    def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
         return _three_gates(states, entered, own)
 
 
@@ -205,7 +205,7 @@ class _Plain(_Gates):
             raise ArgumentError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r:.60}")
         self.nonlinearity = nonlinearity
 
-    def _changed(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
+    def _next_states(self, states: tuple[Any, ...], entered: Any, own: Any) -> tuple[Any, ...]:
         function = operators.tanh if self.nonlinearity == "tanh" else operators.relu
         return (function(entered + own),)
 

@@ -135,46 +135,46 @@ class Optimizer(ABC):
         Raises `BuildError` for an optimizer without `parameters`, and if none of them has a
         gradient.
         """
-        eager = self._required()
+        eager = self._require_eager()
         gradients = [p.grad for p in eager.parameters]
         places = tuple([i for i, g in enumerate(gradients) if g is not None])
         if not places:
             raise BuildError(
                 "none of the parameters has a gradient: there is nothing to step along",
-                origin=_here(),
+                origin=_user_lines(),
                 hint="loss.backward() puts gradients there, of what the loss was computed from",
             )
         rule = eager.rules.get(places)
         if rule is None:
-            rule = eager.rules[places] = self._drafted(places)
+            rule = eager.rules[places] = self._trace_rule(places)
         eager.settle(rule, rate_from(self.learning_rate))
         eager.apply(rule, places, gradients)
 
     def clear_grad(self) -> None:
         """Let no parameter have a gradient. Raises `BuildError` without `parameters`."""
-        clear_grad(self._required().parameters)
+        clear_grad(self._require_eager().parameters)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """`clear_grad`, as torch calls it; with `set_to_none=False` gradients become zeros."""
         if set_to_none:
             self.clear_grad()
             return
-        known = [p.grad for p in self._required().parameters if p.grad is not None]
+        known = [p.grad for p in self._require_eager().parameters if p.grad is not None]
         gradients = {id(g): g for g in known}.values()
         call_all([c for g in gradients for c in g.showing(given(np.zeros(g.shape, g.dtype)))])
 
-    def _required(self) -> Stepped:
+    def _require_eager(self) -> Stepped:
         if self._eager is None:
             raise BuildError(
                 f"this {type(self).__name__} has no parameters",
-                origin=_here(),
+                origin=_user_lines(),
                 hint="give them as `parameters=layer.parameters()`; in a program call minimize",
             )
         return self._eager
 
-    def _drafted(self, places: Sequence[int]) -> Rule:
+    def _trace_rule(self, places: Sequence[int]) -> Rule:
         """The rule, traced for the parameters at these places."""
-        eager = self._required()
+        eager = self._require_eager()
         draft = Draft(type(self).__name__.lower())
         with draft.builder:
             pairs = []
@@ -207,7 +207,7 @@ class Optimizer(ABC):
         optimizer; `ArgumentError` for what is no variable.
         """
         if isinstance(loss, Tensor):
-            return self._lowered(loss, parameters, no_grad_set)
+            return self._minimize_eagerly(loss, parameters, no_grad_set)
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable or a tensor, not {type(loss).__name__}")
         if parameters is None and self._eager is not None:
@@ -219,7 +219,7 @@ class Optimizer(ABC):
                 raise ShapeError(
                     f"a loss has one element, not {loss.type}", hint="take its sum or mean"
                 )
-            chosen = _chosen(program, parameters, held)
+            chosen = _select_parameters(program, parameters, held)
             pairs = _pairs(loss, chosen, held)
             former = self._former(program, pairs)
             _refuse_second(program, pairs, former)
@@ -242,7 +242,7 @@ class Optimizer(ABC):
             if step.program is program and not changed.isdisjoint(step.updates)
         ]
 
-    def _lowered(
+    def _minimize_eagerly(
         self, loss: Tensor, parameters: Iterable[Any] | None, held: Collection[Any] | None
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
         """Run `minimize` eagerly."""
@@ -251,7 +251,7 @@ class Optimizer(ABC):
                 "which parameters are changed is said when the optimizer is made, for tensors",
                 hint="give them as `parameters=`, and let the others not require grad",
             )
-        eager = self._required()
+        eager = self._require_eager()
         if not loss.node.spent:
             backward(loss)
         pairs = [(p, p.grad) for p in eager.parameters if p.grad is not None]
@@ -324,14 +324,14 @@ class Optimizer(ABC):
 
     def _settle(self, eager: Stepped) -> None:
         """Let all states be there that steps of all parameters need."""
-        rule = self._drafted(range(len(eager.parameters)))
+        rule = self._trace_rule(range(len(eager.parameters)))
         eager.settle(rule, rate_from(self.learning_rate))
 
     def _first(self) -> Step:
         if not self._applied:
             raise BuildError(
                 f"this {type(self).__name__} has no states yet",
-                origin=_here(),
+                origin=_user_lines(),
                 hint="call minimize first, or give it `parameters`",
             )
         return self._applied[0]
@@ -393,7 +393,7 @@ class Optimizer(ABC):
         """
 
 
-def _here() -> list[str]:
+def _user_lines() -> list[str]:
     """The user's line, for an error."""
     place = caller()
     return [f"written here:  {place}   {place.text}"]
@@ -404,7 +404,7 @@ def _layer_of(name: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def _chosen(
+def _select_parameters(
     program: Program, parameters: Iterable[Variable | Tensor] | None, held: Sequence[Variable]
 ) -> list[Variable]:
     listed = program.parameters()

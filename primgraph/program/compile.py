@@ -175,7 +175,7 @@ def generic(
     It does not check the sizes of its arguments.
     """
     plain = optimized(graph, math)
-    native = _decided(style, plain) == "native"
+    native = _resolve_style(style, plain) == "native"
     chosen = "native" if native else "readable"
     return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
 
@@ -237,12 +237,12 @@ def compile_last(graph: Graph, least: int) -> Kernel:
 
     Outputs of `least` bytes or more are written into arrays passed to the kernel.
     """
-    plain = _without_stops(optimized(graph))
+    plain = _drop_stops(optimized(graph))
     handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
     return _kernel(plain, style=style_for("planned", None), handed=handed)
 
 
-def _without_stops(graph: Graph) -> Graph:
+def _drop_stops(graph: Graph) -> Graph:
     """Return `graph` without `stop_gradient` equations."""
     moved: dict[Value, Value] = {}
     body: list[Equation] = []
@@ -269,7 +269,7 @@ def _kernel(
     """Compile the kernel of a program, function or graph."""
     graph = without_formal(graph)
     once = () if graph.sizes else input_free(graph)
-    chosen = _decided(style, graph)
+    chosen = _resolve_style(style, graph)
     options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}
     if style == "auto" and chosen == "native":
         try:
@@ -281,7 +281,7 @@ def _kernel(
     return compile_graph(graph, style=chosen, **options)
 
 
-def _decided(style: str, graph: Graph) -> str:
+def _resolve_style(style: str, graph: Graph) -> str:
     """Resolve the style "auto" by the estimated saving of native code."""
     if style != "auto":
         return style

@@ -102,7 +102,7 @@ class Walk:
             raise run_error(error)(
                 f"{eqn.op.name} failed: {type(error).__name__}: {error}", origin=self.origin(eqn)
             ) from error
-        carried = self._carried(eqn, operands)
+        carried = self._propagate_marks(eqn, operands)
         for k, (value, item) in enumerate(zip(eqn.outputs, found, strict=True)):
             result = self.known[value] = np.asarray(item, dtype=value.dtype)
             mark = None if carried is None else carried[k]
@@ -114,7 +114,7 @@ class Walk:
             if mark is not None and mark.any():
                 self.marks[value] = mark
 
-    def _carried(self, eqn: Equation, operands: list[Array]) -> Sequence[Array] | None:
+    def _propagate_marks(self, eqn: Equation, operands: list[Array]) -> Sequence[Array] | None:
         """Propagate marks from the operands to the outputs; None if there are none."""
         present, kind = [self.marks.get(v) for v in eqn.inputs], marks_of(eqn.op)
         if all(m is None for m in present) or kind is Marks.ENDED:
@@ -152,9 +152,9 @@ class Walk:
         """Return the error for a creation: its element, line and operands."""
         eqn, place = creation.eqn, _first(creation.made)
         shape = creation.result.shape
-        there = [_spelled(a[place]) for a in creation.operands if a.shape == shape]
+        there = [_format_number(a[place]) for a in creation.operands if a.shape == shape]
         pointwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
-        made = f"{_spelled(creation.result[place])}{_at(place)}"
+        made = f"{_format_number(creation.result[place])}{_format_place(place)}"
         card = CARDS.get(eqn.op)
         return NumericalError(
             f"{eqn.op.name} makes {made} of {' and '.join(there) if pointwise else 'what has none'}"
@@ -176,7 +176,7 @@ class Walk:
             array, definer = self.known[value], definers.get(value)
             text = f"operand {i}:     {value.type} {spread(array)}"
             if place and array.shape == eqn.outputs[0].shape:
-                text += f", {_spelled(array[place])}{_at(place)}"
+                text += f", {_format_number(array[place])}{_format_place(place)}"
             if value.hint:
                 text += f"   {value.hint}"
             elif definer is not None:
@@ -227,11 +227,15 @@ def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | 
 def spread(array: Array) -> str:
     """Return the range of the finite elements, and the number of others."""
     if array.size < 2:
-        return _spelled(array.reshape(-1)[0]) if array.size else "without elements"
+        return _format_number(array.reshape(-1)[0]) if array.size else "without elements"
     if array.dtype.kind == "c":
         return f"absolute values {spread(np.abs(array))}"
     finite = array[np.isfinite(array)]
-    parts = [f"from {_spelled(finite.min())} to {_spelled(finite.max())}"] if finite.size else []
+    parts = (
+        [f"from {_format_number(finite.min())} to {_format_number(finite.max())}"]
+        if finite.size
+        else []
+    )
     for test, name in ((np.isnan, "NaN"), (np.isposinf, "inf"), (np.isneginf, "-inf")):
         count = int(test(array).sum()) if array.dtype.kind == "f" else 0
         if count:
@@ -243,10 +247,10 @@ def _first(mask: Array) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(mask)[0])
 
 
-def _at(place: tuple[int, ...]) -> str:
+def _format_place(place: tuple[int, ...]) -> str:
     return f" at [{', '.join(map(str, place))}]" if place else ""
 
 
-def _spelled(number: Any) -> str:
+def _format_number(number: Any) -> str:
     """Print a number with the digits that distinguish it from its neighbours in its dtype."""
     return "NaN" if number != number else str(number)

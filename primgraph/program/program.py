@@ -98,10 +98,10 @@ class Program(Drawn):
     def _leave(self) -> None:
         self.builder.__exit__()
 
-    def _undoing(self) -> Callable[[], None]:
+    def _undo_action(self) -> Callable[[], None]:
         return self.builder.undoing()
 
-    __exit__ = Exit(_leave, _undoing)
+    __exit__ = Exit(_leave, _undo_action)
 
     @property
     def name(self) -> str:

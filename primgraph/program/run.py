@@ -115,7 +115,7 @@ class _SizedPlan:
             return self.plans.at([np.shape(a) for a in arrays]) if own else self.plans.of(arrays)
         except FeedError as error:
             named = [n for n, type in self.plans.fitting.inputs if type.names]
-            raise error.located(_declared(program, named)) from None
+            raise error.located(_declaration_lines(program, named)) from None
 
 
 @final
@@ -284,7 +284,7 @@ class Executor:
             if not plan.changed:
                 return _read_only(program, plan, given, scope, *wanted)
             with scope.turn():
-                return _updating(program, plan, given, scope, *wanted)
+                return _run_plan(program, plan, given, scope, *wanted)
         except FeedError as error:
             raise error.located(_misfit(program, plan, given)) from None
 
@@ -395,7 +395,7 @@ class Executor:
         key = (values, update, how, self._policy)
         known: tuple[dict[Value, Value], _Plan | _SizedPlan] | None = program.kernels.get(key)
         if known is None or known[0] != updates:
-            known = (dict(updates), _planned(program, values, updates, how, self._policy))
+            known = (dict(updates), _build_plan(program, values, updates, how, self._policy))
             program.kernels[key] = known
         return known[1]
 
@@ -428,7 +428,7 @@ def _read_only(
 
 
 @storing
-def _updating(
+def _run_plan(
     program: Program,
     plan: _Plan,
     given: Mapping[str, Any],
@@ -466,11 +466,15 @@ def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Read
     """Return a reading of the newest version of `scope`, in which `states` have valid values."""
     while True:
         reading = scope.read()
-        if reading.version.setting.seen is states or _settled(program, scope, states, reading):
+        if reading.version.setting.seen is states or _ensure_initialized(
+            program, scope, states, reading
+        ):
             return reading
 
 
-def _settled(program: Program, scope: Scope, states: Sequence[State], reading: Reading) -> bool:
+def _ensure_initialized(
+    program: Program, scope: Scope, states: Sequence[State], reading: Reading
+) -> bool:
     """Return whether all `states` have a value; initialise those without one.
 
     Raises `FeedError` if the scope holds an array of another type under the name of a state.
@@ -541,11 +545,11 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
             values.append(item.value)
         else:
             return tuple(values)
-    return tuple(_fetched(program, item) for item in _flat(fetch_list))
+    return tuple(_fetched_value(program, item) for item in _flat(fetch_list))
 
 
 @uncollected
-def _planned(
+def _build_plan(
     program: Program,
     values: tuple[Value, ...],
     updates: Mapping[Value, Value],
@@ -564,7 +568,7 @@ def _planned(
     sizes = graph.sizes
     if not sizes:
         return _plan_of(program, graph, graph, {}, len(fetched), updates, how)
-    inputs = _telling(builder.inputs, inputs, sizes)
+    inputs = _required_inputs(builder.inputs, inputs, sizes)
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
     early = simplified_early(graph)
 
@@ -582,7 +586,9 @@ def _planned(
     return _SizedPlan(names, frozenset(names), plans)
 
 
-def _telling(declared: Sequence[Value], used: Sequence[Value], sizes: Sequence[str]) -> list[Value]:
+def _required_inputs(
+    declared: Sequence[Value], used: Sequence[Value], sizes: Sequence[str]
+) -> list[Value]:
     """Return the inputs that are `used`, and those that must be fed because only they determine a
     size."""
     kept, known = set(used), set().union(*(v.type.names for v in used))
@@ -663,7 +669,7 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
             yield item
 
 
-def _fetched(program: Program, item: Any) -> Value:
+def _fetched_value(program: Program, item: Any) -> Value:
     if isinstance(item, Variable):
         if item.recorder is not program.builder:
             raise FeedError(
@@ -707,7 +713,7 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
     if unknown:
         faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
     if faults:
-        lines = _declared(program, missing)
+        lines = _declaration_lines(program, missing)
         hints = [h for n in unknown if (h := near_matches(n, declared))]
         names = [n for n in unknown if not isinstance(n, str)]
         if names:
@@ -726,7 +732,7 @@ def _check_sizes(program: Program, given: Mapping[str, Any]) -> None:
         fitting.key(shapes)
         fitting.sizes(shapes)
     except FeedError as error:
-        raise error.located(_declared(program, [n for n, t in fed if t.names])) from None
+        raise error.located(_declaration_lines(program, [n for n, t in fed if t.names])) from None
 
 
 def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
@@ -735,11 +741,11 @@ def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str
         try:
             as_feed(given[name], type, name)
         except FeedError:
-            return _declared(program, [name])
+            return _declaration_lines(program, [name])
     return []
 
 
-def _declared(program: Program, names: Sequence[str]) -> list[str]:
+def _declaration_lines(program: Program, names: Sequence[str]) -> list[str]:
     """Return the lines for an error: where these inputs are declared."""
     places = [program.builder.declared_at[program.inputs[n].value] for n in names]
     return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]

@@ -61,7 +61,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
     manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
-    with _replacing(path) as file:
+    with _replace_file(path) as file:
         archive = Archive(file, "w")
         for name, data in [("manifest.json", _json(manifest)), *members]:
             info = zipfile.ZipInfo(name, DATE)
@@ -72,7 +72,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
 
 
 @contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def _replace_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces the one at `path`, with its mode, at the end.
 
     A path that is not a regular file, such as a pipe, is written directly.
@@ -123,7 +123,7 @@ def load(path: str | os.PathLike[str]) -> Program:
     """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-            return _Reader(_listed(archive)).program()
+            return _Reader(_read_manifest(archive)).program()
     except LoadError:
         raise
     except OSError as error:
@@ -225,7 +225,7 @@ class _Writer:
         return value
 
 
-def _listed(archive: zipfile.ZipFile) -> Members:
+def _read_manifest(archive: zipfile.ZipFile) -> Members:
     """Return the members listed in the manifest of a saved program."""
     members = Members(archive, _MEMBER, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     manifest = parsed(members.unpacked("manifest.json", _FRAME + _ROW * len(members.infos)))
@@ -286,10 +286,12 @@ class _Reader:
     def _equation(
         self, program: Program, op: str, inputs: Any, params: Any, types: Any, place: Any
     ) -> None:
-        outputs = self._emitted(program.builder, self.values, op, inputs, params, types, place)
+        outputs = self._emit_equation(
+            program.builder, self.values, op, inputs, params, types, place
+        )
         self.values.extend(outputs)
 
-    def _emitted(
+    def _emit_equation(
         self,
         builder: Builder,
         values: Sequence[Value],
@@ -316,7 +318,7 @@ class _Reader:
         builder = Builder(_text(name))
         values = [builder.input(_type(type), _text(hint)) for hint, type in inputs]
         for row in body:
-            values.extend(self._emitted(builder, values, *row))
+            values.extend(self._emit_equation(builder, values, *row))
         self.depth -= 1
         return builder.graph([values[_integer(i)] for i in outputs])
 

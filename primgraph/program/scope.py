@@ -284,7 +284,7 @@ class Scope:
         if desk.waiting or desk.scattered:
             new = desk.brought()
             if new:
-                self._put(new)
+                self._store_states(new)
             desk.settle()
 
     def begin(self) -> tuple[Version, bool]:
@@ -307,7 +307,7 @@ class Scope:
 
     def store(self, before: Version, first: bool, changes: Changes, new: Sequence[Array]) -> bool:
         """Like `replace`, for values computed into arrays of `spare`, after `begin`."""
-        if not self._replaced(before, before.followed_by(changes, new)):
+        if not self._publish_version(before, before.followed_by(changes, new)):
             return False
         if first and not self._readings:
             # Only the caller, which has finished with them, refers to the replaced arrays.
@@ -323,9 +323,11 @@ class Scope:
         The arrays are not copied and belong to the scope from then on. They become visible all at
         once. Returns False, without effect, if the scope holds another version now.
         """
-        return self._replaced(before, before.followed_by(Changes(tuple(new), ()), [*new.values()]))
+        return self._publish_version(
+            before, before.followed_by(Changes(tuple(new), ()), [*new.values()])
+        )
 
-    def _replaced(self, before: Version, after: Version) -> bool:
+    def _publish_version(self, before: Version, after: Version) -> bool:
         # A single C call is atomic with respect to threads and interrupts.
         if before.later.setdefault(NEXT, after) is not after:
             return False
@@ -338,10 +340,10 @@ class Scope:
             # Changes by observers are older than these values.
             self._take_in(self._desk)
         with self.turn():
-            self._put(new)
+            self._store_states(new)
 
     @storing
-    def _put(self, new: Mapping[str, Array]) -> None:
+    def _store_states(self, new: Mapping[str, Array]) -> None:
         while not self.replace(self.latest(), new):
             pass
 
@@ -418,10 +420,10 @@ def copied(name: str, value: Any, type: TensorType | None = None) -> Array:
 _scopes: WeakSet[Scope] = WeakSet()
 
 
-def _after_fork() -> None:
+def _reset_after_fork() -> None:
     for scope in list(_scopes):
         scope.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

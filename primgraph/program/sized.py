@@ -153,7 +153,7 @@ class BySizes(Generic[T]):
         """Return the object for sizes that are not specialised yet."""
         met = self._met.get(key)
         if met is None:
-            sizes = self._checked(shapes)
+            sizes = self._checked_sizes(shapes)
             met = _Met(0, extent_at(self._elements, sizes))
         whole = None if self._is_ripe(met) else self._general()
         if whole is None:
@@ -187,7 +187,7 @@ class BySizes(Generic[T]):
             self._is_written = False
             return None
 
-    def _checked(self, shapes: Sequence[Shape]) -> dict[str, int]:
+    def _checked_sizes(self, shapes: Sequence[Shape]) -> dict[str, int]:
         """Return the sizes of arrays, checked against the program's assumptions."""
         sizes = self.fitting.sizes(shapes)
         self.fitting.require(self._conditions, sizes)
@@ -210,7 +210,7 @@ class BySizes(Generic[T]):
         """Return the specialised object for arrays of these shapes; see `of`."""
         key = self.fitting.key(shapes)
         found = self._made.get(key)
-        return self._made_for(key, self._checked(shapes)) if found is None else found
+        return self._made_for(key, self._checked_sizes(shapes)) if found is None else found
 
     def given(self, sizes: Mapping[str, Any]) -> T:
         """Return the specialised object for these sizes, which must be complete.

@@ -48,7 +48,7 @@ def style_of(graph: Graph) -> str:
         return "planned"
     try:
         known = at_sizes(graph, dict.fromkeys(graph.sizes, _SIZE)) if graph.sizes else graph
-        saved = _CALL + _saved(schedule(known))
+        saved = _CALL + _estimate_saving(schedule(known))
     except PrimgraphError:
         # Assumed sizes that violate a condition give no estimate.
         return "planned"
@@ -56,7 +56,7 @@ def style_of(graph: Graph) -> str:
     return "native" if saved * RUNS >= cost else "planned"
 
 
-def _saved(steps: Schedule) -> float:
+def _estimate_saving(steps: Schedule) -> float:
     """Estimate the nanoseconds that native code saves in one call."""
     native = importlib.import_module("primgraph.codegen.native.lower.nests")
     items = importlib.import_module("primgraph.codegen.native.items")
@@ -72,7 +72,7 @@ def _saved(steps: Schedule) -> float:
 
 def _in_step(step: Step) -> float:
     if step.op.has_bodies:
-        inside = sum([_CALL + _saved(schedule(body)) for body in step.eqn.bodies])
+        inside = sum([_CALL + _estimate_saving(schedule(body)) for body in step.eqn.bodies])
         return inside * _trips(step)
     card = CARDS[step.op]
     saved = _SHARE * card.nanoseconds(step)

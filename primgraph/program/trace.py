@@ -141,10 +141,10 @@ def trace(
         raise ArgumentError(
             f"trace: function is a function, not {type(function).__name__} {function!r:.60}"
         )
-    return _traced(function, specs, named, modules_named(through) if rebind else None)
+    return _trace_function(function, specs, named, modules_named(through) if rebind else None)
 
 
-def _traced(
+def _trace_function(
     function: Callable[..., Any],
     specs: Sequence[Any],
     named: Mapping[str, Any],
@@ -182,7 +182,7 @@ def _arguments(
     """Add inputs for examples of arguments; return the containers by name, and the arguments."""
     arguments, given = [], []
     for title, example in examples:
-        tree, leaves = _apart(example)
+        tree, leaves = _flatten_example(example)
         types = [_type_of(leaf) for leaf in leaves]
         pairs = zip(types, names(tree, title), strict=True)
         inputs = [builder.input(t, free_name(builder, n)) for t, n in pairs]
@@ -220,7 +220,7 @@ def free_name(builder: Builder, name: str) -> str:
     return name
 
 
-def _apart(example: Any) -> tuple[Tree, list[Any]]:
+def _flatten_example(example: Any) -> tuple[Tree, list[Any]]:
     """Flatten an argument of `trace` into its containers and the examples of arrays."""
     return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
 

@@ -102,14 +102,14 @@ class Constraints:
 
     def jac(self, x: Any) -> Any:
         """Return the Jacobian at `x`: a `scipy.sparse.csr_array`, or an array if not `sparse`."""
-        return self._given(self._slopes(_vector(x)))
+        return self._convert_matrix(self._slopes(_vector(x)))
 
     def hess(self, x: Any, v: Any) -> Any:
         """Return the sum of the Hessians of all constraints at `x`, weighted by `v`.
 
         This is their part of the Hessian of a Lagrangian.
         """
-        return self._given(self._curvature(_vector(x), _vector(v)))
+        return self._convert_matrix(self._curvature(_vector(x), _vector(v)))
 
     def to_scipy(self) -> Any:
         """Return a `scipy.optimize.NonlinearConstraint`, for the method trust-constr.
@@ -151,7 +151,7 @@ class Constraints:
         found = self._slopes(_vector(x)).to_dense()[rows]
         return np.asarray(sign * found)
 
-    def _given(self, matrix: Any) -> Any:
+    def _convert_matrix(self, matrix: Any) -> Any:
         return matrix.to_scipy() if self.sparse else matrix.to_dense()
 
     @cached_property
@@ -165,9 +165,9 @@ class Constraints:
 
     @cached_property
     def _curvature(self) -> Callable[..., Any]:
-        return jit(self._weighted, rebind=False)
+        return jit(self._weighted_hessian, rebind=False)
 
-    def _weighted(self, x: Variable, v: Variable) -> Any:
+    def _weighted_hessian(self, x: Variable, v: Variable) -> Any:
         def lagrangian(x: Variable) -> Any:
             return sum_(v * following(self.function, x))
 

@@ -31,7 +31,7 @@ class FlatObjective(ABC):
         self._latest: tuple[bytes, float, Array] | None = None
 
     @abstractmethod
-    def _evaluated(self, vector: Array) -> tuple[float, Array]:
+    def _evaluate(self, vector: Array) -> tuple[float, Array]:
         """Return the loss and its gradient at a validated vector."""
 
     @abstractmethod
@@ -50,22 +50,22 @@ class FlatObjective(ABC):
 
     def fun(self, theta: Any) -> float:
         """Return the loss at `theta`."""
-        return self._at(theta)[0]
+        return self._value_and_gradient(theta)[0]
 
     def jac(self, theta: Any) -> Array:
         """Return the gradient at `theta`, a vector."""
-        return self._at(theta)[1].copy()
+        return self._value_and_gradient(theta)[1].copy()
 
     def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
         """Return the loss and its gradient at `theta`, for SciPy's `jac=True`."""
-        value, gradient = self._at(theta)
+        value, gradient = self._value_and_gradient(theta)
         return value, gradient.copy()
 
-    def _at(self, theta: Any) -> tuple[float, Array]:
+    def _value_and_gradient(self, theta: Any) -> tuple[float, Array]:
         vector = self._vector(theta)
         key, latest = vector.tobytes(), self._latest
         if latest is None or latest[0] != key:
-            self._latest = latest = (key, *self._evaluated(vector))
+            self._latest = latest = (key, *self._evaluate(vector))
         return latest[1:]
 
     def _vector(self, theta: Any) -> Array:
@@ -74,7 +74,7 @@ class FlatObjective(ABC):
             raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
         return vector
 
-    def _split(self, theta: Any) -> list[Array]:
+    def _split_vector(self, theta: Any) -> list[Array]:
         """Return the arrays whose elements are in `theta`."""
         parts = np.split(self._vector(theta), self._ends[:-1])
         return [p.reshape(t.shape).astype(t.dtype) for p, t in zip(parts, self._types, strict=True)]

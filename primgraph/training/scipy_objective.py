@@ -119,10 +119,12 @@ def scipy_objective(
     if hess not in ("dense", "sparse"):
         raise OptionError(f"hess is 'dense' or 'sparse', not {hess!r:.60}")
     style = style_for("planned", target)
-    return Objective(program, loss, _chosen(program, loss, parameters), feed or {}, hess, style)
+    return Objective(
+        program, loss, _select_parameters(program, loss, parameters), feed or {}, hess, style
+    )
 
 
-def _chosen(
+def _select_parameters(
     program: Program, loss: Variable, parameters: Iterable[Variable] | None
 ) -> list[Variable]:
     if parameters is None:
@@ -194,7 +196,7 @@ class Objective(FlatObjective):
     def unflatten(self, theta: Any) -> dict[str, Array]:
         """Return the parameters whose elements are in `theta`, by name."""
         names = [p.name for p in self.parameters]
-        return dict(zip(names, self._split(theta), strict=True))
+        return dict(zip(names, self._split_vector(theta), strict=True))
 
     def assign(self, theta: Any) -> None:
         """Store `theta` as the values of the parameters, in the program's scope."""
@@ -222,7 +224,7 @@ class Objective(FlatObjective):
         """Kernel of the possibly nonzero elements of the Hessian, and their sparse matrix."""
         return self._record.sparse_hessian()
 
-    def _evaluated(self, vector: Array) -> tuple[float, Array]:
+    def _evaluate(self, vector: Array) -> tuple[float, Array]:
         value, gradient = self.kernel(vector, *self._others)
         return float(value), gradient
 

@@ -70,7 +70,7 @@ def tree_of(picture: Picture, kind: str) -> Node:
     for number in reversed(range(len(groups))):
         group, children = groups[number], inside.get(number, [])
         if len(children) > 1:
-            made = _group(group.label, group.kind, _packed(children, picture), picture)
+            made = _group(group.label, group.kind, _split_runs(children, picture), picture)
             inside.setdefault(above[number], []).append(made)
         else:
             inside.setdefault(above[number], []).extend(children)
@@ -135,12 +135,12 @@ def _outermost(nodes: list[Node], picture: Picture) -> list[Node]:
             ends = [n for n in rest if n.part == part and not n.children]
             if len(ends) > MANY:
                 rest = [n for n in rest if n.part != part or n.children]
-                found.append(_group(f"{part}s", "run", _packed(ends, picture), picture))
-        found += _packed(rest, picture, MOST_OUTSIDE)
+                found.append(_group(f"{part}s", "run", _split_runs(ends, picture), picture))
+        found += _split_runs(rest, picture, MOST_OUTSIDE)
     return found
 
 
-def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) -> list[Node]:
+def _split_runs(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) -> list[Node]:
     """Return the nodes, split into runs of neighbours if there are more than `most`."""
     if len(nodes) <= most:
         return list(nodes)
@@ -153,7 +153,7 @@ def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) ->
         run = ordered[i : i + size]
         label = f"{i + 1} – {i + len(run)} of {len(ordered)}"
         runs.append(
-            _group(label, "run", _packed(run, picture), picture) if len(run) > 1 else run[0]
+            _group(label, "run", _split_runs(run, picture), picture) if len(run) > 1 else run[0]
         )
     return runs
 
@@ -237,7 +237,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
             boxes.append(replace(box, id=len(boxes)))
         elif box.id == group.members[0]:
             place.update(dict.fromkeys(group.members, len(boxes)))
-            boxes.append(_shut(len(boxes), group, [picture.boxes[i] for i in group.members]))
+            boxes.append(_folded_box(len(boxes), group, [picture.boxes[i] for i in group.members]))
     labels: dict[tuple[int, int], list[str]] = {}
     for arrow in picture.arrows:
         tail, head = place[arrow.tail], place[arrow.head]
@@ -247,7 +247,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
     return Picture(picture.title, tuple(boxes), arrows, {})
 
 
-def _shut(number: int, group: Group, members: Sequence[Box]) -> Box:
+def _folded_box(number: int, group: Group, members: Sequence[Box]) -> Box:
     """Return the box that stands for a folded group."""
     ops = [op_of(b) for b in members if b.part not in ("input", "output")]
     parts = {b.part for b in members}

@@ -126,13 +126,13 @@ def growth(
         counts = []
         for order in range(orders + 1):
             if order:
-                outputs = _derived(outputs, Variable(builder, inputs[0]), mode)
+                outputs = _differentiate(outputs, Variable(builder, inputs[0]), mode)
             ends = [v.value for v in outputs]
             counts.append(len(optimized(builder.part(inputs, ends))))
     return Growth(graph.name, mode, tuple(counts))
 
 
-def _derived(outputs: Sequence[Variable], x: Variable, mode: str) -> list[Variable]:
+def _differentiate(outputs: Sequence[Variable], x: Variable, mode: str) -> list[Variable]:
     """Return the derivatives of `outputs` by `x`; zeros if they no longer depend on it."""
     if mode == "reverse":
         return [grad(list(outputs), x, materialize_grads=True)]

@@ -126,7 +126,7 @@ def _dissolve(trunks: Sequence[_Branch]) -> None:
     while waiting:
         name = waiting.pop(0)
         found = [t for t in trunks if name in t.inner and t.inner[name].inner]
-        if not found or any(_dissolved(t, name) > SIDE_BY_SIDE for t in found):
+        if not found or any(_estimate_items(t, name) > SIDE_BY_SIDE for t in found):
             continue
         for trunk in found:
             branch = trunk.inner.pop(name)
@@ -137,7 +137,7 @@ def _dissolve(trunks: Sequence[_Branch]) -> None:
         trunk.boxes.sort()
 
 
-def _dissolved(trunk: _Branch, name: str) -> int:
+def _estimate_items(trunk: _Branch, name: str) -> int:
     """Estimate the number of items that a part shows if a layer is replaced by its content.
 
     Boxes without a layer count up to a limit, as many of them are grouped.
@@ -248,7 +248,7 @@ class _Paths:
                 self.paths[box] = self._equation(box)
         for box in reversed(range(len(parts))):
             if not self.paths[box]:
-                self.paths[box] = self._by_users(box)
+                self.paths[box] = self._path_by_users(box)
         known = {(lanes[b], p) for b, p in enumerate(self.paths)}
         for box in range(len(parts)):
             if equations[box] is None:
@@ -258,7 +258,7 @@ class _Paths:
         own = self.paths[box]
         near = [u for u in self.makers[box] if self.equations[u] is not None and self.makers[u]]
         if self.parts[box][0] == UPDATE:
-            return self._shared(box, near) or own
+            return self._shared_path(box, near) or own
         if own:
             return own
         named = [self.states[u] for u in self.makers[box] if "." in self.states.get(u, "")]
@@ -270,7 +270,7 @@ class _Paths:
         forward = [u for u in same if self.lanes[u] == _FORWARD]
         return self.paths[max(forward or same)] if same else ()
 
-    def _shared(self, box: int, near: Sequence[int]) -> Path:
+    def _shared_path(self, box: int, near: Sequence[int]) -> Path:
         """Return the path of the optimizer for values computed from its own values only, shared by
         layers."""
         paths = {self.paths[u] for u in near}
@@ -286,7 +286,7 @@ class _Paths:
             return None
         return eqn.source.file, eqn.source.line
 
-    def _by_users(self, box: int) -> Path:
+    def _path_by_users(self, box: int) -> Path:
         """Return the layer of a derivative that is only used to update one layer."""
         if self.parts[box][0] != "cotangent" or not self.users[box]:
             return ()

@@ -66,7 +66,7 @@ def _candidates(tokens: Sequence[int], longest: int) -> list[_Repeat]:
             if before != distance:
                 if distance >= SHORTEST:
                     same = i - begun + width - 1
-                    found += _repeated(begun - distance, distance, same, longest)
+                    found += _find_repeats(begun - distance, distance, same, longest)
                 begun, distance = i, before
             last[name] = i
         pairs: dict[tuple[int, int], int] = {}
@@ -76,7 +76,7 @@ def _candidates(tokens: Sequence[int], longest: int) -> list[_Repeat]:
     return found
 
 
-def _repeated(start: int, distance: int, same: int, longest: int) -> list[_Repeat]:
+def _find_repeats(start: int, distance: int, same: int, longest: int) -> list[_Repeat]:
     """Return the repeat of `same` tokens from `start` on at `distance`."""
     length = min(distance, same)
     if not SHORTEST <= length <= longest:

@@ -217,7 +217,7 @@ class _Drawing:
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
         self.spans: list[Span] = []
-        self.updating = _updating(graph, told.updates)
+        self.updating = _update_only_equations(graph, told.updates)
         self.orders = orders_of(graph, told.derivatives)
         # The last equation of each line, derivatives by themselves.
         self.last = {e.source.place: e for e in graph.body if e.source is not None}
@@ -242,7 +242,7 @@ class _Drawing:
             else:
                 self._equation(i, eqn)
         made = {v: e for e in graph.body for v in e.outputs}
-        labels = _numbered([self._result(v, made.get(v)) for v in graph.outputs])
+        labels = _number_labels([self._result(v, made.get(v)) for v in graph.outputs])
         for value, label in zip(graph.outputs, labels, strict=True):
             box = self._box(None, shortened(label, _MOST_DETAIL), str(value.type), "output", ())
             self.arrows.append(Arrow(self.place[value], box, str(value.type)))
@@ -290,9 +290,9 @@ class _Drawing:
             measured.append(("range", _range_text(*self.ranges[i])))
         if self.times is not None:
             measured.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
-        self._made(eqn, self._part(eqn), measured, heat)
+        self._add_equation(eqn, self._part(eqn), measured, heat)
 
-    def _made(
+    def _add_equation(
         self,
         eqn: Equation,
         part: tuple[str, int],
@@ -342,7 +342,7 @@ class _Drawing:
                 text = value_text(number)
                 self.inlined[eqn.output] = self.name[eqn.output] = text
             else:
-                self._made(eqn, part if eqn.inputs else ("constant", 0), (), None)
+                self._add_equation(eqn, part if eqn.inputs else ("constant", 0), (), None)
         if shown.title:
             self.spans.append(Span(shown.title, first, len(self.boxes), False))
         ends = [v for v in body.outputs if v not in self.inlined]
@@ -399,7 +399,7 @@ class _Drawing:
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
 
 
-def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
+def _update_only_equations(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
     """Return the equations that only updates of states use, derivatives excluded."""
     if not updates:
         return set()
@@ -414,7 +414,7 @@ def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
     return found
 
 
-def _numbered(labels: Sequence[str]) -> list[str]:
+def _number_labels(labels: Sequence[str]) -> list[str]:
     """Return labels for outputs; empty or repeated ones get numbers."""
     if len(labels) == 1:
         return [labels[0] or "output"]

@@ -35,7 +35,7 @@ def without_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     outputs = [moved.get(v, v) for v in graph.outputs]
     body = backward_slice(lowered.body, outputs)
     written = [e for e in graph.body if not _is_derived(e) and len(e.outputs) == 1]
-    equations = backward_slice(_contracted(body, written, moved, outputs), outputs)
+    equations = backward_slice(_contract_decompositions(body, written, moved, outputs), outputs)
     return Graph(graph.inputs, equations, outputs, graph.name), moved
 
 
@@ -47,7 +47,7 @@ def _is_constant(eqn: Equation | None) -> bool:
     return eqn is not None and eqn.is_known
 
 
-def _contracted(
+def _contract_decompositions(
     body: Sequence[Equation],
     written: Sequence[Equation],
     moved: Mapping[Value, Value],

@@ -151,7 +151,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     clean = clean_up(plain_graph, last=True)
     stages.append(_stage("cleaned up", clean, "the same bits from fewer equations"))
     kernel = generic(clean) if clean.sizes else compile_graph(clean)
-    stages.append(_planned(kernel))
+    stages.append(_planned_stage(kernel))
     return Steps(tuple(stages))
 
 
@@ -183,7 +183,7 @@ def _stage(name: str, graph: Graph, note: str) -> Stage:
     return Stage(name, graph, tuple(_line(text) for text in lines), places, note)
 
 
-def _planned(kernel: Kernel) -> Stage:
+def _planned_stage(kernel: Kernel) -> Stage:
     """The stage whose text is the source that runs."""
     sizes = ", ".join(kernel.graph.sizes)
     lines, places = zip(*kernel.lines("readable" if sizes else "planned"), strict=True)

@@ -991,10 +991,10 @@ def test_what_evaluates_equations_is_kept_within_bounds(monkeypatch):
 def test_what_kernels_call_of_numpy_evaluates_an_equation_by_itself():
     for function in (pg.tanh, pg.negative, lambda x: x < 1.0, lambda x: x[::-1]):
         eqn = pg.trace(function, pg.spec(3)).body[-1]
-        found = steps._meaning(eqn)
+        found = steps._step_function(eqn)
         assert (found.func if eqn.params else found) is eqn.op.impl
     # These are kernels of one equation: what NumPy does otherwise, and what it does not have.
     for function in (pg.sum, pg.special.erf):
         (eqn,) = pg.trace(function, pg.spec(3)).body
-        found = steps._meaning(eqn)
+        found = steps._step_function(eqn)
         assert eqn.op.impl not in (found, getattr(found, "func", None))

@@ -87,7 +87,7 @@ def test_what_is_no_file_is_no_program(path, tmp_path, pipe, monkeypatch, capsys
 
 def test_what_is_no_file_has_no_results(pipe, tmp_path):
     with pytest.raises(pg.LoadError, match=r"no results of an ensemble: .*a named pipe"):
-        ensembles._opened(str(pipe))
+        ensembles._read_results(str(pipe))
     pipe.rename(tmp_path / "ensemble.json")
     with pytest.raises(pg.LoadError, match=r"does not tell of an ensemble: .*a named pipe"):
         ensembles._claim(tmp_path, "digest")

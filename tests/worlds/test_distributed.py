@@ -334,8 +334,8 @@ def test_large_parameters_are_scattered_where_that_is_faster(client, samples, mo
         lambda w, x: pg.sum(pg.tanh(x @ w) ** 2), table, D.chunks(samples[0], rows=300), client
     )
     sent, ways = [], {}
-    scattered = Engine._scattered
-    monkeypatch.setattr(Engine, "_scattered", lambda *a: sent.append(1) or scattered(*a))
+    scattered = Engine._scatter
+    monkeypatch.setattr(Engine, "_scatter", lambda *a: sent.append(1) or scattered(*a))
     for name, speed in {"graph": (1.0, 1e12), "scattered": (0.0, 1.0)}.items():
         monkeypatch.setattr(Engine, "speed", lambda self, speed=speed: speed)
         value, gradient = total.value_and_grad()

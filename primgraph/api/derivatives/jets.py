@@ -45,7 +45,7 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
     """
     single = not isinstance(primals, list | tuple)
     args = (primals,) if single else tuple(primals)
-    listed = _listed(series, single, len(args))
+    listed = _series_per_argument(series, single, len(args))
     order = max(map(len, listed))
     chosen = Chosen.of("jet", function, args, {}, range(len(args)))
     if len(chosen.leaves) != len(args) or not all(map(is_array, args)):
@@ -64,7 +64,7 @@ def jet(function: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, A
     return found
 
 
-def _listed(series: Any, single: bool, count: int) -> list[list[Any]]:
+def _series_per_argument(series: Any, single: bool, count: int) -> list[list[Any]]:
     """Return the derivatives of each argument, as lists."""
     given = [series] if single else series
     fits = isinstance(given, list | tuple) and all(isinstance(s, list | tuple) for s in given)

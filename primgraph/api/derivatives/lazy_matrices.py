@@ -72,24 +72,24 @@ class LazyTensorJacobian(Matrix):
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
         lead = len(self.outputs.lead())
         if self._name == "Hessian":
-            if len(self._missing(1, rows)) < len(self._missing(1, columns)):
+            if len(self._missing_numbers(1, rows)) < len(self._missing_numbers(1, columns)):
                 turned = pg.take(self._strips(1, rows), np.array(columns), axis=lead)
                 return pg.swapaxes(turned, lead, lead + 1)
             return pg.take(self._strips(1, columns), np.array(rows), axis=lead)
-        missing = len(self._missing(0, rows)), len(self._missing(1, columns))
+        missing = len(self._missing_numbers(0, rows)), len(self._missing_numbers(1, columns))
         by_columns = self.is_by_columns(*missing) if self.mode is None else self.mode == "forward"
         if by_columns:
             return pg.take(self._strips(1, columns), np.array(rows), axis=lead)
         return pg.take(self._strips(0, rows), np.array(columns), axis=lead + 1)
 
-    def _missing(self, axis: int, numbers: Sequence[int]) -> list[int]:
+    def _missing_numbers(self, axis: int, numbers: Sequence[int]) -> list[int]:
         return sorted(set(numbers) - self._kept[axis].keys())
 
     def _strips(self, axis: int, numbers: Sequence[int]) -> Any:
         """Return these rows (axis 0) or columns (axis 1), in order; missing ones are evaluated."""
-        kept, missing = self._kept[axis], self._missing(axis, numbers)
+        kept, missing = self._kept[axis], self._missing_numbers(axis, numbers)
         if missing:
-            found = self._evaluated(axis, missing)
+            found = self._evaluate(axis, missing)
             kept.update((n, (found, i)) for i, n in enumerate(missing))
             counts = [self.passes.reverse, self.passes.forward]
             counts[axis] += len(missing)
@@ -104,7 +104,7 @@ class LazyTensorJacobian(Matrix):
         places = [starts[id(kept[n][0])] + kept[n][1] for n in numbers]
         return pg.take(whole, np.array(places), axis=along)
 
-    def _evaluated(self, axis: int, numbers: Sequence[int]) -> Tensor:
+    def _evaluate(self, axis: int, numbers: Sequence[int]) -> Tensor:
         shape = [self.outputs.offsets()[-1], self.inputs.offsets()[-1]]
         shape[axis] = len(numbers)
         type = TensorType((*self.outputs.lead(), *shape), self.dtype)

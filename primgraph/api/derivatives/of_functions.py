@@ -88,9 +88,9 @@ class _Evaluated:
         self._derivative = derivative
         self._chosen = chosen
         self._outputs = Outputs(chosen.name)
-        self._applied = chosen.world.apply(chosen.name, self._called, chosen.leaves)
+        self._applied = chosen.world.apply(chosen.name, self._call_function, chosen.leaves)
 
-    def _called(self, leaves: Sequence[Any]) -> list[Any]:
+    def _call_function(self, leaves: Sequence[Any]) -> list[Any]:
         result, aux = self._chosen.call(leaves), None
         if self._derivative.has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
@@ -125,16 +125,18 @@ class _Evaluated:
 
     def gradient(self) -> Any:
         """Return the gradient by the selected arguments, in their containers."""
-        return self._by_argument(self._applied.vjp(1, [None]))
+        return self._group_by_argument(self._applied.vjp(1, [None]))
 
     def matrix(self, mode: str | None) -> Any:
         """Return the Jacobian: the containers of the outputs, with those of the arguments as
         leaves."""
         self._outputs.require_floats()
         rows = self._applied.matrix(self._outputs.count, mode)
-        return tree.unflatten(self._outputs.structure, [self._by_argument(row) for row in rows])
+        return tree.unflatten(
+            self._outputs.structure, [self._group_by_argument(row) for row in rows]
+        )
 
-    def _by_argument(self, leaves: Sequence[Any]) -> Any:
+    def _group_by_argument(self, leaves: Sequence[Any]) -> Any:
         """Return leaves in the containers of each selected argument; in a tuple for several
         `argnums`."""
         found = self._chosen.filled(leaves)

@@ -83,17 +83,17 @@ def hessian(y: Any, x: Any) -> Any:
         found = [zeros(t) for t in pairs]
     width = len(starts)
     rows = [found[i : i + width] for i in range(0, len(found), width)]
-    return _arranged(rows, isinstance(x, Tensor), isinstance(x, Tensor))
+    return _nest_blocks(rows, isinstance(x, Tensor), isinstance(x, Tensor))
 
 
 def _matrix(name: str, y: Any, x: Any, is_batched: bool, **options: Hashable) -> Any:
     ends, starts = nodes_of(name, y, x)
     tracked = recording.is_on.get()
     rows = matrix(name, ends, starts, tracked=tracked, options=options, is_batched=is_batched)
-    return _arranged(rows, isinstance(y, Tensor), isinstance(x, Tensor))
+    return _nest_blocks(rows, isinstance(y, Tensor), isinstance(x, Tensor))
 
 
-def _arranged(rows: Sequence[Sequence[Node]], single_row: bool, single_column: bool) -> Any:
+def _nest_blocks(rows: Sequence[Sequence[Node]], single_row: bool, single_column: bool) -> Any:
     """Return tensors of all blocks, nested in tuples for sequences."""
     found = [tuple([Tensor(n) for n in row]) for row in rows]
     blocks = tuple([row[0] if single_column else row for row in found])

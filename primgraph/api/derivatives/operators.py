@@ -110,7 +110,7 @@ def differential(
         operator = Operator(name, y, is_batched, check, orders)
         return operator if x is None else operator(x)
     if isinstance(y, Tensor) or isinstance(x, Tensor):
-        return _of_tensors(name, y, x, is_batched, check, orders)
+        return _apply_to_tensors(name, y, x, is_batched, check, orders)
     found = _OF_VARIABLES.get(name) or getattr(import_module(_PARTIALS), name)
     return found(y, x, *([] if orders is None else [orders]), is_batched, check=check)
 
@@ -140,7 +140,7 @@ class Operator(Transformed[[Any], Any]):
     def __call__(self, x: Any) -> Any:
         world = world_of(x)
         if isinstance(world, InProgram):
-            variable = _apart(in_program(world.recorder, x))
+            variable = _distinct_copy(in_program(world.recorder, x))
             with tracked():
                 y = following(self.function, variable)
             return world.given_back(differential(self.name, y, variable, *self._options))
@@ -155,14 +155,14 @@ class Operator(Transformed[[Any], Any]):
         with recording.enable_grad():
             if not isinstance(y, Tensor):
                 raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
-            found = _of_tensors(self.name, y, start.family(node), *self._options)
+            found = _apply_to_tensors(self.name, y, start.family(node), *self._options)
         listed = isinstance(found, list)
         is_tracked = recording.is_on.get() and depends_beyond([y.node], [node])
         kept = [f if is_tracked else f.detach() for f in (found if listed else [found])]
         return world.given_back(kept if listed else kept[0])
 
 
-def _apart(x: Variable) -> Variable:
+def _distinct_copy(x: Variable) -> Variable:
     """Return the same elements as a distinct variable, by reshapes that no other variable has."""
     builder, shape = x.recorder, x.shape
     assert isinstance(builder, Builder)
@@ -176,7 +176,7 @@ def _apart(x: Variable) -> Variable:
     return handle_of(builder, value)
 
 
-def _of_tensors(
+def _apply_to_tensors(
     name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
 ) -> Any:
     for role, item in (("y", y), ("x", x)):

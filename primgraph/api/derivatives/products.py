@@ -39,8 +39,8 @@ def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.vjp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     (array([1., 4.]), array([2., 4.]))
     """
-    chosen, single = _chosen("vjp", function, inputs)
-    applied, outputs = _applied(chosen)
+    chosen, single = _build_call("vjp", function, inputs)
+    applied, outputs = _apply_function(chosen)
     seeds = tree.spread(v, outputs.structure, "v")
     if strict:
         _require_dependence(chosen, applied, outputs)
@@ -61,9 +61,9 @@ def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False)
     >>> pg.jvp(lambda x: x**2, np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     (array([1., 4.]), array([2., 0.]))
     """
-    chosen, single = _chosen("jvp", function, inputs)
+    chosen, single = _build_call("jvp", function, inputs)
     seeds = _seeds(chosen, single, v)
-    applied, outputs = _applied(chosen)
+    applied, outputs = _apply_function(chosen)
     if strict:
         _require_dependence(chosen, applied, outputs)
     found = tree.unflatten(outputs.structure, applied.jvp(outputs.count, seeds))
@@ -105,7 +105,7 @@ def _hessian_product(
     name: str, function: Function, inputs: Any, v: Any, strict: bool
 ) -> tuple[Any, Any]:
     """Compute `pg.hvp` and `pg.vhp`: forward over reverse mode."""
-    chosen, single = _chosen(name, function, inputs)
+    chosen, single = _build_call(name, function, inputs)
     seeds = _seeds(chosen, single, v)
     inner: list[Applied] = []
 
@@ -130,7 +130,7 @@ def _hessian_product(
     return _pair(chosen, applied.results[count], found[0] if single else tuple(found))
 
 
-def _chosen(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
+def _build_call(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
     """Return the call of a function on `inputs`, and whether these are a single argument."""
     if not callable(function) or isinstance(function, Handle):
         raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
@@ -141,7 +141,7 @@ def _chosen(name: str, function: Function, inputs: Any) -> tuple[Chosen, bool]:
     return Chosen.of(name, function, args, {}, range(len(args))), single
 
 
-def _applied(chosen: Chosen) -> tuple[Applied, Outputs]:
+def _apply_function(chosen: Chosen) -> tuple[Applied, Outputs]:
     outputs = Outputs(chosen.name)
     applied = chosen.world.apply(
         chosen.name, lambda leaves: outputs.opened(chosen.call(leaves), None), chosen.leaves

@@ -121,10 +121,10 @@ def _sparse(
             f"{name} takes a function of tensors, not what it has given",
             hint=f"pg.{name}(function, tensor)",
         )
-    return _of_variables(name, y, x, *options)
+    return _matrix_of_variables(name, y, x, *options)
 
 
-def _of_variables(
+def _matrix_of_variables(
     name: str, y: Any, x: Any, options: dict[str, Any], format: str, triangle: str | None
 ) -> Any:
     with located(partial(origin_of, x)):
@@ -148,12 +148,12 @@ class Sparse(Transformed[..., Any]):
         self._argnums = argnums
         self._places = positions_of(name, argnums)
         self._options = options, format, triangle
-        self._compiled = Jit(self._recorded, rebind=False)
+        self._compiled = Jit(self._record_matrix, rebind=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sparse, (self.name, self.function, self._argnums, *self._options)
 
-    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
+    def _record_matrix(self, *args: Any, **kwargs: Any) -> Any:
         places = [n % len(args) for n in self._places]
         inputs = [args[n] for n in places]
 
@@ -163,7 +163,7 @@ class Sparse(Transformed[..., Any]):
             return following(self.function, *positional, **kwargs)
 
         x = inputs[0] if len(inputs) == 1 else inputs
-        return _of_variables(self.name, function, x, *self._options)
+        return _matrix_of_variables(self.name, function, x, *self._options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for n in self._places:
@@ -175,5 +175,5 @@ class Sparse(Transformed[..., Any]):
         if isinstance(world, InProgram):
             leaves, structure = tree.flatten((args, kwargs))
             args, kwargs = tree.unflatten(structure, map(world.bring, leaves))
-            return self._recorded(*args, **kwargs)
+            return self._record_matrix(*args, **kwargs)
         return self._compiled(*args, **kwargs)

@@ -42,7 +42,7 @@ def jacobian_sparsity(y: Any, x: Any) -> Pattern:
     """
     if _is_function(y) and not _has_variables(x):
         return jacobian_pattern(y, x if isinstance(x, list | tuple) else (x,))
-    return _of_matrix("jacobian_sparsity", Jacobian(y, x))
+    return _pattern_of_matrix("jacobian_sparsity", Jacobian(y, x))
 
 
 @checked_late
@@ -59,7 +59,7 @@ def hessian_sparsity(y: Any, x: Any) -> Pattern:
     """
     if _is_function(y) and not _has_variables(x):
         return hessian_pattern(y, x if isinstance(x, list | tuple) else (x,))
-    return _of_matrix("hessian_sparsity", Hessian(y, x))
+    return _pattern_of_matrix("hessian_sparsity", Hessian(y, x))
 
 
 def _is_function(y: Any) -> bool:
@@ -70,7 +70,7 @@ def _has_variables(x: Any) -> bool:
     return any(isinstance(item, Variable) for item in handles_in(x))
 
 
-def _of_matrix(name: str, matrix: Jacobian | Hessian) -> Pattern:
+def _pattern_of_matrix(name: str, matrix: Jacobian | Hessian) -> Pattern:
     lazy = matrix._matrix
     if not isinstance(lazy, LazyJacobian):
         raise ArgumentError(

@@ -90,12 +90,16 @@ class _OfPrimitive(Definition):
     @property
     def pushes(self) -> Callable[..., Any] | None:  # type: ignore[override]
         own = primitive_jvps.get(self._primitive)
-        return self._undefined if own is None and self._primitive not in primitive_vjps else own
+        return (
+            self._raise_undefined if own is None and self._primitive not in primitive_vjps else own
+        )
 
     @property
     def pulls(self) -> Callable[..., Any] | None:  # type: ignore[override]
         own = primitive_vjps.get(self._primitive)
-        return self._undefined if own is None and self._primitive not in primitive_jvps else own
+        return (
+            self._raise_undefined if own is None and self._primitive not in primitive_jvps else own
+        )
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         function = self._primitive.fun
@@ -104,7 +108,7 @@ class _OfPrimitive(Definition):
         else:
             arrays = [a.numpy()[()] if isinstance(a, Tensor) else a for a in args]
             found = tree.map(tensor, function(*self._arguments(arrays), **kwargs))
-        return found, tree.map(_kept, found)
+        return found, tree.map(_keep_result, found)
 
     def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
         args = self._arguments(call.args)
@@ -129,7 +133,7 @@ class _OfPrimitive(Definition):
         for i, argument in enumerate(args):
             leaves, structure = tree.flatten(argument)
             parts = tree.spread(found.get(i), structure, "the cotangent")
-            row += [_fitted(p, a) for p, a in zip(parts, leaves, strict=True)]
+            row += [_cast_cotangent(p, a) for p, a in zip(parts, leaves, strict=True)]
         return row
 
     def _arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
@@ -139,7 +143,7 @@ class _OfPrimitive(Definition):
         """Return the function's value, with the derivative that the rules define."""
         return tree.map(lambda kept: call.shown(kept.held), call.state)
 
-    def _undefined(self, places: Sequence[int], *_: Any) -> Any:
+    def _raise_undefined(self, places: Sequence[int], *_: Any) -> Any:
         raise MissingRuleError(
             f"the derivative of {self.name} by its arguments {tuple(places)} is not defined",
             hint=f"defvjp({self.name}, rule) gives a rule for reverse mode, defjvp for forward",
@@ -156,7 +160,7 @@ class _Kept:
         self.held = held
 
 
-def _kept(result: Any) -> _Kept:
+def _keep_result(result: Any) -> _Kept:
     return _Kept(result.node if isinstance(result, Tensor) else result)
 
 
@@ -168,7 +172,7 @@ def _is_reached(argument: Any) -> bool:
     return _is_float(argument) and (not isinstance(argument, Tensor) or argument.requires_grad)
 
 
-def _fitted(part: Any, argument: Any) -> Any:
+def _cast_cotangent(part: Any, argument: Any) -> Any:
     """A cotangent in the dtype of its argument; None for what has none."""
     if part is None or not _is_float(argument):
         return None
@@ -279,7 +283,7 @@ def defvjp(
     None says that there is no derivative by an argument. `argnums` are those that the rules are
     for, the first ones by default.
     """
-    by_place = _by_place(fun, vjpmakers, argnums)
+    by_place = _rules_by_place(fun, vjpmakers, argnums)
 
     def of_one(argnum: int, ans: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
         if argnum not in by_place:
@@ -317,7 +321,7 @@ def defjvp(
 
     None says that it contributes nothing, and "same" that the function is linear in it.
     """
-    by_place = _by_place(fun, jvpfuns, argnums)
+    by_place = _rules_by_place(fun, jvpfuns, argnums)
 
     def of_one(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
         if argnum not in by_place:
@@ -341,7 +345,7 @@ def def_linear(fun: Primitive) -> None:
     defjvp_argnum(fun, of_one)
 
 
-def _by_place(
+def _rules_by_place(
     fun: Primitive, rules: Sequence[Any], argnums: Iterable[int] | None
 ) -> dict[int, Any]:
     for rule in rules:

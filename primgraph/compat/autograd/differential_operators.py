@@ -42,7 +42,7 @@ make_vjp = unary_to_nary(core.make_vjp)
 make_jvp = unary_to_nary(core.make_jvp)
 
 
-def _of_one_number(name: str, evaluated: Evaluated) -> None:
+def _require_one_number(name: str, evaluated: Evaluated) -> None:
     """Raise `NotScalarError`, a TypeError, unless a function gave one real number."""
     if vspace(evaluated.value()).size != 1:
         raise NotScalarOutput(
@@ -68,7 +68,7 @@ def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
-    _of_one_number("grad", evaluated)
+    _require_one_number("grad", evaluated)
     return evaluated.vjp(None)
 
 
@@ -82,7 +82,7 @@ def value_and_grad(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
     """
     evaluated = Evaluated(fun, x)
     evaluated.tell_of_independence()
-    _of_one_number("value_and_grad", evaluated)
+    _require_one_number("value_and_grad", evaluated)
     return evaluated.value(), evaluated.vjp(None)
 
 

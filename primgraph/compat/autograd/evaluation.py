@@ -31,9 +31,9 @@ class Evaluated:
         self._outputs = Outputs(self._name)
         self._world = world_of(x)
         self.leaves = [as_float(leaf) for leaf in leaves]
-        self.applied = self._world.apply(self._name, self._called, self.leaves)
+        self.applied = self._world.apply(self._name, self._call_function, self.leaves)
 
-    def _called(self, leaves: Sequence[Any]) -> list[Any]:
+    def _call_function(self, leaves: Sequence[Any]) -> list[Any]:
         found = self._function(tree.unflatten(self._structure, leaves))
         value, aux = found if self._has_aux else (found, None)
         return self._outputs.opened(value, aux)
@@ -66,12 +66,12 @@ class Evaluated:
 
     def vjp(self, seeds: Any) -> Any:
         """The product of `seeds`, which are like the value, with the Jacobian: like `x`."""
-        given = self._like(seeds, self._outputs.structure, self.results)
+        given = self._cast_seeds(seeds, self._outputs.structure, self.results)
         return self.given_back(tree.unflatten(self._structure, self.applied.vjp(self.count, given)))
 
     def jvp(self, tangents: Any) -> Any:
         """The product of the Jacobian with `tangents`, which are like `x`: like the value."""
-        given = self._like(tangents, self._structure, self.leaves)
+        given = self._cast_seeds(tangents, self._structure, self.leaves)
         found = self.applied.jvp(self.count, given)
         return self.given_back(tree.unflatten(self._outputs.structure, found))
 
@@ -82,7 +82,9 @@ class Evaluated:
         (row,) = self.applied.matrix(1, "reverse")
         return self.given_back(row[0])
 
-    def _like(self, given: Any, structure: tree.Structure, arrays: Sequence[Any]) -> list[Any]:
+    def _cast_seeds(
+        self, given: Any, structure: tree.Structure, arrays: Sequence[Any]
+    ) -> list[Any]:
         """Seeds in a row, in the dtypes of `arrays`: what is not there is zero."""
         found = tree.spread(given, structure, "v")
         return [_cast(s, a) for s, a in zip(found, arrays, strict=True)]

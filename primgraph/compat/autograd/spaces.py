@@ -53,16 +53,16 @@ class VSpace:
         """Number of dimensions of an array."""
         return len(self._types[0][0])
 
-    def _made(self, arrays: Any) -> Any:
+    def _unflatten_arrays(self, arrays: Any) -> Any:
         return tree.unflatten(self._structure, [a[()] for a in arrays])
 
     def zeros(self) -> Any:
         """The zero of it."""
-        return self._made([np.zeros(*t) for t in self._types])
+        return self._unflatten_arrays([np.zeros(*t) for t in self._types])
 
     def ones(self) -> Any:
         """Ones, and `1 + 1j` of complex numbers: the sum of the standard basis."""
-        return self._made(
+        return self._unflatten_arrays(
             [
                 np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype)
                 for shape, dtype in self._types
@@ -71,7 +71,7 @@ class VSpace:
 
     def randn(self) -> Any:
         """An element of normal numbers, of NumPy's global generator."""
-        return self._made([_normal(*t) for t in self._types])
+        return self._unflatten_arrays([_normal(*t) for t in self._types])
 
     def standard_basis(self) -> Iterator[Any]:
         """Elements that are one at one place, or i, and zero elsewhere."""
@@ -81,7 +81,7 @@ class VSpace:
                 for unit in units:
                     arrays = [np.zeros(*t) for t in self._types]
                     arrays[place][index] = unit
-                    yield self._made(arrays)
+                    yield self._unflatten_arrays(arrays)
 
     def add(self, x: Any, y: Any) -> Any:
         """The sum of two elements."""

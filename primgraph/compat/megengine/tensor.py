@@ -27,7 +27,7 @@ class Tensor(_Tensor):
     writes_through: ClassVar[bool] = False
 
     def __init__(self, data: Any, dtype: Any = None) -> None:
-        super().__init__(data if isinstance(data, Node) else _made(data, dtype))
+        super().__init__(data if isinstance(data, Node) else _build_leaf(data, dtype))
 
     @classmethod
     def operands(cls, function: Callable[..., Any], args: Sequence[Any]) -> Sequence[Any] | None:
@@ -72,7 +72,7 @@ class Parameter(Tensor):
         self.requires_grad_()
 
 
-def _made(data: Any, dtype: Any) -> Node:
+def _build_leaf(data: Any, dtype: Any) -> Node:
     """A leaf of the elements of `data`, which are copied."""
     if isinstance(data, _Tensor):
         data = data.numpy()

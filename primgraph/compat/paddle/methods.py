@@ -130,7 +130,7 @@ class Methods(Handle):
         return self._dispatch("reshape", self, (*shape[:first], middle, *shape[last + 1 :]))
 
 
-def _lacking(name: str) -> Callable[..., NoReturn]:
+def _unsupported_method(name: str) -> Callable[..., NoReturn]:
     def method(self: Handle, *args: Any, **kwargs: Any) -> NoReturn:
         raise UnknownNameError(
             f"Paddle's method {name!r} is not supported",
@@ -143,7 +143,7 @@ def _lacking(name: str) -> Callable[..., NoReturn]:
 
 
 for _name in _LACKING:
-    setattr(Methods, _name, _lacking(_name))
+    setattr(Methods, _name, _unsupported_method(_name))
 
 
 class Variable(Methods, _Variable):

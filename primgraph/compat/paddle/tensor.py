@@ -31,7 +31,7 @@ def _unary(function: Callable[[Any], Variable], name: str) -> Callable[..., Vari
     def call(x: ArrayLike, name: Name = None) -> Variable:
         return function(x)
 
-    return _named(call, name, function)
+    return _wrap_call(call, name, function)
 
 
 def _binary(function: Callable[[Any, Any], Variable], name: str) -> Callable[..., Variable]:
@@ -40,10 +40,10 @@ def _binary(function: Callable[[Any, Any], Variable], name: str) -> Callable[...
     def call(x: ArrayLike, y: ArrayLike, name: Name = None) -> Variable:
         return function(x, y)
 
-    return _named(call, name, function)
+    return _wrap_call(call, name, function)
 
 
-def _named(
+def _wrap_call(
     call: Callable[..., Variable], name: str, function: Callable[..., Any]
 ) -> Callable[..., Variable]:
     call.__name__ = call.__qualname__ = name
@@ -229,10 +229,10 @@ def matmul(
     >>> paddle.matmul(paddle.ones([2, 3]), paddle.ones([4, 3]), transpose_y=True).shape
     (2, 4)
     """
-    return pg.matmul(_turned(x, transpose_x), _turned(y, transpose_y))
+    return pg.matmul(_transpose_if(x, transpose_x), _transpose_if(y, transpose_y))
 
 
-def _turned(x: ArrayLike, turn: bool) -> ArrayLike:
+def _transpose_if(x: ArrayLike, turn: bool) -> ArrayLike:
     return pg.swapaxes(x, -1, -2) if turn and len(_shape(x)) > 1 else x
 
 

@@ -30,7 +30,7 @@ class Creators(Generic[T]):
     def _draw(self) -> np.random.Generator:
         return reserved()()
 
-    def _of(self, data: Any, dtype: Any, device: Any, requires_grad: bool) -> T:
+    def _create(self, data: Any, dtype: Any, device: Any, requires_grad: bool) -> T:
         checked_device(device)
         return self._kind(made(data, dtype, requires_grad))
 
@@ -43,7 +43,7 @@ class Creators(Generic[T]):
         tensor([[1., 2.],
                 [3., 4.]])
         """
-        return self._of(data, dtype, device, requires_grad)
+        return self._create(data, dtype, device, requires_grad)
 
     def as_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> T:
         """Return `data` if it is such a tensor already, or else a tensor with a copy of it.
@@ -53,7 +53,7 @@ class Creators(Generic[T]):
         """
         if isinstance(data, self._kind) and (dtype is None or data.dtype == as_dtype(dtype)):
             return data
-        return self._of(data, dtype, device, False)
+        return self._create(data, dtype, device, False)
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> T:
         """Return a tensor with copies of the elements of an array: it does not share memory.
@@ -61,7 +61,7 @@ class Creators(Generic[T]):
         >>> torch.from_numpy(np.array([1.0, 2.0]))
         tensor([1., 2.], dtype=torch.float64)
         """
-        return self._of(array, None, None, False)
+        return self._create(array, None, None, False)
 
     def full(
         self,
@@ -79,7 +79,9 @@ class Creators(Generic[T]):
         """
         found = np.asarray(fill_value) if type(fill_value) is not float else None
         wanted = dtype_or_default(dtype) if found is None else dtype
-        return self._of(np.full(_shape([size]), fill_value, wanted), None, device, requires_grad)
+        return self._create(
+            np.full(_shape([size]), fill_value, wanted), None, device, requires_grad
+        )
 
     def zeros(
         self,
@@ -96,7 +98,7 @@ class Creators(Generic[T]):
                 [0., 0., 0.]])
         """
         array = np.zeros(_shape(sizes, size), dtype_or_default(dtype))
-        return self._of(array, None, device, requires_grad)
+        return self._create(array, None, device, requires_grad)
 
     def ones(
         self,
@@ -113,7 +115,7 @@ class Creators(Generic[T]):
                 [1., 1., 1.]])
         """
         array = np.ones(_shape(sizes, size), dtype_or_default(dtype))
-        return self._of(array, None, device, requires_grad)
+        return self._create(array, None, device, requires_grad)
 
     # What stands in memory that nobody has set is not told: zeros are.
     empty = zeros
@@ -132,7 +134,7 @@ class Creators(Generic[T]):
         torch.Size([2, 3])
         """
         array = self._draw().random(_shape(sizes, size))
-        return self._of(array, dtype_or_default(dtype), device, requires_grad)
+        return self._create(array, dtype_or_default(dtype), device, requires_grad)
 
     def randn(
         self,
@@ -148,7 +150,7 @@ class Creators(Generic[T]):
         torch.Size([2, 3])
         """
         array = self._draw().standard_normal(_shape(sizes, size))
-        return self._of(array, dtype_or_default(dtype), device, requires_grad)
+        return self._create(array, dtype_or_default(dtype), device, requires_grad)
 
     def randint(
         self,
@@ -174,7 +176,7 @@ class Creators(Generic[T]):
         first = given.pop() if given else low
         if first >= high:
             raise ArgumentError(f"randint draws from {first} up to but without {high}: from none")
-        return self._of(self._draw().integers(first, high, size), dtype, None, False)
+        return self._create(self._draw().integers(first, high, size), dtype, None, False)
 
     def randperm(self, n: int) -> T:
         """Return the integers below `n` in random order.
@@ -182,7 +184,7 @@ class Creators(Generic[T]):
         >>> sorted(torch.randperm(4).tolist())
         [0, 1, 2, 3]
         """
-        return self._of(self._draw().permutation(n), np.int64, None, False)
+        return self._create(self._draw().permutation(n), np.int64, None, False)
 
     def arange(
         self,
@@ -202,7 +204,7 @@ class Creators(Generic[T]):
         first, last = (0, start) if end is None else (start, end)
         array = np.arange(first, last, step)
         wanted = dtype_or_default(dtype) if dtype or array.dtype.kind == "f" else np.int64
-        return self._of(array, wanted, device, requires_grad)
+        return self._create(array, wanted, device, requires_grad)
 
     def linspace(
         self,
@@ -220,7 +222,7 @@ class Creators(Generic[T]):
         tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
         """
         array = np.linspace(start, end, steps)
-        return self._of(array, dtype_or_default(dtype), device, requires_grad)
+        return self._create(array, dtype_or_default(dtype), device, requires_grad)
 
     def eye(
         self,
@@ -237,7 +239,7 @@ class Creators(Generic[T]):
         tensor([[1., 0.],
                 [0., 1.]])
         """
-        return self._of(np.eye(n, m), dtype_or_default(dtype), device, requires_grad)
+        return self._create(np.eye(n, m), dtype_or_default(dtype), device, requires_grad)
 
     def zeros_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -248,7 +250,7 @@ class Creators(Generic[T]):
         tensor([0, 0, 0])
         """
         array = np.zeros(input.type.shape, dtype or input.dtype)
-        return self._of(array, None, device, requires_grad)
+        return self._create(array, None, device, requires_grad)
 
     def ones_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -259,7 +261,7 @@ class Creators(Generic[T]):
         tensor([1, 1, 1])
         """
         array = np.ones(input.type.shape, dtype or input.dtype)
-        return self._of(array, None, device, requires_grad)
+        return self._create(array, None, device, requires_grad)
 
     empty_like = zeros_like
 
@@ -278,7 +280,7 @@ class Creators(Generic[T]):
         tensor([0.5, 0.5])
         """
         array = np.full(input.type.shape, fill_value, dtype or input.dtype)
-        return self._of(array, None, device, requires_grad)
+        return self._create(array, None, device, requires_grad)
 
     def rand_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -289,7 +291,7 @@ class Creators(Generic[T]):
         torch.Size([2, 3])
         """
         array = self._draw().random(input.type.shape)
-        return self._of(array, dtype or input.dtype, device, requires_grad)
+        return self._create(array, dtype or input.dtype, device, requires_grad)
 
     def randn_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -300,7 +302,7 @@ class Creators(Generic[T]):
         torch.Size([2, 3])
         """
         array = self._draw().standard_normal(input.type.shape)
-        return self._of(array, dtype or input.dtype, device, requires_grad)
+        return self._create(array, dtype or input.dtype, device, requires_grad)
 
 
 def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:

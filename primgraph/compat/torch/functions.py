@@ -184,17 +184,17 @@ def _unary(function: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     def call(input: Any) -> Any:
         return function(input)
 
-    return _named(call, name, function)
+    return _set_name(call, name, function)
 
 
 def _binary(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
     def call(input: Any, other: Any) -> Any:
         return function(input, other)
 
-    return _named(call, name, function)
+    return _set_name(call, name, function)
 
 
-def _named(call: Named, name: str, function: Callable[..., Any]) -> Named:
+def _set_name(call: Named, name: str, function: Callable[..., Any]) -> Named:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = function.__doc__
     return call
@@ -631,7 +631,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4)).shape
     torch.Size([2, 4])
     """
-    return pg.einsum(equation, *_spread(operands))
+    return pg.einsum(equation, *_collect_varargs(operands))
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
@@ -646,7 +646,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 # Shapes.
 
 
-def _spread(sizes: Sequence[Any], named: Any = None) -> Any:
+def _collect_varargs(sizes: Sequence[Any], named: Any = None) -> Any:
     """Sizes that are given one by one, as one sequence, or by name."""
     if named is not None:
         return named
@@ -660,7 +660,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return pg.reshape(input, _spread(sizes, shape))
+    return pg.reshape(input, _collect_varargs(sizes, shape))
 
 
 view = reshape
@@ -731,7 +731,7 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     >>> torch.permute(torch.ones(2, 3, 4), (2, 0, 1)).shape
     torch.Size([4, 2, 3])
     """
-    return pg.transpose(input, _spread(order, dims))
+    return pg.transpose(input, _collect_varargs(order, dims))
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
@@ -759,7 +759,7 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     >>> torch.expand(torch.ones(2, 1), -1, 3).shape
     torch.Size([2, 3])
     """
-    wanted = list(_spread(sizes, size))
+    wanted = list(_collect_varargs(sizes, size))
     kept = (1,) * (len(wanted) - input.ndim) + tuple(input.shape)
     return pg.broadcast_to(input, [k if n == -1 else n for n, k in zip(wanted, kept, strict=True)])
 
@@ -782,7 +782,7 @@ def repeat(input: Any, *sizes: Any) -> Any:
     >>> torch.repeat(torch.arange(2), 2)
     tensor([0, 1, 0, 1])
     """
-    counts = tuple(_spread(sizes))
+    counts = tuple(_collect_varargs(sizes))
     if len(counts) < input.ndim:
         raise ShapeError(
             f"repeat wants a number for each of {input.ndim} axes, not {counts}",
@@ -797,7 +797,7 @@ def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     >>> torch.tile(torch.arange(2), (2,))
     tensor([0, 1, 0, 1])
     """
-    return pg.tile(input, tuple(_spread(sizes, dims)))
+    return pg.tile(input, tuple(_collect_varargs(sizes, dims)))
 
 
 def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
@@ -806,7 +806,7 @@ def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
     >>> torch.flip(torch.arange(3), (0,))
     tensor([2, 1, 0])
     """
-    return pg.flip(input, tuple(_spread(axes, dims)))
+    return pg.flip(input, tuple(_collect_varargs(axes, dims)))
 
 
 def roll(input: Any, shifts: Any, dims: Dims = None) -> Any:

@@ -31,7 +31,7 @@ def in_two_steps(index: Any) -> tuple[Any, Any] | None:
     second: list[Any] = []
     for entry in entries:
         if _is_array(entry):
-            first += [slice(None)] * _consumed(entry)
+            first += [slice(None)] * _consumed_axes(entry)
             second.append(entry)
         else:
             first.append(entry)
@@ -52,7 +52,7 @@ def _is_array(entry: Any) -> bool:
     return isinstance(entry, list) or (isinstance(entry, Handle | np.ndarray) and entry.ndim > 0)
 
 
-def _consumed(entry: Any) -> int:
+def _consumed_axes(entry: Any) -> int:
     """Return the number of axes that an array stands for: a mask for as many as it has."""
     array = np.asarray(entry) if isinstance(entry, list) else entry
     return int(array.ndim) if array.dtype.kind == "b" else 1

@@ -278,19 +278,19 @@ class Tensor(Manners, _Tensor):
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Self:
         """`x += alpha * other`."""
-        return self._changed(functions.add(self, other, alpha=alpha))
+        return self._change_in_place(functions.add(self, other, alpha=alpha))
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Self:
         """`x -= alpha * other`."""
-        return self._changed(functions.sub(self, other, alpha=alpha))
+        return self._change_in_place(functions.sub(self, other, alpha=alpha))
 
     def clamp_(self, min: Any = None, max: Any = None) -> Self:
         """Limit the elements to an interval."""
-        return self._changed(functions.clamp(self, min, max))
+        return self._change_in_place(functions.clamp(self, min, max))
 
     def neg_(self) -> Self:
         """Change all signs."""
-        return self._changed(-self)
+        return self._change_in_place(-self)
 
     def zeros_(self) -> Self:
         """Zeros from now on, as OneFlow calls it."""
@@ -303,25 +303,25 @@ class Tensor(Manners, _Tensor):
         Derivatives go on through it, at any order. Raises `ShapeError` for another number of
         elements.
         """
-        return self._reshaped(functions.reshape(self, *sizes, shape=size))
+        return self._reshape_in_place(functions.reshape(self, *sizes, shape=size))
 
     def squeeze_(self, dim: Any = None) -> Self:
         """Without axes of extent one from now on."""
-        return self._reshaped(functions.squeeze(self, dim))
+        return self._reshape_in_place(functions.squeeze(self, dim))
 
     def unsqueeze_(self, dim: Any) -> Self:
         """With a new axis of extent one from now on."""
-        return self._reshaped(functions.unsqueeze(self, dim))
+        return self._reshape_in_place(functions.unsqueeze(self, dim))
 
     def t_(self) -> Self:
         """A matrix, transposed from now on."""
-        return self._reshaped(functions.t(self))
+        return self._reshape_in_place(functions.t(self))
 
-    def _changed(self, value: Any) -> Self:
+    def _change_in_place(self, value: Any) -> Self:
         change(self, value)
         return self
 
-    def _reshaped(self, value: _Tensor) -> Self:
+    def _reshape_in_place(self, value: _Tensor) -> Self:
         if self.requires_grad and self.is_leaf:
             raise NotDifferentiable(
                 "a leaf Variable that requires grad is being used in an in-place operation.",

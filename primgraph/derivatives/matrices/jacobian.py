@@ -201,7 +201,7 @@ def jacobian(
     """
     found = Jacobian(y, x, blocks=True, flat=False, holomorphic=holomorphic)
     found._matrix.choose(checked_mode(mode))
-    return _evaluated(found, found._single, x)
+    return _evaluate_blocks(found, found._single, x)
 
 
 def checked_mode(mode: Any) -> str | None:
@@ -233,7 +233,7 @@ def batched_jacobian(
     may mix, unless `check` is False; see `Jacobian`.
     """
     found = Jacobian(y, x, True, blocks=True, flat=False, check=check, holomorphic=holomorphic)
-    return _evaluated(found, found._single, x)
+    return _evaluate_blocks(found, found._single, x)
 
 
 @hands_out
@@ -244,10 +244,10 @@ def hessian(y: Callable[..., Variable] | Variable, x: Variables) -> Any:
     For a sequence of inputs the result is a tuple of tuples. `y` may be a function of `x`. Raises
     `NotScalarError` for more elements.
     """
-    return _evaluated(Hessian(y, x, blocks=True, flat=False), isinstance(x, Variable), x)
+    return _evaluate_blocks(Hessian(y, x, blocks=True, flat=False), isinstance(x, Variable), x)
 
 
-def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
+def _evaluate_blocks(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
     """Evaluate all blocks; nest them in tuples for a sequence of inputs or outputs."""
     rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
     found = tuple(row[0] for row in rows) if isinstance(x, Handle) else rows

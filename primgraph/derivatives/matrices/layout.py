@@ -87,9 +87,9 @@ class Selection:
             count = np.arange(prod(shape), dtype=np.int64).reshape(
                 (*(1,) * before, *shape, *(1,) * (len(whole) - before - len(shape)))
             )
-            numbers.append(_indexed(np.broadcast_to(count, whole), index))
+            numbers.append(_apply_index(np.broadcast_to(count, whole), index))
             before += len(shape)
-        return _arranged(numbers)
+        return _build_selection(numbers)
 
 
 class Matrix(ABC):
@@ -176,7 +176,7 @@ def _require_kind(entry: Any) -> None:
     )
 
 
-def _indexed(array: Numbers, index: Any) -> Numbers:
+def _apply_index(array: Numbers, index: Any) -> Numbers:
     try:
         return np.asarray(array[index])
     except IndexError as error:
@@ -185,12 +185,12 @@ def _indexed(array: Numbers, index: Any) -> Numbers:
         raise ArgumentError(str(error)) from None
 
 
-def _arranged(numbers: Sequence[Numbers]) -> Selection:
+def _build_selection(numbers: Sequence[Numbers]) -> Selection:
     """Return the selection with these sample, row and column numbers, which have one shape."""
     shape = numbers[0].shape
     if 0 in shape:
         return Selection(shape, [], [], [])
-    reduced = [_reduced(n) for n in numbers]
+    reduced = [_reduce_constant_axes(n) for n in numbers]
     axes = [[a for a, n in enumerate(r.shape) if n != 1] for r in reduced]
     joined = [a for varying in axes for a in varying]
     if joined == sorted(set(joined)) and prod(r.size for r in reduced) == prod(shape):
@@ -204,7 +204,7 @@ def _arranged(numbers: Sequence[Numbers]) -> Selection:
     return Selection(shape, samples, rows, columns, np.broadcast_to(places, shape))
 
 
-def _reduced(numbers: Numbers) -> Numbers:
+def _reduce_constant_axes(numbers: Numbers) -> Numbers:
     """Reduce `numbers` to size 1 along each axis along which they are constant."""
     still = [a for a, stride in enumerate(numbers.strides) if stride == 0]
     numbers = numbers[tuple(slice(1) if a in still else slice(None) for a in range(numbers.ndim))]

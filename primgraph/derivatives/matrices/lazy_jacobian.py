@@ -93,13 +93,13 @@ class LazyJacobian(Matrix):
         The whole matrix is evaluated, in one pass vectorised over all unit vectors.
         """
         axis = len(self.outputs.lead())
-        known = self._evaluated()
+        known = self._cached_value()
         if known is None:
             known = self._known = self._all()
         with recording(self.operator.builder):
             return sliced(sliced(known, axis, *rows), axis + 1, *columns)
 
-    def _evaluated(self) -> Variable | None:
+    def _cached_value(self) -> Variable | None:
         """Return what was evaluated at once, unless it was recorded in a scratch and is gone."""
         known = self._known
         return known if known is not None and known.value in self.operator.builder else None
@@ -123,7 +123,7 @@ class LazyJacobian(Matrix):
     def _written_out(self, wanted: int) -> Variable | None:
         """Return the whole matrix, if cached, or if its structure makes it cheap for `wanted`
         rows."""
-        known = self._evaluated()
+        known = self._cached_value()
         if known is not None:
             return known
         if self._is_dense or wanted <= _FEW or self.mode not in (None, "forward"):
@@ -148,7 +148,7 @@ class LazyJacobian(Matrix):
 
     def _diagonal_block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
         """Return a block of a diagonal Jacobian: one pass computes the diagonal."""
-        known = self._evaluated()
+        known = self._cached_value()
         if known is None:
             known = self._known = self.operator.diagonal()
             self._count(0, 1)

@@ -63,7 +63,7 @@ class Block:
                 ("type", str(TensorType(self.shape, self.dtype))),
                 ("rows", f"{self._rows} to {self._rows + rows}, of outputs"),
                 ("columns", f"{self._columns} to {self._columns + columns}, of inputs"),
-                *_counted(self._matrix),
+                *_pass_counts(self._matrix),
             ],
         ).html()
 
@@ -78,7 +78,7 @@ class Block:
     @hands_out
     def __getitem__(self, index: Any) -> Any:
         if self._matrix.outputs.names or self._matrix.inputs.names:
-            return self._by_sizes(index)
+            return self._index_symbolic(index)
         with located(origin_of):
             found = Selection.of(self._axes, index)
         if 0 in found.shape:
@@ -87,7 +87,7 @@ class Block:
         columns = [n + self._columns for n in found.columns]
         return self._matrix.arranged(self._matrix.block(rows, columns), found)
 
-    def _by_sizes(self, index: Any) -> Any:
+    def _index_symbolic(self, index: Any) -> Any:
         """Index a block of symbolic size: the whole matrix is evaluated, then indexed."""
         rows, columns = (math.prod(part) for part in self._axes[1:])
         whole = self._matrix.whole((self._rows, rows), (self._columns, columns))
@@ -163,7 +163,7 @@ class DerivativeMatrix(ABC):
                 ("samples", "" if outputs.batch is None else str(outputs.batch)),
                 ("outputs", _shapes(outputs, self.dtype)),
                 ("inputs", _shapes(inputs, self.dtype)),
-                *_counted(self._matrix),
+                *_pass_counts(self._matrix),
             ],
             ["evaluated where it is indexed"],
         ).html()
@@ -226,7 +226,7 @@ def blocks_in(matrix: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...],
     )
 
 
-def _counted(matrix: Matrix) -> list[tuple[str, str]]:
+def _pass_counts(matrix: Matrix) -> list[tuple[str, str]]:
     """Return the numbers of evaluated rows and columns for display."""
     passes = matrix.passes
     return [

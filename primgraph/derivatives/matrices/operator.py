@@ -197,7 +197,7 @@ class JacobianOperator:
         lead = self.inputs.lead()
         tangent = builder.input(TensorType((*lead, self.shape[1]), self.dtype))
         with builder:
-            tangents = builder.inline(linear, [*free, *self._parted(tangent)])
+            tangents = builder.inline(linear, [*free, *self._split_tangent(tangent)])
             pieces = []
             for i in used:
                 shape = (*lead, self.outputs.extents()[i])
@@ -205,7 +205,7 @@ class JacobianOperator:
             whole = concat(*pieces, axis=len(lead)) if len(pieces) > 1 else pieces[0]
         return builder.graph([whole])
 
-    def _parted(self, tangent: Value) -> list[Value]:
+    def _split_tangent(self, tangent: Value) -> list[Value]:
         """Split a tangent vector into tangents of `path.wrt`, added up for an input listed
         twice."""
         axis = len(self.inputs.lead())

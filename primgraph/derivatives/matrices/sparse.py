@@ -93,7 +93,7 @@ class Plan:
         with recording(operator.builder):
             flat = concatenate(parts) if len(parts) > 1 else parts[0]
         if found.steps:
-            flat, places = self._substituted(flat)
+            flat, places = self._solve_by_substitution(flat)
         else:
             places = found.places
         return picked(flat, 0, places if numbers is None else places[numbers])
@@ -118,7 +118,7 @@ class Plan:
         values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
         return None if values is None else self.operator.recorded(values)
 
-    def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
+    def _solve_by_substitution(self, flat: Variable) -> tuple[Variable, Indices]:
         """Solve for the lower triangle by substitution; return its values and their positions."""
         pattern = self.pattern
         place = np.full(pattern.nnz, -1, np.int64)
@@ -129,7 +129,7 @@ class Plan:
                 found = take(flat, step.places)
                 if step.others.size:
                     before = concatenate(known) if len(known) > 1 else known[0]
-                    found = found - _added(before, place[step.others], step.into, found.size)
+                    found = found - _segment_sum(before, place[step.others], step.into, found.size)
                 place[step.elements] = count + np.arange(step.elements.size)
                 count += step.elements.size
                 known.append(found)
@@ -144,7 +144,7 @@ def _seeds(colors: Indices, count: int, operator: JacobianOperator) -> np.ndarra
     return rows.astype(operator.dtype)
 
 
-def _added(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
+def _segment_sum(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
     """Return, for each of `count` results, the sum of the values assigned to it."""
     times = np.bincount(into, minlength=count)
     starts = np.cumsum(times) - times
@@ -234,7 +234,7 @@ def _pattern_of(name: str, operator: JacobianOperator, given: Any, check: bool) 
         )
     shape = operator.shape
     if given is None:
-        return _known(name, operator)
+        return _require_pattern(name, operator)
     if isinstance(given, Pattern):
         found = given
     elif hasattr(given, "tocoo"):
@@ -253,7 +253,7 @@ def _pattern_of(name: str, operator: JacobianOperator, given: Any, check: bool) 
     return found
 
 
-def _known(name: str, operator: JacobianOperator) -> Pattern:
+def _require_pattern(name: str, operator: JacobianOperator) -> Pattern:
     """Return the pattern found from the program."""
     found = pattern_of(operator)
     if found is None:
@@ -263,7 +263,7 @@ def _known(name: str, operator: JacobianOperator) -> Pattern:
 
 def _require_all(name: str, operator: JacobianOperator, given: Pattern) -> None:
     """Raise `CheckError` for an element outside of the `given` pattern that may be nonzero."""
-    lacking = given.missing(_known(name, operator))
+    lacking = given.missing(_require_pattern(name, operator))
     if not lacking.nnz:
         return
     row, column = int(lacking.rows[0]), int(lacking.indices[0])
@@ -388,10 +388,10 @@ def whole_of(
         found = written_out(clean_up(operator.tangents), len(operator.path.free))
         if found is not None:
             return operator.recorded(found[0]), Passes(0, found[1])
-    return _compressed(operator, mode, wanted) if wanted >= _SMALL else None
+    return _evaluate_compressed(operator, mode, wanted) if wanted >= _SMALL else None
 
 
-def _compressed(
+def _evaluate_compressed(
     operator: JacobianOperator, mode: str | None, wanted: int
 ) -> tuple[Variable, Passes] | None:
     shape = operator.shape

@@ -135,26 +135,26 @@ class SparseMatrix:
     def indptr(self) -> Indices:
         """Start of each row in `data`; in the format "csc", of each column."""
         self._require_compressed("indptr")
-        return self._turned.indptr
+        return self._compressed_pattern.indptr
 
     @property
     def indices(self) -> Indices:
         """Column of each element, or in the format "csc" its row."""
         self._require_compressed("indices")
-        return self._turned.indices
+        return self._compressed_pattern.indices
 
     @property
     def rows(self) -> Indices:
         """Row of each element."""
-        return self._turned.indices if self.format == "csc" else self.pattern.rows
+        return self._compressed_pattern.indices if self.format == "csc" else self.pattern.rows
 
     @property
     def cols(self) -> Indices:
         """Column of each element."""
-        return self._turned.rows if self.format == "csc" else self.pattern.indices
+        return self._compressed_pattern.rows if self.format == "csc" else self.pattern.indices
 
     @property
-    def _turned(self) -> Pattern:
+    def _compressed_pattern(self) -> Pattern:
         return self.pattern.T if self.format == "csc" else self.pattern
 
     def _require_compressed(self, name: str) -> None:
@@ -176,7 +176,7 @@ class SparseMatrix:
             format = "csr" if self.format == "csc" else "csc"
             return self._with(format=format, pattern=pattern, triangle=triangle)
         order = np.argsort(self.cols, kind="stable")
-        data = _taken(self.data, order)
+        data = _take_first_axis(self.data, order)
         return self._with(data=data, pattern=pattern, triangle=triangle)
 
     def __matmul__(self, other: Any) -> Any:
@@ -189,7 +189,7 @@ class SparseMatrix:
             return _in_full(other) @ _in_full(self)
         if len(np.shape(other)) < 2:
             return _product(self.T, other)
-        return _transposed(_product(self.T, _transposed(other)))
+        return _transpose(_product(self.T, _transpose(other)))
 
     def __mul__(self, number: Any) -> SparseMatrix:
         if _is_sparse(number):
@@ -296,7 +296,7 @@ def _product(matrix: SparseMatrix, x: Any) -> Any:
         found = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
         np.add.at(found, rows, terms)
         return found
-    terms = multiply(data, _taken(x, cols))
+    terms = multiply(data, _take_first_axis(x, cols))
     with recording(terms.recorder) if isinstance(terms, Variable) else nullcontext():
         zeros = np.zeros((matrix.shape[0], *shape[1:]), terms.dtype)
         return scatter_add(zeros, rows, terms)
@@ -308,7 +308,7 @@ def _entries(matrix: SparseMatrix) -> tuple[Indices, Indices, Any]:
     if matrix.triangle is None:
         return rows, cols, data
     off = np.flatnonzero(rows != cols)
-    mirrored = _taken(data, off)
+    mirrored = _take_first_axis(data, off)
     if isinstance(data, Handle):
         data = concatenate([data, mirrored])
     else:
@@ -354,12 +354,12 @@ _HINTS = {
 }
 
 
-def _taken(x: Any, places: Indices) -> Any:
+def _take_first_axis(x: Any, places: Indices) -> Any:
     """Return elements along the first axis."""
     return take(x, places, axis=0) if isinstance(x, Handle) else np.asarray(x)[places]
 
 
-def _transposed(x: Any) -> Any:
+def _transpose(x: Any) -> Any:
     return x.T if isinstance(x, Handle) else np.asarray(x).T
 
 

@@ -35,7 +35,7 @@ def pattern_of(operator: JacobianOperator, most: int = MOST_PAIRS) -> Pattern | 
     if outputs.batch is not None or operator.places != list(range(len(path.moved))):
         offsets = np.cumsum([0, *(v.type.size for v in path.moved)])
         spans = [None if p is None else (offsets[p], offsets[p + 1]) for p in operator.places]
-        rows = _rearranged(rows, outputs, inputs, spans)
+        rows = _map_to_matrix(rows, outputs, inputs, spans)
     pattern = _pattern(operator.shape, rows)
     return pattern.union(pattern.T) if operator.symmetric else pattern
 
@@ -51,11 +51,11 @@ def sample_pattern(graph: Graph, wrt: Value, batch: int | None, most: int) -> Pa
     if rows is None:
         return None
     if batch is not None:
-        rows = _rearranged(rows, layout, layout, [(0, wrt.type.size)])
+        rows = _map_to_matrix(rows, layout, layout, [(0, wrt.type.size)])
     return _pattern((layout.offsets()[-1], layout.offsets()[-1]), rows)
 
 
-def _rearranged(
+def _map_to_matrix(
     rows: Rows, outputs: Layout, inputs: Layout, spans: Sequence[tuple[Any, Any] | None]
 ) -> Rows:
     """Convert rows and columns of elements of arrays to those of a derivative matrix.
@@ -102,14 +102,14 @@ def _require_known(shapes: Sequence[tuple[int, ...]]) -> None:
 def jacobian_pattern(function: Callable[..., Any], arguments: Sequence[Any]) -> Pattern:
     """Return the pattern of all results of a function of arrays by all elements of its
     arguments."""
-    graph = lower(_traced("jacobian_sparsity", function, arguments))
-    return _of_graph("jacobian_sparsity", graph)
+    graph = lower(_trace_function("jacobian_sparsity", function, arguments))
+    return _pattern_of_graph("jacobian_sparsity", graph)
 
 
 def hessian_pattern(function: Callable[..., Any], arguments: Sequence[Any]) -> Pattern:
     """Return the pattern of the Hessian of a function of arrays by all elements of its
     arguments."""
-    graph = _traced("hessian_sparsity", function, arguments)
+    graph = _trace_function("hessian_sparsity", function, arguments)
     if len(graph.outputs) != 1 or graph.outputs[0].type.size != 1:
         types = ", ".join(str(v.type) for v in graph.outputs)
         raise NotScalarError(f"hessian_sparsity takes a function of one element, not of {types}")
@@ -119,11 +119,11 @@ def hessian_pattern(function: Callable[..., Any], arguments: Sequence[Any]) -> P
         (value,) = builder.inline(graph, [v.value for v in inputs])
         slopes = grad(Variable(builder, value), inputs, materialize_grads=True)
     found = builder.part(builder.inputs, [v.value for v in slopes if v is not None])
-    pattern = _of_graph("hessian_sparsity", lower(found))
+    pattern = _pattern_of_graph("hessian_sparsity", lower(found))
     return pattern.union(pattern.T)
 
 
-def _traced(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Graph:
+def _trace_function(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Graph:
     graph = trace(function, *[_example(a) for a in arguments])
     for role, values in (("argument", graph.inputs), ("result", graph.outputs)):
         for i, value in enumerate(values):
@@ -142,7 +142,7 @@ def _example(argument: Any) -> Any:
     return found if isinstance(found, TensorType) else argument
 
 
-def _of_graph(name: str, graph: Graph) -> Pattern:
+def _pattern_of_graph(name: str, graph: Graph) -> Pattern:
     rows = pattern_rows(graph, graph.inputs)
     shape = sum(v.type.size for v in graph.outputs), sum(v.type.size for v in graph.inputs)
     if rows is None:

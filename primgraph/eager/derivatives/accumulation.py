@@ -21,7 +21,7 @@ def accumulate(
     The post-accumulate hooks are called afterwards.
     """
     with lock:
-        calls, changed = _adding(received)
+        calls, changed = _accumulation_calls(received)
         call_all([*calls, *spending(way, changed)])
     for holder in {id(holder): holder for holder, _ in received}.values():
         holder.call_after()
@@ -36,7 +36,9 @@ def clear_grad(tensors: Iterable[Differentiable[Any]]) -> None:
     del before
 
 
-def _adding(received: Sequence[tuple[Differentiable[Any], Node]]) -> tuple[list[Call], set[int]]:
+def _accumulation_calls(
+    received: Sequence[tuple[Differentiable[Any], Node]],
+) -> tuple[list[Call], set[int]]:
     """Return the calls that add gradients, and the ids of the tensors whose values these change.
 
     One tensor may receive several gradients, and one tensor may be the `.grad` of several.

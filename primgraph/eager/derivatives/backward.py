@@ -61,7 +61,7 @@ def backward(
     known = seeds_of(nodes, grad_tensors)
     members = None if inputs is None else _some(inputs)
     way = recorded(nodes, inputs=[t.node for t in members or ()])
-    wanted = _accumulating(way, members)
+    wanted = _receiving_nodes(way, members)
     found = through_hooks(way, nodes, wanted, known, tracked=create_graph)
     received = []
     for node, gradient in zip(wanted, found, strict=True):
@@ -81,7 +81,9 @@ def _some(inputs: Several[D]) -> list[Differentiable[D]]:
     return members
 
 
-def _accumulating(way: Sequence[Node], members: Sequence[Differentiable[D]] | None) -> list[Node]:
+def _receiving_nodes(
+    way: Sequence[Node], members: Sequence[Differentiable[D]] | None
+) -> list[Node]:
     """Return the nodes whose gradients `backward` adds to `.grad`: those of `members`, if given."""
     if members is None:
         return [n for n in way if n.is_leaf or _retains(n)]

@@ -240,7 +240,7 @@ class Differentiable(Handle, Generic[D]):
             raise NotDifferentiable(
                 "cannot register a hook on a tensor that doesn't require gradient"
             )
-        return _registered(self.kept().hooks, hook)
+        return _register_hook(self.kept().hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Self], None]) -> Hook:
         """Call `hook` with this leaf whenever `backward` has added to its `.grad`.
@@ -249,7 +249,7 @@ class Differentiable(Handle, Generic[D]):
         """
         if not (self.requires_grad and self.is_leaf):
             raise NotDifferentiable("post accumulate grad hooks are for leaves that require grad")
-        return _registered(self.kept().after, hook)
+        return _register_hook(self.kept().after, hook)
 
     @property
     def has_hooks(self) -> bool:
@@ -260,7 +260,7 @@ class Differentiable(Handle, Generic[D]):
         """Return the gradient after all hooks."""
         found: Differentiable[Any] = self.family(unheld(gradient))
         for hook in tuple(self.kept().hooks.values()):
-            found = _changed(hook, found)
+            found = _apply_hook(hook, found)
         return found.node
 
     def received(self, gradient: Node) -> Node:
@@ -326,7 +326,7 @@ class Differentiable(Handle, Generic[D]):
 set_node: Callable[[Differentiable[Any], Node], None] = vars(Differentiable)["last_node"].__set__
 
 
-def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
+def _register_hook(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
     if not callable(hook):
         raise ArgumentError(f"a hook is a function, not {hook!r:.60}")
     number = next(_numbers)
@@ -344,7 +344,7 @@ def _require_gradient(tensor: Differentiable[Any], gradient: object) -> None:
         raise ArgumentError("a tensor cannot be its own gradient")
 
 
-def _changed(hook: Callable[[Any], Any], gradient: Differentiable[Any]) -> Differentiable[Any]:
+def _apply_hook(hook: Callable[[Any], Any], gradient: Differentiable[Any]) -> Differentiable[Any]:
     """Return the gradient after a hook, which must keep its type."""
     found = hook(gradient)
     if found is None:

@@ -99,7 +99,7 @@ class GradManager:
                 calls.append((self._attached.__setitem__, id(tensor), known))
             calls.append((known.callbacks.extend, more))
         if self._is_recording:
-            calls += _starting([*fresh.values()])
+            calls += _attach_calls([*fresh.values()])
         call_all(calls)
         return self
 
@@ -163,10 +163,10 @@ class GradManager:
         self.record()
         return self
 
-    def _undoing(self) -> Callable[[], None]:
+    def _undo_action(self) -> Callable[[], None]:
         return partial(_release_new, [self], [self._is_recording])
 
-    __exit__ = Exit(release, _undoing)
+    __exit__ = Exit(release, _undo_action)
 
     def __or__(self, other: GradManager | Group) -> Group:
         return Group([self]) | other
@@ -192,10 +192,10 @@ class Group:
     def _leave(self) -> None:
         _release(self._managers)
 
-    def _undoing(self) -> Callable[[], None]:
+    def _undo_action(self) -> Callable[[], None]:
         return partial(_release_new, self._managers, [m._is_recording for m in self._managers])
 
-    __exit__ = Exit(_leave, _undoing)
+    __exit__ = Exit(_leave, _undo_action)
 
 
 def _enter(managers: Sequence[GradManager]) -> None:
@@ -204,7 +204,7 @@ def _enter(managers: Sequence[GradManager]) -> None:
     calls: list[Call] = [(_recording.set, (*_recording.get(), frozenset(managers)))]
     calls += [(setattr, manager, "_is_recording", True) for manager in managers]
     try:
-        call_all([*calls, *_starting([a for m in managers for a in m._attached.values()])])
+        call_all([*calls, *_attach_calls([a for m in managers for a in m._attached.values()])])
     except BaseException:
         # If interrupted here, the caller does not know that recording started.
         _release(managers)
@@ -216,7 +216,7 @@ def _release_new(managers: Sequence[GradManager], before: Sequence[bool]) -> Non
     _release([m for m, was in zip(managers, before, strict=True) if not was])
 
 
-def _starting(listed: Sequence[_Attached]) -> list[Call]:
+def _attach_calls(listed: Sequence[_Attached]) -> list[Call]:
     """Return the calls that let attached tensors show root nodes of their own."""
     calls: list[Call] = []
     shown: dict[int, tuple[Tensor, Node]] = {}

@@ -89,7 +89,7 @@ class _Switch(Setting):
         def within(*args: Any, **kwargs: Any) -> Any:
             with Setting(is_on, enabled):
                 found = function(*args, **kwargs)
-            return _resumed(enabled, found) if is_resumed else found
+            return _run_generator(enabled, found) if is_resumed else found
 
         @wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ class _Switch(Setting):
         return cast(F, awaited if iscoroutinefunction(function) else within)
 
 
-def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _run_generator(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Run `generator` within the context, but not the code that resumes it."""
     step: Callable[[], Any] = generator.__next__
     try:

@@ -129,11 +129,11 @@ class _Regions:
         taken: dict[int, dict[Node, None]] = {}
         for node in ordered:
             region = self._levels[node] + (node in self._stops)
-            for other in _before(node):
+            for other in _tracked_inputs(node):
                 if other not in self._levels:
                     continue
                 self._levels[other] = max(self._levels[other], region)
-                if self._passed(node) is None:
+                if self._custom_call(node) is None:
                     taken.setdefault(region, {})[other] = None
         self._ends = {
             region: [
@@ -171,7 +171,7 @@ class _Regions:
         complete."""
         found: dict[Passed, list[Node]] = {}
         for node in self._stops:
-            passed = self._passed(node)
+            passed = self._custom_call(node)
             if passed is not None and (self._behind is None or node in self._behind):
                 found.setdefault(passed, []).append(node)
         by_level: dict[int, list[tuple[Passed, list[Node]]]] = {}
@@ -207,7 +207,7 @@ class _Regions:
         holder = receiver_of(node)
         if holder is not None and holder.has_hooks:
             gradient = self.totals[node] = holder.hooked(gradient)
-        if not node.is_leaf and self._passed(node) is None:
+        if not node.is_leaf and self._custom_call(node) is None:
             self._sources.setdefault(level + 1, []).append((node, gradient))
 
     def _pull(self, passed: Passed, nodes: Sequence[Node]) -> None:
@@ -225,14 +225,14 @@ class _Regions:
 
     def _is_stop(self, node: Node, wanted: Set[Node]) -> bool:
         asked = node in wanted and not node.is_leaf
-        return asked or _is_hooked(node) or self._passed(node) is not None
+        return asked or _is_hooked(node) or self._custom_call(node) is not None
 
-    def _passed(self, node: Node) -> Passed | None:
+    def _custom_call(self, node: Node) -> Passed | None:
         """Return the call of custom rules that computed a node; None for batched seeds."""
         return node.passed if self._count is None else None
 
 
-def _before(node: Node) -> list[Node]:
+def _tracked_inputs(node: Node) -> list[Node]:
     """Return the tracked inputs that derivatives of a node reach."""
     if node.step is None:
         return []
@@ -260,7 +260,7 @@ def used_up(way: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     through = set(inputs)
     found = []
     for node in sorted(way, key=lambda n: n.number):
-        if any(n in through for n in _before(node)):
+        if any(n in through for n in _tracked_inputs(node)):
             through.add(node)
             found.append(node)
     return found

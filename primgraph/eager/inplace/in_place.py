@@ -49,7 +49,7 @@ def change(tensor: T, value: Any, *, augmented: bool = False) -> T:
     Raises `ShapeError` and `DTypeError` for a value that does not fit, `BuildError` for a variable,
     and `NotDifferentiable` for a leaf that requires a gradient outside `no_grad`.
     """
-    value = _fitting(tensor, value)
+    value = _convert_value(tensor, value)
     is_trained = tensor.requires_grad and tensor.is_leaf
     if is_trained and recording.is_on.get():
         raise NotDifferentiable(
@@ -100,7 +100,7 @@ def _as_data(tensor: Differentiable[Any], value: Any) -> Any:
     return value
 
 
-def _fitting(tensor: Differentiable[Any], value: Any) -> Any:
+def _convert_value(tensor: Differentiable[Any], value: Any) -> Any:
     """Return `value` in the dtype of `tensor`, or raise if it does not fit."""
     if isinstance(value, Variable):
         raise BuildError(

@@ -46,8 +46,8 @@ def elements_at(tensor: T, index: Any) -> T:
     entries = index if isinstance(index, tuple) else (index,)
     try:
         if all(type(entry) in _BASIC for entry in entries):
-            moving = _moving(tensor, entries)
-            if moving and (found := _by_data(tensor, entries, moving)) is not None:
+            moving = _data_entries(tensor, entries)
+            if moving and (found := _index_by_data(tensor, entries, moving)) is not None:
                 return found
             given = index
         else:
@@ -80,25 +80,25 @@ def in_numpys_words(
     error: PrimgraphError, shape: Shape, entries: tuple[Any, ...]
 ) -> PrimgraphError:
     """Return the error that NumPy raises for such an index, if any, with the lines of `error`."""
-    said = _refusal(shape, _filled(entries))
+    said = _refusal(shape, _replace_tensors(entries))
     if said is None:
         return error
-    return _refused(said)(said, origin=error.origin, hint=error.hint)
+    return _error_class(said)(said, origin=error.origin, hint=error.hint)
 
 
 def require_fit(shape: Shape, entries: tuple[Any, ...]) -> None:
     """Raise NumPy's `IndexError` if arrays that are already known do not fit an array."""
-    known = _filled(entries)
+    known = _replace_tensors(entries)
     try:
         # Index an array without elements, so that nothing is copied.
         np.empty((0, *shape), bool)[(slice(None), *known)]
     except IndexError:
         said = _refusal(shape, known)
         if said is not None:
-            raise _refused(said)(said) from None
+            raise _error_class(said)(said) from None
 
 
-def _refused(said: str) -> type[BoundsError | IndexKindError]:
+def _error_class(said: str) -> type[BoundsError | IndexKindError]:
     """Return the error class for a message of NumPy."""
     return IndexKindError if said.startswith(_OF_KINDS) else BoundsError
 
@@ -114,12 +114,12 @@ def _refusal(shape: Shape, known: tuple[Any, ...]) -> str | None:
     return None
 
 
-def _filled(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+def _replace_tensors(entries: tuple[Any, ...]) -> tuple[Any, ...]:
     """Replace tensors in `entries` by their arrays, or by zeros if not yet computed."""
-    return tuple([_known(e) if isinstance(e, Differentiable) else e for e in entries])
+    return tuple([_array_or_zeros(e) if isinstance(e, Differentiable) else e for e in entries])
 
 
-def _known(tensor: Differentiable[Any]) -> Any:
+def _array_or_zeros(tensor: Differentiable[Any]) -> Any:
     array = tensor.node.array
     return np.zeros(tensor.shape, tensor.dtype) if array is None else array
 
@@ -147,7 +147,7 @@ def _positions(shape: Shape, entries: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Lists of numbers become arrays: other positions do not change the structure.
     """
-    arrays = tuple([_listed(item) for item in entries])
+    arrays = tuple([_convert_list(item) for item in entries])
     masked = [_is_mask(item) for item in arrays]
     computed = tuple([np.asarray(i) if m else i for i, m in zip(arrays, masked, strict=True)])
     require_fit(shape, computed)
@@ -157,7 +157,7 @@ def _positions(shape: Shape, entries: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _listed(item: Any) -> Any:
+def _convert_list(item: Any) -> Any:
     """Convert a list of integers or booleans to an array, and a boolean scalar tensor to a bool."""
     if isinstance(item, Differentiable) and item.dtype.kind == "b" and item.ndim == 0:
         return bool(item)
@@ -193,7 +193,7 @@ _MANY = 64
 _met: dict[Hashable, _Met] = {}
 
 
-def _moving(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> frozenset[int]:
+def _data_entries(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> frozenset[int]:
     """Return which `entries` are data here: those that change between evaluations."""
     node = tensor.node
     if not (node.tracked or node.array is None) or adopting.get() is not None:
@@ -211,7 +211,7 @@ def _moving(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> frozenset[
 
 def moves(tensor: Differentiable[Any], entries: tuple[Any, ...]) -> bool:
     """Return whether numbers in `entries` change at this line between evaluations."""
-    return all(type(entry) in _BASIC for entry in entries) and bool(_moving(tensor, entries))
+    return all(type(entry) in _BASIC for entry in entries) and bool(_data_entries(tensor, entries))
 
 
 def _moving_here(pattern: Hashable, numbers: tuple[int, ...]) -> frozenset[int]:
@@ -248,7 +248,7 @@ def _start(entry: Any) -> tuple[int, Any]:
     return 0, type(entry)
 
 
-def _by_data(tensor: T, entries: tuple[Any, ...], moving: frozenset[int]) -> T | None:
+def _index_by_data(tensor: T, entries: tuple[Any, ...], moving: frozenset[int]) -> T | None:
     """Index with the `moving` entries as data; None if an index does not fit."""
     found = tensor
     axis, rest = 0, list(entries)

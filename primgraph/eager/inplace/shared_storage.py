@@ -56,14 +56,14 @@ class _Standing:
     def node(self, node: Node) -> None:
         # Read first: a pending change by the scope is older than this one.
         _ = self.node
-        call_all([(_slot.__set__, self, node), *self._bringing()])
+        call_all([(_slot.__set__, self, node), *self._notify_calls()])
 
     def showing(self, node: Node) -> list[Call]:
         """Return the calls that let this tensor, and its states, show `node`, for `call_all`."""
         calls: list[Call] = super().showing(node)  # type: ignore[misc]
-        return [*calls, *self._bringing()]
+        return [*calls, *self._notify_calls()]
 
-    def _bringing(self) -> list[Call]:
+    def _notify_calls(self) -> list[Call]:
         """Return the calls that notify scopes of the tensor's new value."""
         waiting = [(s.desk, s.name) for s in self._shares]
         return [(desk.waiting.__setitem__, name, desk.guests[name]) for desk, name in waiting]
@@ -72,7 +72,7 @@ class _Standing:
 _kinds: dict[type[Tensor], type[Tensor]] = {}
 
 
-def _standing(kind: type[Tensor]) -> type[Tensor]:
+def _state_class(kind: type[Tensor]) -> type[Tensor]:
     """Return the class of tensors of class `kind` that stand for a state.
 
     Results and copies of such tensors are of `kind` itself.
@@ -184,7 +184,7 @@ def _share(tensor: Tensor, program: Program, name: str) -> None:
     share = Share(program.scope, name)
     if not isinstance(tensor, _Standing):
         tensor._shares = []
-        tensor.__class__ = _standing(type(tensor))
+        tensor.__class__ = _state_class(type(tensor))
     node = tensor.node
     # The tensor already has the latest value of scopes that were deleted.
     tensor._shares = [*(s for s in tensor._shares if s.is_alive), share]

@@ -69,7 +69,7 @@ class Storage:
 
     def leave(self, tensor: AnyTensor) -> None:
         """Detach `tensor`, the owner, from its views."""
-        self.node, self.owner = tensor.node, _gone
+        self.node, self.owner = tensor.node, _dead_reference
         tensor._alias = None
 
 
@@ -109,13 +109,13 @@ class View:
 
     def layout(self) -> Array | None:
         """Return an array with the memory layout of this view of a C-contiguous array in NumPy."""
-        return self._of(self._unset())
+        return self._apply_to_array(self._unset())
 
     @property
     def is_copy(self) -> bool:
         """Return whether NumPy copies the elements, as in some reshapes of transposes."""
         whole = self._unset()
-        part = self._of(whole)
+        part = self._apply_to_array(whole)
         return part is not None and part.size > 0 and not np.may_share_memory(part, whole)
 
     @property
@@ -132,7 +132,7 @@ class View:
             view = view.outer
         return found[::-1]
 
-    def _of(self, whole: Array) -> Array | None:
+    def _apply_to_array(self, whole: Array) -> Array | None:
         """Apply this view to an array of all elements; None for computed elements."""
         found = whole
         for view in self._way():
@@ -144,7 +144,7 @@ class View:
     @property
     def is_contiguous(self) -> bool:
         """Return whether the elements are contiguous in memory."""
-        part = self._of(self._unset())
+        part = self._apply_to_array(self._unset())
         return part is None or bool(part.flags.c_contiguous)
 
     def _unset(self) -> Array:
@@ -161,9 +161,9 @@ class View:
             if shown is None or shown._alias is not view:
                 node = view.take(node)
             else:
-                node = view._shown(shown, node)
+                node = view._update_node(shown, node)
 
-    def _shown(self, tensor: AnyTensor, source: Node) -> Node:
+    def _update_node(self, tensor: AnyTensor, source: Node) -> Node:
         """Return the node of `tensor`, which shows this view of `source`."""
         before = tensor.last_node
         if not self.is_stale:
@@ -194,7 +194,7 @@ class View:
                 refusals[0], hint="x.copy() has elements of its own, which may be assigned to"
             )
         shape = self.storage.node.type.shape
-        part = self._of(np.arange(self.storage.node.type.size).reshape(shape))
+        part = self._apply_to_array(np.arange(self.storage.node.type.size).reshape(shape))
         if part is None:
             raise ArgumentError(
                 "this is computed from the elements of another tensor, and cannot be changed in "
@@ -257,11 +257,11 @@ def with_history(before: Node, node: Node) -> Node:
         return node
     if before.is_leaf:
         return leaf(node, True)
-    return Node(node.type, _replacing(node.type), (node, before), True, node.place)
+    return Node(node.type, _replacement_step(node.type), (node, before), True, node.place)
 
 
 @lru_cache(maxsize=1024)
-def _replacing(type: TensorType) -> Step:
+def _replacement_step(type: TensorType) -> Step:
     """Return the step that returns its first operand with the derivative of its second."""
 
     def replacing(new: Variable, old: Variable) -> Variable:
@@ -381,7 +381,7 @@ def share_part(found: AnyTensor, source: AnyTensor, index: Any) -> None:
             return taken
 
     # With an ellipsis, NumPy returns a view of a single element, too.
-    whole = known if Ellipsis in map(_of_ellipsis, known) else (*known, Ellipsis)
+    whole = known if Ellipsis in map(_ellipsis_or_none, known) else (*known, Ellipsis)
     found._alias = View(source, take, lambda array: cast("Array", array[whole]), followed)
 
 
@@ -411,11 +411,11 @@ def show_view(tensor: AnyTensor, view: AnyTensor) -> None:
     part_from_storage(tensor)
     tensor.show(view.node)
     if isinstance(alias, View):
-        alias.source = _gone
+        alias.source = _dead_reference
         tensor._alias = alias
 
 
-def _gone() -> None:
+def _dead_reference() -> None:
     return None
 
 
@@ -431,7 +431,7 @@ def show_elements(tensor: AnyTensor, other: AnyTensor) -> None:
     tensor._alias = view
 
 
-def _of_ellipsis(entry: Any) -> Any:
+def _ellipsis_or_none(entry: Any) -> Any:
     return entry if entry is Ellipsis else None
 
 

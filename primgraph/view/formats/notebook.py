@@ -35,20 +35,20 @@ def to_notebook(drawable: Drawn) -> str:
         return _summary(graph).html()
     picture = picture_of(drawable)
     if _is_small(picture):
-        return _drawn(picture)
+        return _render_html(picture)
     table = _summary(graph) if len(graph) > ROWS else _equations(picture)
     shown = folded(picture, shut_groups(picture, _SMALL))
     if not _is_small(shown):
         return table.html()
-    told = f"<summary>{_counted(len(graph))}</summary>{table.html()}"
-    return f"<div>{_drawn(shown, len(graph))}<details>{told}</details></div>"
+    told = f"<summary>{_format_count(len(graph))}</summary>{table.html()}"
+    return f"<div>{_render_html(shown, len(graph))}<details>{told}</details></div>"
 
 
 def _is_small(picture: Picture) -> bool:
     return len(picture.boxes) <= _SMALL and len(picture.arrows) <= _FEW
 
 
-def _drawn(picture: Picture, equations: int | None = None) -> str:
+def _render_html(picture: Picture, equations: int | None = None) -> str:
     return f'<div style="overflow:auto">{to_svg(picture, equations=equations)}</div>'
 
 
@@ -57,7 +57,7 @@ def _equations(picture: Picture) -> Sheet:
     found = [b for b in picture.boxes if b.part not in ("input", "output")]
     parts = Counter(_part(box) for box in picture.boxes)
     told = ", ".join(f"{n} {part}" for part, n in parts.items())
-    title = f"{_short(picture.title)}: {_counted(len(found))} ({told})"
+    title = f"{_short(picture.title)}: {_format_count(len(found))} ({told})"
     rows = (Row(_cells(i, box)) for i, box in enumerate(found))
     return Sheet(title, "nctc", ("", "equation", "part", "line"), rows, len(found))
 
@@ -74,7 +74,7 @@ def _part(box: Box) -> str:
 def _summary(graph: Graph) -> Sheet:
     """Return a table of numbers of equations by line and part, or by op for unknown lines."""
     inputs, outputs = len(graph.inputs), len(graph.outputs)
-    title = f"{_short(graph.name)}: {_counted(len(graph))}, {inputs} inputs, {outputs} outputs"
+    title = f"{_short(graph.name)}: {_format_count(len(graph))}, {inputs} inputs, {outputs} outputs"
     counts = Counter(map(_kind, graph.body))
     if not any(line for _, _, line in counts):
         ops = Counter(eqn.op.name for eqn in graph.body)
@@ -107,7 +107,7 @@ def _kind(eqn: Equation) -> _Kind:
     )
 
 
-def _counted(count: int) -> str:
+def _format_count(count: int) -> str:
     return "1 equation" if count == 1 else f"{count} equations"
 
 

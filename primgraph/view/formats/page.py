@@ -117,9 +117,13 @@ def _parts() -> tuple[str, str, Any]:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ASSETS), undefined=jinja2.StrictUndefined, autoescape=True
     )
-    script = "\n".join(_read(name) for name in _SCRIPTS)
-    return _read("page.css"), f'"use strict";\n{script}', environment.get_template("page.html.j2")
+    script = "\n".join(_read_asset(name) for name in _SCRIPTS)
+    return (
+        _read_asset("page.css"),
+        f'"use strict";\n{script}',
+        environment.get_template("page.html.j2"),
+    )
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")

@@ -185,7 +185,7 @@ def _any_pattern(matrix: Any, feed: Mapping[str, Any] | None) -> Pattern:
     if isinstance(matrix, Pattern):
         return matrix
     if isinstance(matrix, DerivativeMatrix):
-        return _pattern(matrix) if feed is None else _at(matrix, feed)
+        return _pattern(matrix) if feed is None else _pattern_at_feed(matrix, feed)
     try:
         array = np.asarray(matrix)
     except ValueError as error:
@@ -209,7 +209,7 @@ def _pattern(matrix: DerivativeMatrix) -> Pattern:
     return found
 
 
-def _at(matrix: DerivativeMatrix, feed: Mapping[str, Any]) -> Pattern:
+def _pattern_at_feed(matrix: DerivativeMatrix, feed: Mapping[str, Any]) -> Pattern:
     """Return the elements of a Jacobian that are nonzero at the feed, in any sample."""
     whole = matrix.whole()
     program = program_of(whole)

@@ -153,13 +153,13 @@ class _Drawing:
             shapes.append(label_text("note right", x + width - 9, y + 12, _order(node.order)))
         small = "note" if node.heat is None else "note ink"
         return (
-            f'<g class="{styles_of(node.part, node.order)}"><title>{self._told(node)}</title>'
+            f'<g class="{styles_of(node.part, node.order)}"><title>{self._tooltip(node)}</title>'
             f"{''.join(shapes)}"
             f"{label_text('label', x + width / 2, y + 18, face.label)}"
             f"{label_text(small, x + width / 2, y + 33, face.note)}</g>"
         )
 
-    def _told(self, node: Node) -> str:
+    def _tooltip(self, node: Node) -> str:
         """Return the tooltip of a box."""
         if node.children:
             return escaped(f"{node.label}: {len(node.boxes)} boxes") + f"\n{escaped(node.note)}"

@@ -35,14 +35,14 @@ def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> 
         _line_branch(list(group), spelled)
         for _, group in groupby(graph.body, key=lambda eqn: eqn.source and eqn.source.place)
     ]
-    if sum(1 for _ in _drawn(branches)) >= lines:
-        branches = [_Branch(_told(b), [], b.equations) for b in branches]
+    if sum(1 for _ in _tree_lines(branches)) >= lines:
+        branches = [_Branch(_branch_text(b), [], b.equations) for b in branches]
     if len(branches) >= lines:
         kept = max(lines - 2, 2)
         first, last = kept // 2, len(branches) - (kept - kept // 2)
         hidden = sum(b.equations for b in branches[first:last])
-        branches[first:last] = [_Branch(f"… {_counted(hidden)} more …", [], hidden)]
-    rows = [shortened(plain(row), width) for row in (_title(graph), *_drawn(branches))]
+        branches[first:last] = [_Branch(f"… {_format_count(hidden)} more …", [], hidden)]
+    rows = [shortened(plain(row), width) for row in (_title(graph), *_tree_lines(branches))]
     text = "\n".join(rows)
     try:
         text.encode(encoding)
@@ -54,16 +54,16 @@ def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> 
 def _title(graph: Graph) -> str:
     inputs = ", ".join(f"{v.hint}: {v.type}" if v.hint else str(v.type) for v in graph.inputs)
     outputs = ", ".join(str(v.type) for v in graph.outputs)
-    return f"{graph.name}: {_counted(len(graph.body))}, ({inputs}) → ({outputs})"
+    return f"{graph.name}: {_format_count(len(graph.body))}, ({inputs}) → ({outputs})"
 
 
-def _counted(equations: int) -> str:
+def _format_count(equations: int) -> str:
     return f"{equations} equation{'' if equations == 1 else 's'}"
 
 
-def _told(branch: _Branch) -> str:
+def _branch_text(branch: _Branch) -> str:
     """Return the text of a branch whose leaves are omitted."""
-    return f"({_counted(branch.equations)}) {branch.text}" if branch.inner else branch.text
+    return f"({_format_count(branch.equations)}) {branch.text}" if branch.inner else branch.text
 
 
 def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) -> _Branch:
@@ -80,9 +80,9 @@ def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) ->
     return _Branch(f"{source}  {source.text}".rstrip(), inner, len(equations))
 
 
-def _drawn(branches: Sequence[_Branch], lead: str = "") -> Iterator[str]:
+def _tree_lines(branches: Sequence[_Branch], lead: str = "") -> Iterator[str]:
     """Yield the lines of a tree; its depth is at most three: lines, operators, equations."""
     for branch in branches:
         last = branch is branches[-1]
         yield f"{lead}{'└─' if last else '├─'} {branch.text}"
-        yield from _drawn(branch.inner, lead + ("   " if last else "│  "))
+        yield from _tree_lines(branch.inner, lead + ("   " if last else "│  "))

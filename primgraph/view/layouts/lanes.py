@@ -225,7 +225,7 @@ class _Ladder:
                 between = self._gap(self.level[self.edges[i][1]] - 1, tail)
                 points += [(upright[first, tail], between), (upright[last, tail], between)]
             points += [(upright[last, tail], arriving), *into]
-            self.routes[i] = _without_detours(points)
+            self.routes[i] = _remove_detours(points)
 
     def _pins(self, wires: Sequence[int]) -> dict[int, float]:
         """Return the offset of each wire from the middle of the side at which it reaches its
@@ -277,7 +277,7 @@ class _Ladder:
         return self.top[level] + self.height[level] + LAYER_GAP / 2 + shift
 
 
-def _without_detours(points: Sequence[Point]) -> tuple[Point, ...]:
+def _remove_detours(points: Sequence[Point]) -> tuple[Point, ...]:
     """Return the corners without points on a straight line between neighbours."""
     kept: list[Point] = []
     for point in points:

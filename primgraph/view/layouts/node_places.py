@@ -35,9 +35,9 @@ def placed(net: Net, layers: Sequence[Sequence[int]]) -> list[float]:
     for sweep in range(PLACE_SWEEPS):
         down = sweep % 2 == 0
         for nodes in layers if down else layers[::-1]:
-            _fit(net, nodes, x, (net.above if down else net.below,))
+            _fit_layer(net, nodes, x, (net.above if down else net.below,))
     for nodes in layers:
-        _fit(net, nodes, x, (net.above, net.below))
+        _fit_layer(net, nodes, x, (net.above, net.below))
     _straighten(net, layers, x)
     return x
 
@@ -87,7 +87,7 @@ def _distance(net: Net, left: int, right: int) -> float:
     return (net.width(left) + net.width(right)) / 2 + gap
 
 
-def _fit(
+def _fit_layer(
     net: Net, nodes: Sequence[int], x: list[float], sides: Sequence[Sequence[Sequence[int]]]
 ) -> None:
     """Move the nodes of a layer as near to their neighbours as order and distances allow.

@@ -36,7 +36,7 @@ def _adjoint_step(parts: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
     return lambda w: vspace(x).add(vjp(w), seed)
 
 
-def _by_parameters(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: Any) -> Any:
+def _vjp_by_parameters(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: Any) -> Any:
     vjp, _ = make_vjp(lambda b: f(b)(ans), a)
 
     def step(parts: Any) -> Any:
@@ -50,4 +50,4 @@ def _by_parameters(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: Any) -
     return pull
 
 
-defvjp(fixed_point, None, _by_parameters, None, None, None)
+defvjp(fixed_point, None, _vjp_by_parameters, None, None, None)

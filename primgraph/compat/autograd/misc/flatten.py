@@ -17,13 +17,13 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 def _row(value: Any) -> Any:
     if isinstance(value, dict):
-        return _joined([_row(value[key]) for key in sorted(value)])
+        return _concatenate_rows([_row(value[key]) for key in sorted(value)])
     if isinstance(value, list | tuple):
-        return _joined([_row(item) for item in value])
+        return _concatenate_rows([_row(item) for item in value])
     return np.ravel(value)
 
 
-def _joined(rows: list[Any]) -> Any:
+def _concatenate_rows(rows: list[Any]) -> Any:
     return np.concatenate(rows) if rows else np.zeros(0)
 
 

@@ -12,7 +12,7 @@ from primgraph.compat.autograd.misc.flatten import flatten
 Step = Callable[[Any, Any, int], tuple[Any, Any]]
 
 
-def _of_containers(optimize: Callable[..., Any]) -> Callable[..., Any]:
+def _accept_containers(optimize: Callable[..., Any]) -> Callable[..., Any]:
     """An optimizer of a vector, as one of arrays in containers."""
 
     @wraps(optimize)
@@ -33,7 +33,7 @@ def _of_containers(optimize: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@_of_containers
+@_accept_containers
 def sgd(
     grad: Callable[..., Any],
     x: Any,
@@ -55,7 +55,7 @@ def sgd(
     return x
 
 
-@_of_containers
+@_accept_containers
 def rmsprop(
     grad: Callable[..., Any],
     x: Any,
@@ -75,7 +75,7 @@ def rmsprop(
     return x
 
 
-@_of_containers
+@_accept_containers
 def adam(
     grad: Callable[..., Any],
     x: Any,

@@ -12,7 +12,7 @@ from primgraph.numpy import linalg
 __all__ = ["eig", "eigvals"]
 
 
-def _converted(a: Any) -> Any:
+def _promote_to_complex(a: Any) -> Any:
     """A real matrix with complex eigenvalues as a complex one."""
     if not isbox(a) or numpy.iscomplexobj(getval(a)):
         return a
@@ -25,12 +25,12 @@ def eig(a: Any) -> Any:
 
     Raises `ShapeError` for matrices that are not square.
     """
-    return linalg.eig(_converted(a))
+    return linalg.eig(_promote_to_complex(a))
 
 
 def eigvals(a: Any) -> Any:
     """The eigenvalues, which are complex where NumPy's are; see `eig`."""
-    return linalg.eigvals(_converted(a))
+    return linalg.eigvals(_promote_to_complex(a))
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from primgraph.compat.autograd.core import Primitive, defvjp, primitive
 Slope = Callable[..., Any]
 
 
-def _apart(name: str, sign: float = -1.0) -> Slope:
+def _order_recurrence(name: str, sign: float = -1.0) -> Slope:
     """Half the sum of the functions of the two orders beside, or of the next and minus the last."""
 
     def slope(ans: Any, n: Any, x: Any) -> Any:
@@ -28,7 +28,7 @@ def _apart(name: str, sign: float = -1.0) -> Slope:
 
 
 def _scaled_slope(ans: Any, n: Any, x: Any) -> Any:
-    return _apart("ive", 1.0)(ans, n, x) - np.sign(x) * ans
+    return _order_recurrence("ive", 1.0)(ans, n, x) - np.sign(x) * ans
 
 
 # The slope of each function by its last argument, from its value and its arguments.
@@ -36,18 +36,18 @@ _SLOPES: dict[str, Slope] = {
     "gammasgn": lambda ans, x: np.zeros_like(ans),
     "i0": lambda ans, x: _function("i1")(x),
     "i1": lambda ans, x: (_function("i0")(x) + _function("iv")(2, x)) / 2.0,
-    "iv": _apart("iv", 1.0),
+    "iv": _order_recurrence("iv", 1.0),
     "ive": _scaled_slope,
     "j0": lambda ans, x: -_function("j1")(x),
     "j1": lambda ans, x: (_function("j0")(x) - _function("jn")(2, x)) / 2.0,
-    "jn": _apart("jn"),
-    "jv": _apart("jv"),
-    "kv": lambda ans, n, x: -_apart("kv", 1.0)(ans, n, x),
+    "jn": _order_recurrence("jn"),
+    "jv": _order_recurrence("jv"),
+    "kv": lambda ans, n, x: -_order_recurrence("kv", 1.0)(ans, n, x),
     "rgamma": lambda ans, x: -drop_in.digamma(x) * ans,
     "y0": lambda ans, x: -_function("y1")(x),
     "y1": lambda ans, x: (_function("y0")(x) - _function("yn")(2, x)) / 2.0,
-    "yn": _apart("yn"),
-    "yv": _apart("yv"),
+    "yn": _order_recurrence("yn"),
+    "yv": _order_recurrence("yv"),
 }
 _made: dict[str, Primitive] = {}
 
@@ -67,13 +67,13 @@ def _function(name: str) -> Primitive:
         last = 0 if slope.__code__.co_argcount == 2 else 1
 
         def pull(ans: Any, *args: Any) -> Callable[[Any], Any]:
-            return lambda g: _summed(g * slope(ans, *args), args[last])
+            return lambda g: _sum_to_shape(g * slope(ans, *args), args[last])
 
         defvjp(found, pull, argnums=(last,))
     return found
 
 
-def _summed(g: Any, x: Any) -> Any:
+def _sum_to_shape(g: Any, x: Any) -> Any:
     """A cotangent, with sums over axes along which `x` was repeated."""
     lead = np.ndim(g) - np.ndim(x)
     found = np.sum(g, axis=tuple(range(lead))) if lead else g

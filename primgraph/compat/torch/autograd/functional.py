@@ -36,7 +36,7 @@ def jacobian(
     if strict:
         products.vjp(func, inputs, strict=True)
     found = pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode"))
-    return _given(turned(found), create_graph)
+    return _detach_results(turned(found), create_graph)
 
 
 def hessian(
@@ -57,7 +57,7 @@ def hessian(
     """
     if strict:
         products.vjp(func, inputs, strict=True)
-    return _given(pg.hessian(func, inputs), create_graph)
+    return _detach_results(pg.hessian(func, inputs), create_graph)
 
 
 def vjp(
@@ -113,15 +113,15 @@ def hvp(
 
 def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:
     value, product = found
-    return _given(value, create_graph), _given(product, create_graph)
+    return _detach_results(value, create_graph), _detach_results(product, create_graph)
 
 
-def _given(found: Any, create_graph: bool) -> Any:
+def _detach_results(found: Any, create_graph: bool) -> Any:
     """Detach derivatives unless they are to be differentiated again."""
     if create_graph:
         return found
     if isinstance(found, tuple | list):
-        return tuple(_given(item, create_graph) for item in found)
+        return tuple(_detach_results(item, create_graph) for item in found)
     return found.detach() if isinstance(found, Tensor) else found
 
 

@@ -241,7 +241,7 @@ def binary_cross_entropy(
     >>> F.binary_cross_entropy(torch.full((2,), 0.5), torch.ones(2))
     tensor(0.6931)
     """
-    _unweighted("binary_cross_entropy", weight)
+    _reject_weight("binary_cross_entropy", weight)
     return pg.binary_cross_entropy(input, target, reduction)
 
 
@@ -254,7 +254,7 @@ def binary_cross_entropy_with_logits(
     >>> F.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2))
     tensor(0.6931)
     """
-    _unweighted("binary_cross_entropy_with_logits", weight)
+    _reject_weight("binary_cross_entropy_with_logits", weight)
     return pg.binary_cross_entropy_with_logits(input, target, reduction)
 
 
@@ -267,7 +267,7 @@ def cross_entropy(input: Any, target: Any, weight: None = None, reduction: str =
     >>> F.cross_entropy(torch.zeros(1, 2), torch.tensor([1]))
     tensor(0.6931)
     """
-    _unweighted("cross_entropy", weight)
+    _reject_weight("cross_entropy", weight)
     return pg.cross_entropy(input, target, min(1, input.ndim - 1), reduction)
 
 
@@ -278,7 +278,7 @@ def nll_loss(input: Any, target: Any, weight: None = None, reduction: str = "mea
     >>> F.nll_loss(torch.tensor([[-0.5, -2.0]]), torch.tensor([1]))
     tensor(2.)
     """
-    _unweighted("nll_loss", weight)
+    _reject_weight("nll_loss", weight)
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(
             f"nll_loss with reduction {reduction!r:.60}", hint="use 'mean', 'sum' or 'none'"
@@ -291,7 +291,7 @@ def nll_loss(input: Any, target: Any, weight: None = None, reduction: str = "mea
     return pg.sum(losses) if reduction == "sum" else pg.mean(losses)
 
 
-def _unweighted(function: str, weight: Any) -> None:
+def _reject_weight(function: str, weight: Any) -> None:
     if weight is not None:
         raise ArgumentError(
             f"{function} has no weight", hint="take reduction='none', and weigh what it gives"
