@@ -182,9 +182,7 @@ class _Walk:
                 found = within.operand(i - within.regions.lead)
                 if found is not None:
                     before = self.risks.before[value]
-                    kept = self._limit_nesting(
-                        tuple(g for g in found if g.risky or before >= g.least)
-                    )
+                    kept = self._cap_depth(tuple(g for g in found if g.risky or before >= g.least))
                     self.uses.setdefault(value, []).append(_Use(kept))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
@@ -199,14 +197,14 @@ class _Walk:
         assert isinstance(eqn.op, Primitive)
         fewer = True
         if moves_back(eqn.op):
-            guards = self._merge_copied_guards(eqn, guards)
+            guards = self._merge_copied(eqn, guards)
             fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._move_guard(eqn, position, place, g) for g in guards)
         elif not is_elementwise(eqn):
             return _Use()
         value = eqn.inputs[position]
         if (choice := eqn.op.fact(CHOICE)) is not None:
-            guards = (*guards, *self._choice_guards(eqn, position, choice, fewer=fewer))
+            guards = (*guards, *self._choice_guard(eqn, position, choice, fewer=fewer))
         if not multiplies_sums(eqn.op):
             risk = self.risks.along(eqn, position)
             guards = tuple(
@@ -214,7 +212,7 @@ class _Walk:
                 for g in guards
             )
         before = self.risks.before[value]
-        guards = self._limit_nesting(tuple(g for g in guards if g.risky or before >= g.least))
+        guards = self._cap_depth(tuple(g for g in guards if g.risky or before >= g.least))
         part = choice is not None and not guards and before == ALWAYS
         return _Use(guards, (eqn, place) if part and _leaves_out(eqn, place, position) else None)
 
@@ -235,7 +233,7 @@ class _Walk:
         compares = made.op.fact(FALSE_AT_NAN) and eqn.inputs[tested] in made.inputs
         return compares and not guard.side
 
-    def _merge_copied_guards(self, eqn: Equation, guards: Guards) -> Guards:
+    def _merge_copied(self, eqn: Equation, guards: Guards) -> Guards:
         """Merge those `guards` that `eqn`, which copies elements, does not copy alike.
 
         An operand element matters if one of its copies satisfies all guards. It is not enough that
@@ -265,9 +263,7 @@ class _Walk:
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and not multiplies_sums(eqn.op), risky)
 
-    def _choice_guards(
-        self, eqn: Equation, position: int, choice: Choice, *, fewer: bool
-    ) -> Guards:
+    def _choice_guard(self, eqn: Equation, position: int, choice: Choice, *, fewer: bool) -> Guards:
         """Return the guard of the elements that `eqn` itself chooses.
 
         Of elements that are looked up none is needed beside guards that say it already.
@@ -285,7 +281,7 @@ class _Walk:
         everywhere = self.conditions.everywhere(eqn.outputs[0])
         return (Guard(self.conditions.before(eqn, position, 0, everywhere), True),)
 
-    def _limit_nesting(self, guards: Guards) -> Guards:
+    def _cap_depth(self, guards: Guards) -> Guards:
         """Return `guards`, with the two outermost merged if there are too many."""
         if len(guards) <= _NESTING:
             return guards
@@ -333,7 +329,7 @@ class _Walk:
         if not parts:
             shared = common(guards)
             if shared:
-                return (*shared, *self._disjunction_of_rest(shared, guards))
+                return (*shared, *self._either_of_rest(shared, guards))
         elif not (read := _guard_of_parts(self.conditions, value, parts)):
             return ()
         else:
@@ -342,7 +338,7 @@ class _Walk:
             guards.append(tuple(replace(g, strict=True) for g in read))
         return self._either(guards)
 
-    def _disjunction_of_rest(self, common: Guards, uses: Sequence[Guards]) -> Guards:
+    def _either_of_rest(self, common: Guards, uses: Sequence[Guards]) -> Guards:
         """Return the disjunction of the guards in which uses differ, beside the `common` ones."""
         shared = {(g.condition, g.side) for g in common}
         rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
