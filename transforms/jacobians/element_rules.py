@@ -390,9 +390,7 @@ def elements_of(
         factors = [filled(1, type) if t.factor is None else t.factor for t in terms]
         if times.max(initial=0) <= 1:
             known = _known_factors(builder, factors)
-            result = _assemble_from_slices(
-                builder, factors, known, element, number, row, wanted, kinds, type
-            )
+            result = _join_runs(builder, factors, known, element, number, row, wanted, kinds, type)
         else:
             result = None
         if result is None:
@@ -415,7 +413,7 @@ def _known_factors(builder: Builder, factors: Sequence[Value]) -> dict[int, Arra
     return dict(zip(numbers, map(np.asarray, found), strict=True))
 
 
-def _assemble_from_slices(
+def _join_runs(
     builder: Builder,
     factors: Sequence[Value],
     known: Mapping[int, Array],

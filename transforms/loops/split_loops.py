@@ -227,12 +227,10 @@ class _Split:
         if not isinstance(op, Primitive) or op.fact(LOOKS_UP) or op.has_bodies:
             return False
         if multiplies_sums(op):
-            return self._is_product_of_rows(eqn) and self._has_small_stacks(
-                (eqn.inputs[0], eqn.output)
-            )
-        return op.has_batch_rule and self._has_small_stacks((*eqn.inputs, *eqn.outputs))
+            return self._is_product_of_rows(eqn) and self._is_small((eqn.inputs[0], eqn.output))
+        return op.has_batch_rule and self._is_small((*eqn.inputs, *eqn.outputs))
 
-    def _has_small_stacks(self, values: Iterable[Value]) -> bool:
+    def _is_small(self, values: Iterable[Value]) -> bool:
         """Return whether the stacks of these values are small enough to be computed at once."""
         types = [v.type for v in values]
         return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in types)
@@ -272,7 +270,7 @@ class _Split:
         late, needed = self._extend_late_equations(loop, late, there)
         new = [v for v in needed if v not in outputs[count:]]
         calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
-        if not self._has_small_stacks(new) or calls <= len(new) + 2 * len(last):
+        if not self._is_small(new) or calls <= len(new) + 2 * len(last):
             return loop, None
         made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
         stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
