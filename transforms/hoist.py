@@ -38,7 +38,7 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
       return %1
     }
     """
-    return _split(graph, [graph.inputs[i] for i in still], _free_of_inputs(graph))
+    return _split_early(graph, [graph.inputs[i] for i in still], _free_of_inputs(graph))
 
 
 def input_free(graph: Graph) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def input_free(graph: Graph) -> tuple[int, ...]:
     Views and constants are left out. The result is empty if these equations are a small fraction of
     the work.
     """
-    _, late = _split(graph, [], frozenset())
+    _, late = _split_early(graph, [], frozenset())
     rest = set(late.body)
     return tuple([i for i, eqn in enumerate(graph.body) if eqn not in rest])
 
@@ -61,7 +61,7 @@ def _free_of_inputs(graph: Graph) -> set[Value]:
     return free
 
 
-def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph, Graph]:
+def _split_early(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph, Graph]:
     """Split off equations that depend on `s` only; those in `left` only if others need them."""
     name = f"{graph.name}_early"
     known, early = set(s), []
@@ -75,7 +75,7 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
     computed = {v for eqn in early for v in eqn.outputs}
     others = (e for e in graph.body if computed.isdisjoint(e.outputs))
     rest = dead_code(Graph([*graph.inputs, *computed], others, graph.outputs)).body
-    needed = computed.intersection(_read(rest, graph.outputs))
+    needed = computed.intersection(_used_values(rest, graph.outputs))
     r = [v for eqn in early for v in eqn.outputs if v in needed]
     first = dead_code(Graph(s, (e for e in graph.body if known.issuperset(e.outputs)), r, name))
     paid = set(early)
@@ -90,7 +90,7 @@ def _is_free(eqn: Equation) -> bool:
     return eqn.op.is_view or require_primitive(eqn).literal
 
 
-def _read(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
+def _used_values(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
     return {v for eqn in body for v in eqn.inputs}.union(outputs)
 
 

@@ -37,7 +37,7 @@ def functions_of_slices(graph: Graph, most: int) -> Graph:
         if len(parts) > 1 and starts[1:] == ends[:-1]:
             first = next(e for e in graph.body if any(e is part for _, _, part in parts))
             made.update({part: [] for _, _, part in parts})
-            made[first] = _joined(parts, starts[0], ends[-1], cuts)
+            made[first] = _fuse_slices(parts, starts[0], ends[-1], cuts)
     if not made:
         return graph
     body = [e for eqn in graph.body for e in made.get(eqn, [eqn])]
@@ -61,7 +61,7 @@ def functions_of_joined(graph: Graph, known: Collection[Value], most: int) -> Gr
         waiting = [eqn]
         while waiting:
             last = waiting.pop()
-            found = _of_joined(last, made, reads, there, most)
+            found = _fuse_join(last, made, reads, there, most)
             body.append(last if found is None else found[0])
             waiting += () if found is None else found[1]
     if len(body) == len(graph.body):
@@ -70,7 +70,7 @@ def functions_of_joined(graph: Graph, known: Collection[Value], most: int) -> Gr
     return Graph(graph.inputs, backward_slice(body, graph.outputs), graph.outputs, graph.name)
 
 
-def _of_joined(
+def _fuse_join(
     eqn: Equation,
     made: dict[Value, Equation],
     reads: Counter[Value],
@@ -115,7 +115,7 @@ def _axis_and_start(cut: Equation) -> tuple[int, int] | None:
     return (found[0], places[found[0]].start) if len(found) == 1 and in_order else None
 
 
-def _joined(
+def _fuse_slices(
     parts: Sequence[tuple[int, int, Equation]], start: int, end: int, cuts: dict[Value, Equation]
 ) -> list[Equation]:
     """Return the fused function of all slices, and the slices of its result."""

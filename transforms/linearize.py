@@ -121,7 +121,7 @@ def push_forward(
     masks = Masking(
         masks_of(graph, depending(graph, sources, by_tangents=True), sources, given), graph, moved
     )
-    for eqn in _reached(builder, graph, moved, tangents, masks):
+    for eqn in _iter_active(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
         rule = eqn.op.fact(PUSHFORWARD_AROUND)
@@ -164,7 +164,7 @@ class _Around:
         return probe if sources else None
 
 
-def _reached(
+def _iter_active(
     builder: Builder,
     graph: Graph,
     moved: dict[Value, Value],
@@ -218,8 +218,8 @@ def _tangents(
     taken = set(chain.from_iterable(linear))
     others = [i for i in dx if i not in taken]
     terms = [
-        *masks.terms(eqn, {p: _applied(builder, eqn, x, d, masks) for p, d in linear.items()}),
-        *masks.terms(eqn, {(i,): _by_rule(eqn, op, i, (z, *x, dx[i])) for i in others}),
+        *masks.terms(eqn, {p: _apply_op(builder, eqn, x, d, masks) for p, d in linear.items()}),
+        *masks.terms(eqn, {(i,): _apply_rule(eqn, op, i, (z, *x, dx[i])) for i in others}),
     ]
     return [_sum(contributions) for contributions in zip(*terms, strict=True)]
 
@@ -246,7 +246,7 @@ def _linear(
     return {tuple(present): {i: dx[i] if i in dx else zeros_like(x[i]) for i in places}}
 
 
-def _applied(
+def _apply_op(
     builder: Builder,
     eqn: Equation,
     x: Sequence[Value],
@@ -258,7 +258,9 @@ def _applied(
     return builder.emit(eqn.op, operands, eqn.kwargs)
 
 
-def _by_rule(eqn: Equation, op: Primitive[Any], position: int, given: Sequence[Value]) -> Tangents:
+def _apply_rule(
+    eqn: Equation, op: Primitive[Any], position: int, given: Sequence[Value]
+) -> Tangents:
     """Apply the JVP rule of one operand to the result, the operands and the tangent."""
     rule = op.jvp_rule(position)
     if rule is None:

@@ -31,12 +31,12 @@ class Masking:
     def tangents(self, eqn: Equation, dx: Mapping[int, Value]) -> Mapping[int, Value]:
         """Return the operand tangents, set to zero where they do not matter."""
         guards = self.masks.tangents.get(eqn)
-        return dx if guards is None else {i: self._guarded(d, guards[i]) for i, d in dx.items()}
+        return dx if guards is None else {i: self._guard(d, guards[i]) for i, d in dx.items()}
 
     def factors(self, eqn: Equation, x: Sequence[Value]) -> Sequence[Value]:
         """Return the factors of a matrix product, set to zero where they do not matter."""
         guards = self.masks.factors.get(eqn)
-        return x if guards is None else list(map(self._guarded, x, guards))
+        return x if guards is None else list(map(self._guard, x, guards))
 
     def terms(
         self, eqn: Equation, found: Mapping[tuple[int, ...], Sequence[Value | None]]
@@ -49,7 +49,9 @@ class Masking:
         if where is None:
             return found.values()
         return [
-            [self._within(where[places[0]], d) for d in results] if len(places) == 1 else results
+            [self._mask_tangent(where[places[0]], d) for d in results]
+            if len(places) == 1
+            else results
             for places, results in found.items()
         ]
 
@@ -80,12 +82,12 @@ class Masking:
         opening = self.masks.openings.get(eqn)
         return (eqn, range(len(eqn.inputs))) if opening is None else opened(eqn, opening)
 
-    def _within(self, condition: Value | None, found: Value | None) -> Value | None:
+    def _mask_tangent(self, condition: Value | None, found: Value | None) -> Value | None:
         if condition is None or found is None:
             return found
         return select(self.moved[condition], found, zeros_like(found))
 
-    def _guarded(self, value: Value, guards: Guards) -> Value:
+    def _guard(self, value: Value, guards: Guards) -> Value:
         for guard in guards:
             zero = zeros_like(value)
             sides = (value, zero) if guard.side else (zero, value)

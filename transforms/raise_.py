@@ -55,10 +55,10 @@ def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = Non
       return %0
     }
     """
-    return _raised(graph, {}, math, operator_names(deny) or frozenset())
+    return _raise_graph(graph, {}, math, operator_names(deny) or frozenset())
 
 
-def _raised(
+def _raise_graph(
     graph: Graph, patterns: dict[Hashable, Graph], math: str, denied: frozenset[str]
 ) -> Graph:
     """Raise `graph` and its bodies, with a cache of `patterns`."""
@@ -67,7 +67,7 @@ def _raised(
     definitions = {v: e for e in plain.body for v in e.outputs}
     for eqn in plain.body:
         if eqn.op.has_bodies:
-            raised = map_bodies(eqn, lambda b: _raised(b, patterns, math, denied))
+            raised = map_bodies(eqn, lambda b: _raise_graph(b, patterns, math, denied))
             copy(builder, raised, moved)
             continue
         found = _recognise(eqn, definitions, patterns, math, denied)
@@ -177,18 +177,18 @@ def _gelu(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
         yield (eqn.output.type,), {"approximate": approximate}
 
 
-def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+def _axis_operators(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield operators of one operand of the result's type, along the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, SUMS):
+    for reduction in _ancestors(eqn, definitions, SUMS):
         axes = reduction.kwargs["axes"]
         if reduction.inputs[0].type == eqn.output.type:
             last = axes == (eqn.output.type.ndim - 1,)
             yield (eqn.output.type,), {"axis": -1 if last else axes}
 
 
-def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+def _reductions(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield operators that reduce one operand, over the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, SUMS):
+    for reduction in _ancestors(eqn, definitions, SUMS):
         x, axes = reduction.inputs[0].type, reduction.kwargs["axes"]
         for keepdims in (False, True):
             axis = None if len(axes) == x.ndim and not keepdims else axes
@@ -197,7 +197,7 @@ def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Yield products with a matrix, plus a bias of one axis."""
-    for product in _above(eqn, definitions, CONTRACTS):
+    for product in _ancestors(eqn, definitions, CONTRACTS):
         weight = product.inputs[1].type
         bias = TensorType(weight.shape[-1:], weight.dtype)
         x = TensorType((*eqn.output.shape[:-1], weight.shape[-2]), weight.dtype)
@@ -205,7 +205,7 @@ def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
             yield (x, weight, bias), {}
 
 
-def _above(eqn: Equation, definitions: Definitions, fact: Fact[bool]) -> Iterator[Equation]:
+def _ancestors(eqn: Equation, definitions: Definitions, fact: Fact[bool]) -> Iterator[Equation]:
     """Yield equations whose op has the fact within a few steps above `eqn`, the nearest first."""
     level, seen = [eqn], {eqn}
     for _ in range(_REACH):
@@ -228,18 +228,18 @@ def _naive_softmax(x: Variable, axis: Any) -> Variable:
 
 # Keyed by the last primitive of the decomposition; larger patterns come first.
 _FINDERS: Finders = {
-    elementwise.div: (("softmax", _along_axes, None), ("mean", _reducing, None)),
-    elementwise.sub: (("log_softmax", _along_axes, None),),
-    elementwise.add: (("logsumexp", _reducing, None), ("linear", _linear, None)),
-    shapes.reshape: (("logsumexp", _reducing, None),),
-    elementwise.mul: (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reducing, None)),
+    elementwise.div: (("softmax", _axis_operators, None), ("mean", _reductions, None)),
+    elementwise.sub: (("log_softmax", _axis_operators, None),),
+    elementwise.add: (("logsumexp", _reductions, None), ("linear", _linear, None)),
+    shapes.reshape: (("logsumexp", _reductions, None),),
+    elementwise.mul: (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reductions, None)),
     elementwise.logaddexp: (("softplus", _alike, None),),
     logic.select: (("relu", _alike, None),),
     logic.unless_nan: (("relu", _alike, None),),
 }
 _LOOSE_FINDERS: Finders = {
     **_FINDERS,
-    elementwise.log: (("logsumexp", _reducing, _naive_logsumexp),),
-    shapes.reshape: (*_FINDERS[shapes.reshape], ("logsumexp", _reducing, _naive_logsumexp)),
-    elementwise.div: (*_FINDERS[elementwise.div], ("softmax", _along_axes, _naive_softmax)),
+    elementwise.log: (("logsumexp", _reductions, _naive_logsumexp),),
+    shapes.reshape: (*_FINDERS[shapes.reshape], ("logsumexp", _reductions, _naive_logsumexp)),
+    elementwise.div: (*_FINDERS[elementwise.div], ("softmax", _axis_operators, _naive_softmax)),
 }

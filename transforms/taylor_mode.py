@@ -246,18 +246,18 @@ class Jets:
         masks = Masking(masks_of(graph, active, sources, given), graph, moved)
         for value in graph.inputs:
             if value in self.seeds:
-                self._series[value] = self._seeded(moved[value], self.seeds[value], None)
+                self._series[value] = self._seed(moved[value], self.seeds[value], None)
         for eqn in graph.body:
             keep(self.builder, eqn, moved)
             if not self._series.keys().isdisjoint(eqn.inputs):
                 for condition in masks.conditions(eqn):
                     keep(self.builder, condition, moved)
-                with self._written(eqn):
+                with self._source_scope(eqn):
                     self._push(eqn, moved, masks)
             for value in eqn.outputs:
                 if value in self.seeds:
                     own = self._series.get(value)
-                    self._series[value] = self._seeded(moved[value], self.seeds[value], own)
+                    self._series[value] = self._seed(moved[value], self.seeds[value], own)
             if is_mark(eqn):
                 held = self.builder.definition(moved[eqn.inputs[0]])
                 assert held is not None
@@ -280,11 +280,11 @@ class Jets:
         return {k: v for k, v in terms.items() if v is not None}
 
     @contextmanager
-    def _written(self, eqn: Equation) -> Iterator[None]:
+    def _source_scope(self, eqn: Equation) -> Iterator[None]:
         self.builder.source = derived_source(eqn, "tangent")
         yield
 
-    def _seeded(self, value: Value, seeds: Mapping[int, Value], own: Series | None) -> Series:
+    def _seed(self, value: Value, seeds: Mapping[int, Value], own: Series | None) -> Series:
         """Return the series of a seeded value; `own` is the series it has as a result."""
 
         def find(k: int) -> Row:
@@ -306,7 +306,7 @@ class Jets:
             operands = [self.constant(moved[v]) for v in opened.inputs]
             for i, series in zip(places, given, strict=True):
                 operands[i] = series
-        operands = self._masked(eqn, operands, masks)
+        operands = self._mask_operands(eqn, operands, masks)
         plain = opened is eqn and all(x is y for x, y in zip(operands, given, strict=True))
         values = tuple([moved[v] for v in eqn.outputs]) if plain else ()
         try:
@@ -317,12 +317,14 @@ class Jets:
         except MissingRuleError as error:
             raise error.located(written(eqn)) from None
         if not plain or eqn in masks.masks.results:
-            results = self._within(eqn, [moved[v] for v in eqn.outputs], operands, results, masks)
+            results = self._mask_results(
+                eqn, [moved[v] for v in eqn.outputs], operands, results, masks
+            )
         for value, series in zip(eqn.outputs, results, strict=True):
             if value.type.is_inexact and any(series[k] for k in range(1, self.order + 1)):
                 self._series[value] = series
 
-    def _masked(self, eqn: Equation, operands: list[Series], masks: Masking) -> list[Series]:
+    def _mask_operands(self, eqn: Equation, operands: list[Series], masks: Masking) -> list[Series]:
         """Return the operands, masked where they do not matter."""
         guarded, factors = masks.masks.tangents.get(eqn), masks.masks.factors.get(eqn)
         if guarded is None and factors is None:
@@ -341,7 +343,7 @@ class Jets:
 
         return [series_of(i, x) if x.type.is_inexact else x for i, x in enumerate(operands)]
 
-    def _within(
+    def _mask_results(
         self,
         eqn: Equation,
         values: Sequence[Value],
@@ -421,9 +423,9 @@ class Jets:
                 found = function(*[builder.input(x.type) for x in operands], **options)
             self._traced[key] = builder.graph([found])
         graph = self._traced[key]
-        return self._followed(graph, operands, self.order)[graph.outputs[0]]
+        return self._graph_series(graph, operands, self.order)[graph.outputs[0]]
 
-    def _followed(
+    def _graph_series(
         self, graph: Graph, operands: Sequence[Series], limit: int
     ) -> dict[Value, Series]:
         """Return the series of all values of a graph of primitives, without recording the graph."""
@@ -527,7 +529,7 @@ class Jets:
         if k == 0:
             if linear and all(node.operands[i][0] is None for i in linear):
                 return [None] * len(node.results)
-            return self._emitted(node, [x.first() for x in node.operands])
+            return self._emit_node(node, [x.first() for x in node.operands])
         if op.expansion_rule is not None:
             return self._whole_row(node, k)
         if op.taylor_rule is not None:
@@ -581,9 +583,9 @@ class Jets:
         for i, x in enumerate(operands):
             term = given[i] if i in given else x.first()
             chosen.append(filled(0, x.type) if term is None else term)
-        return self._emitted(node, chosen)
+        return self._emit_node(node, chosen)
 
-    def _emitted(self, node: _Node, operands: Sequence[Value]) -> Row:
+    def _emit_node(self, node: _Node, operands: Sequence[Value]) -> Row:
         return self.builder.emit(node.op, operands, dict(node.params))
 
     def _slopes(self, node: _Node, linear: Sequence[int]) -> list[Series | None]:
@@ -602,7 +604,7 @@ class Jets:
             graph, present = self._template(node, places, places[0] in linear)
             rates = [self.rate(node.operands[i]) for i in places]
             given = (*node.results, *node.operands, *rates)
-            known = self._followed(graph, given, node.limit - 1)
+            known = self._graph_series(graph, given, node.limit - 1)
             ends = iter(graph.outputs)
             for terms, has in zip(found, present, strict=True):
                 if has:
@@ -636,13 +638,15 @@ class Jets:
                 ]
                 found = builder.emit(op, given, params)
             else:
-                found = self._by_rule(op, places[0], (z if op.multiple else z[0], *x), dx, params)
+                found = self._apply_rule(
+                    op, places[0], (z if op.multiple else z[0], *x), dx, params
+                )
             outputs = [v for v in found if v is not None]
         result = builder.graph(outputs), [v is not None for v in found]
         self._templates[key] = result
         return result
 
-    def _by_rule(
+    def _apply_rule(
         self,
         op: Primitive[Any],
         place: int,

@@ -177,11 +177,11 @@ def places_after(eqn: Equation, places: Places, counts: Counts) -> Places:
     may mix samples.
     """
     if isinstance(eqn.op, Primitive) and eqn.op.slopes_rule is not None:
-        return _by_slopes(eqn, places)
-    return _behind(eqn, places, counts)
+        return _analyse_derivatives(eqn, places)
+    return _map_places(eqn, places, counts)
 
 
-def _by_slopes(eqn: Equation, places: Places) -> Places:
+def _analyse_derivatives(eqn: Equation, places: Places) -> Places:
     """Analyse the derivative graphs in the equation's parameters, if there are any."""
     ahead = len(eqn.inputs) - len(places)
     with_samples = [ahead + i for i, p in enumerate(places) if p is not None]
@@ -214,10 +214,10 @@ class Counts:
         With `after`, each counted position covers that many consecutive indices.
         """
         if (value, after) not in self._known:
-            self._known[value, after] = self._found(value, after)
+            self._known[value, after] = self._trace_counting_axis(value, after)
         return self._known[value, after]
 
-    def _found(self, value: Value, after: int) -> tuple[int, int] | None:
+    def _trace_counting_axis(self, value: Value, after: int) -> tuple[int, int] | None:
         moves: list[Equation] = []
         eqn = self._made.get(value)
         while eqn is not None and (eqn.op.is_view or eqn.op.fact(SAME)):
@@ -230,7 +230,7 @@ class Counts:
         if axis is not None and after == 1:
             found = axis, 0
         elif array is not None:
-            found = _counted(array // after)
+            found = _counting_axis(array // after)
         for move in reversed(moves):
             if found is not None:
                 axis = _axis_behind(move, found[0])
@@ -255,7 +255,9 @@ def _axis_behind(eqn: Equation, axis: int) -> int | None:
     return next((a for a, p in enumerate(found.result) if p == at), None)
 
 
-def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[int, int] | None:
+def _counting_axis(
+    array: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+) -> tuple[int, int] | None:
     for axis, extent in enumerate(array.shape):
         start = int(array.flat[0]) if array.size else 0
         column = [1] * array.ndim
@@ -265,7 +267,7 @@ def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[in
     return None
 
 
-def _behind(eqn: Equation, places: Places, counts: Counts) -> Places:
+def _map_places(eqn: Equation, places: Places, counts: Counts) -> Places:
     """Return the sample axis of each result, by the index maps of the primitive."""
     op = eqn.op
     if not isinstance(op, Primitive):
@@ -279,14 +281,14 @@ def _behind(eqn: Equation, places: Places, counts: Counts) -> Places:
             if place is None:
                 continue
             dependence = op.dependence(k, i, types, results, eqn.kwargs)
-            moved.add(_moved(eqn, dependence, k, i, place, counts))
+            moved.add(_map_place(eqn, dependence, k, i, place, counts))
         if len(moved) > 1:
             raise Fault(_DIFFERENT)
         found.append(next(iter(moved), None))
     return found
 
 
-def _moved(
+def _map_place(
     eqn: Equation, dependence: Dependence, k: int, i: int, place: Place, counts: Counts
 ) -> Place:
     """The place of samples in result `k`, from that in operand `i`."""
@@ -294,10 +296,10 @@ def _moved(
     if isinstance(dependence, Opaque):
         raise Fault(_UNKNOWN)
     if isinstance(dependence, RowMajor):
-        return _reshaped(shape, result, place)
+        return _map_place_by_reshape(shape, result, place)
     at = dependence.operand[place.axis]
     if isinstance(at, Lookup):
-        return _read(eqn, dependence, at, place, counts)
+        return _map_place_by_gather(eqn, dependence, at, place, counts)
     if len(at.terms) != 1:
         raise Fault("slides over the axis of the samples")
     ((variable, step),) = at.terms
@@ -309,7 +311,7 @@ def _moved(
         raise Fault(f"{lost} of the samples")
     goal = dependence.result[goals[0]]
     if isinstance(goal, Lookup):
-        return _added(eqn, dependence, variable, place, counts)
+        return _map_place_by_scatter(eqn, dependence, variable, place, counts)
     if len(goal.terms) != 1:
         raise Fault("slides over the axis of the samples")
     extent, whole = dependence.extents[variable], shape[place.axis]
@@ -320,7 +322,9 @@ def _moved(
     return replace(place, axis=goals[0], shift=place.shift + at.start - goal.start)
 
 
-def _read(eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts) -> Place:
+def _map_place_by_gather(
+    eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Counts
+) -> Place:
     """Indices that count the samples take each sample from itself."""
     counted = counts.along(eqn.inputs[at.operand], place.after)
     if counted is None or place.before != 1:
@@ -330,7 +334,9 @@ def _read(eqn: Equation, found: IndexMap, at: Lookup, place: Place, counts: Coun
     return Place(goals[0], shift=place.shift + start)
 
 
-def _added(eqn: Equation, found: IndexMap, variable: int, place: Place, counts: Counts) -> Place:
+def _map_place_by_scatter(
+    eqn: Equation, found: IndexMap, variable: int, place: Place, counts: Counts
+) -> Place:
     """Of several indices by which elements are sent one may count the samples."""
     extent = found.extents[variable]
     for axis, goal in enumerate(found.result):
@@ -344,9 +350,9 @@ def _added(eqn: Equation, found: IndexMap, variable: int, place: Place, counts: 
     raise Fault("adds samples up at computed positions")
 
 
-def _reshaped(old: Shape, new: Shape, place: Place) -> Place:
+def _map_place_by_reshape(old: Shape, new: Shape, place: Place) -> Place:
     """The axis that holds them between as many elements before and behind."""
-    lead, trail = _around(old, place)
+    lead, trail = _count_elements_around(old, place)
     for axis, extent in enumerate(new):
         first, last = math.prod(new[:axis]), math.prod(new[axis + 1 :])
         if lead % first == 0 and trail % last == 0:
@@ -356,7 +362,7 @@ def _reshaped(old: Shape, new: Shape, place: Place) -> Place:
     raise Fault("spreads samples over several axes")
 
 
-def _around(shape: Shape, place: Place) -> tuple[int, int]:
+def _count_elements_around(shape: Shape, place: Place) -> tuple[int, int]:
     """Return the number of elements before and after the samples, in row-major order."""
     lead, trail = math.prod(shape[: place.axis]), math.prod(shape[place.axis + 1 :])
     return lead * place.before, place.after * trail

@@ -50,11 +50,11 @@ def transform(
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if not debugging.get():
                 with uncollected:
-                    return _without_form(function(*args, **kwargs))
+                    return _drop_form(function(*args, **kwargs))
             before: Any = args[0]
             _check(before, requires, f"the argument of {function.__name__}")
             with uncollected:
-                result = _without_form(function(*args, **kwargs))
+                result = _drop_form(function(*args, **kwargs))
             for graph in result if isinstance(result, tuple) else (result,):
                 _check(graph, ensures, f"the result of {function.__name__}")
                 for observe in observers:
@@ -67,7 +67,7 @@ def transform(
     return declare
 
 
-def _without_form(result: R) -> R:
+def _drop_form(result: R) -> R:
     """Return the result with plain lists of inputs and outputs, even if it is the given graph."""
     if isinstance(result, Graph) and (result.form is not None or result.titles):
         plain: Any = result.in_form(None).titled(())

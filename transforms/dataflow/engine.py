@@ -179,7 +179,7 @@ class Analysis(ABC, Generic[T]):
         """Return the facts behind an equation with bodies."""
         regions = self.regions(eqn, flow)
         found = self.settle(regions, self.entering(eqn, regions, given), eqn, flow)[1]
-        inputs, outputs = self._around(eqn, regions)
+        inputs, outputs = self._interface_values(eqn, regions)
         outer, first = (inputs, regions.consts) if self.backward else (outputs, 0)
         first += regions.carries
         if regions.is_loop:
@@ -193,7 +193,7 @@ class Analysis(ABC, Generic[T]):
 
     def entering(self, eqn: Equation, regions: Regions, given: Facts[T]) -> Facts[T]:
         """Return the facts on body inputs before the first step; backward, on body outputs."""
-        inputs, outputs = self._around(eqn, regions)
+        inputs, outputs = self._interface_values(eqn, regions)
         if self.backward:
             outer, first = outputs, regions.carries
             facts = [x for k, x in enumerate(given) if regions.kept(k) is not None]
@@ -240,7 +240,9 @@ class Analysis(ABC, Generic[T]):
             state[inner] = self.widen(carried, after, step)
 
     @staticmethod
-    def _around(eqn: Equation, regions: Regions) -> tuple[Sequence[Value], Sequence[Value]]:
+    def _interface_values(
+        eqn: Equation, regions: Regions
+    ) -> tuple[Sequence[Value], Sequence[Value]]:
         """Return the operands and results that belong to inputs and outputs of the bodies."""
         outputs = [v for k, v in enumerate(eqn.outputs) if regions.kept(k) is not None]
         return eqn.inputs[regions.lead :], outputs

@@ -62,7 +62,7 @@ class Known:
             if missing:
                 waiting.append(missing[0])
                 continue
-            arrays.update(zip(eqn.outputs, self._evaluated(eqn), strict=True))
+            arrays.update(zip(eqn.outputs, self._evaluate(eqn), strict=True))
         return arrays[value]
 
     def _is_wanted(self, eqn: Equation) -> bool:
@@ -71,7 +71,7 @@ class Known:
             return False
         return all(type(v.type.size) is int and v.type.size <= _LARGEST for v in eqn.outputs)
 
-    def _evaluated(self, eqn: Equation) -> list[Array | None]:
+    def _evaluate(self, eqn: Equation) -> list[Array | None]:
         arrays = [self._arrays[v] for v in eqn.inputs]
         with np.errstate(all="ignore"):
             try:

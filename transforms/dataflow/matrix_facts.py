@@ -70,13 +70,13 @@ def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dic
     if len(eqn.outputs) == 1 and eqn.output.type.is_float:
         facts = [known.get(v, NOTHING) for v in eqn.inputs]
         rule = eqn.op.fact(STRUCTURE)
-        own = _derived(eqn, facts) if rule is None else rule(eqn, definition, *facts)
+        own = _derive_facts(eqn, facts) if rule is None else rule(eqn, definition, *facts)
         own |= found.get(eqn.output, NOTHING)
         return {eqn.output: own} if own else {}
     return found
 
 
-def _derived(eqn: Equation, facts: Sequence[Structure]) -> Structure:
+def _derive_facts(eqn: Equation, facts: Sequence[Structure]) -> Structure:
     """Return the facts that hold of the result by the general facts of its primitive."""
     op = eqn.op
     if not isinstance(op, Primitive) or not facts:
@@ -87,11 +87,11 @@ def _derived(eqn: Equation, facts: Sequence[Structure]) -> Structure:
     if op.elementwise:
         return common & (SHAPES if op.linear is True else Structure.SYMMETRIC)
     if op.is_view:
-        return _moved(eqn, facts[0])
+        return _view_facts(eqn, facts[0])
     return common & NOT_NEGATIVE if op.moves else NOTHING
 
 
-def _moved(eqn: Equation, fact: Structure) -> Structure:
+def _view_facts(eqn: Equation, fact: Structure) -> Structure:
     """Return the facts of a view, by the places that its last two axes have in the operand."""
     (x,), y = eqn.inputs, eqn.output
     assert isinstance(eqn.op, Primitive)

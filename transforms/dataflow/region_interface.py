@@ -148,12 +148,12 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
     found = Marked(regions, entry, ())
     bodies = [
-        _marked(found, body, behind, before, outputs, eqn, opening) for body in regions.bodies
+        _mark_body(found, body, behind, before, outputs, eqn, opening) for body in regions.bodies
     ]
     return replace(found, bodies=tuple(bodies))
 
 
-def _marked(
+def _mark_body(
     marked: Marked,
     body: Graph,
     behind: Mapping[int, Sequence[Repeated]],
@@ -170,10 +170,10 @@ def _marked(
         moved = {body.inputs[i]: _mark(body.inputs[i], c) for i, c in before.items()}
         for i in sorted(opening.unsure):
             value = body.inputs[i]
-            moved[value] = _noted(value, moved.get(value, value), UNSURE)
+            moved[value] = _attach_tangent(value, moved.get(value, value), UNSURE)
         builder.add_all(body.body, moved, builder.share)
         ends = [
-            _cut(moved.get(v, v))
+            _stop_tangent(moved.get(v, v))
             if k in opening.unused
             else reduce(_marked_within, behind.get(k, ()), moved.get(v, v))
             for k, v in enumerate(body.outputs)
@@ -191,15 +191,15 @@ def _marked_within(value: Value, where: Repeated) -> Value:
 
 def _mark(value: Value, condition: Value) -> Value:
     """Return `value` with its tangent masked by `condition`."""
-    return _noted(value, select(condition, value, zeros_like(value)))
+    return _attach_tangent(value, select(condition, value, zeros_like(value)))
 
 
-def _cut(value: Value) -> Value:
+def _stop_tangent(value: Value) -> Value:
     """Return `value` without a tangent."""
-    return _noted(value, stop_gradient(value)) if value.type.is_inexact else value
+    return _attach_tangent(value, stop_gradient(value)) if value.type.is_inexact else value
 
 
-def _noted(value: Value, other: Value, number: int = _MARK) -> Value:
+def _attach_tangent(value: Value, other: Value, number: int = _MARK) -> Value:
     """Return `value` with the tangent of `other`."""
     found: Value = as_another(stop_gradient(value), other, number=number)
     return found

@@ -126,7 +126,7 @@ def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
             rows.add(i)
         elif isinstance(kind, Place):
             return Mixing(_maker(plain, value), "moves samples to other places of the result")
-    return _divided(plain, kinds, frozenset(rows))
+    return _split_terms(plain, kinds, frozenset(rows))
 
 
 def _maker(graph: Graph, value: Value) -> Equation:
@@ -189,9 +189,9 @@ class _Kinds(Samples[_Kind]):
         if _is_zero(eqn, scope.zeros):
             scope.zeros.update(eqn.outputs)
         if not any(given):
-            return self._without_samples(eqn, scope)
+            return self._sample_free_kinds(eqn, scope)
         if any(isinstance(k, Total) for k in given):
-            return [_after_total(eqn, given, self.any_use)] * len(eqn.outputs)
+            return [_kind_after_total(eqn, given, self.any_use)] * len(eqn.outputs)
         if not scope.counted.isdisjoint(_not_indices(eqn)):
             raise Fault(_COUNTS)
         places = [k for k in given if not isinstance(k, Total)]
@@ -216,7 +216,7 @@ class _Kinds(Samples[_Kind]):
             return [self.join(eqn.output, [places[0], *found])]
         return [given[0]] if eqn.op.formal else places_after(eqn, places, counts)
 
-    def _without_samples(self, eqn: Equation, scope: _Scope) -> Facts[_Kind]:
+    def _sample_free_kinds(self, eqn: Equation, scope: _Scope) -> Facts[_Kind]:
         counted = not scope.counted.isdisjoint(eqn.inputs)
         if counted or _tells_rows_apart(eqn, self.rows):
             scope.counted.update(eqn.outputs)
@@ -351,7 +351,7 @@ def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[V
 # Sums, and functions that are linear in them.
 
 
-def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
+def _kind_after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
     if any(isinstance(k, Place) for k in given):
         raise Fault(_TWICE)
     if any_use:
@@ -379,7 +379,7 @@ def _linear_together(eqn: Equation, places: Sequence[int]) -> tuple[int, ...] | 
     return found if set(places) <= set(found) else None
 
 
-def _divided(graph: Graph, kinds: Mapping[Value, _Kind], rows: frozenset[int]) -> Parts:
+def _split_terms(graph: Graph, kinds: Mapping[Value, _Kind], rows: frozenset[int]) -> Parts:
     """Split `graph` in two: the terms that depend on samples, and the others."""
     builder = Builder(graph.name)
     each: dict[Value, Value] = {}

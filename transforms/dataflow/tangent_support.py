@@ -60,7 +60,7 @@ class _Walk:
             return
         operands = [self._support(v) for v in eqn.inputs]
         for place, value in enumerate(eqn.outputs):
-            support = None if value in self.sources else self._behind(eqn, place, operands)
+            support = None if value in self.sources else self._result_support(eqn, place, operands)
             if support is not None and not self.conditions.always(support):
                 self.known[value] = support
         assert isinstance(eqn.op, Primitive)
@@ -94,14 +94,16 @@ class _Walk:
             return None
         return self.known.get(value) or self.conditions.everywhere(value)
 
-    def _behind(self, eqn: Equation, place: int, operands: list[Value | None]) -> Value | None:
+    def _result_support(
+        self, eqn: Equation, place: int, operands: list[Value | None]
+    ) -> Value | None:
         """Return the support of a result; None if it is everywhere or unknown."""
         choice = eqn.op.fact(CHOICE)
         if choice is not None and is_elementwise(eqn):
             if choice.by is not None:
-                return self._of_selection(eqn, choice, operands)
+                return self._selection_support(eqn, choice, operands)
             if None in operands:
-                return self._of_extremum(eqn, choice, operands)
+                return self._extremum_support(eqn, choice, operands)
         changes = any(
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
         )
@@ -117,7 +119,7 @@ class _Walk:
             return self.conditions.behind(eqn, place, operands)
         return None
 
-    def _of_selection(
+    def _selection_support(
         self, eqn: Equation, choice: Choice, operands: list[Value | None]
     ) -> Value | None:
         """Return where the operand that a condition chooses has a tangent."""
@@ -127,13 +129,13 @@ class _Walk:
             condition, support = eqn.inputs[choice.by or 0], operands[i]
             assert support is not None
             where = condition if choice.sides[i] else self.conditions.negated(condition)
-            return self._within(where, eqn.inputs[i], support)
+            return self._restrict_support(where, eqn.inputs[i], support)
         if self.known.keys().isdisjoint([eqn.inputs[i] for i in present]):
             return None
         values = [v if s is None else s for v, s in zip(eqn.inputs, operands, strict=True)]
         return self.conditions.record(eqn.op, *values)
 
-    def _of_extremum(
+    def _extremum_support(
         self, eqn: Equation, choice: Choice, operands: list[Value | None]
     ) -> Value | None:
         """Return where the only active operand is selected, that is, not beaten by the other."""
@@ -142,9 +144,9 @@ class _Walk:
         lost = choice.lost(self.conditions.record, place, eqn.inputs, eqn.outputs, **eqn.kwargs)
         support = operands[place]
         assert support is not None
-        return self._within(self.conditions.negated(lost), eqn.inputs[place], support)
+        return self._restrict_support(self.conditions.negated(lost), eqn.inputs[place], support)
 
-    def _within(self, condition: Value, value: Value, support: Value) -> Value:
+    def _restrict_support(self, condition: Value, value: Value, support: Value) -> Value:
         return self.conditions.both(condition, support) if value in self.known else condition
 
 
@@ -171,7 +173,7 @@ class _Within:
                     self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
         self._follow()
-        while lost := self._lost():
+        while lost := self._lost_carries():
             for i in lost:
                 del self.known[i]
             self._walk_through()
@@ -183,40 +185,42 @@ class _Within:
             return None
         if self.regions.is_carried(k):
             return self.known.get(self.regions.consts + k)
-        return self._behind(k)
+        return self._result_support(k)
 
     def _follow(self) -> None:
         """Find supports of carries that have a tangent only after the first iteration."""
         self._walk_through()
         while True:
-            found = [i for i, value in self._carried() if value in self.walks[0].risks.active]
+            found = [
+                i for i, value in self._returned_carries() if value in self.walks[0].risks.active
+            ]
             found = [i for i in found if i not in self.present]
             if not found:
                 return
             for i in found:
-                support = self._behind(i - self.regions.consts)
+                support = self._result_support(i - self.regions.consts)
                 if support is not None:
                     self.known[i] = support
             self.present.update(found)
             self._walk_through()
 
-    def _lost(self) -> list[int]:
+    def _lost_carries(self) -> list[int]:
         """Return the carries whose known support an iteration does not preserve."""
         walk, of = self.walks[0], self.marked.entry.of
         return [
             i
-            for i, value in self._carried()
+            for i, value in self._returned_carries()
             if i in self.known
             and value in walk.risks.active
             and walk.known.get(value) is not of(self.known[i], False)
         ]
 
-    def _carried(self) -> list[tuple[int, Value]]:
+    def _returned_carries(self) -> list[tuple[int, Value]]:
         """Return the carries that the body returns, with their input positions."""
         outputs = self.marked.bodies[0].outputs[: self.regions.carries]
         return list(enumerate(outputs, self.regions.consts))
 
-    def _behind(self, k: int) -> Value | None:
+    def _result_support(self, k: int) -> Value | None:
         """Return the support of body result `k`, joined over all bodies."""
         supports = []
         for walk, body in zip(self.walks, self.marked.bodies, strict=True):

@@ -90,7 +90,7 @@ def terms_of(
                 copy(builder, eqn, moved)
                 continue
             rule = _rule_of(eqn)
-            if rule is None or (rule is _chosen and not chooses):
+            if rule is None or (rule is _select_terms and not chooses):
                 return None
             builder.source = eqn.source or NOWHERE
             try:
@@ -148,7 +148,7 @@ class _Work:
         found: list[Term] = []
         for term in (t for part in parts for t in part):
             for i, other in enumerate(found):
-                joined = self._joined(other, term, type)
+                joined = self._join_terms(other, term, type)
                 if joined is not None:
                     found[i] = joined
                     break
@@ -156,7 +156,7 @@ class _Work:
                 found.append(term)
         return found
 
-    def _joined(self, a: Term, b: Term, type: TensorType) -> Term | None:
+    def _join_terms(self, a: Term, b: Term, type: TensorType) -> Term | None:
         if a.columns is b.columns or np.array_equal(a.columns, b.columns):
             total = add(self.full(a, type), self.full(b, type))
             return Term(total, a.columns, a.has_gaps, a.is_zero and b.is_zero)
@@ -174,7 +174,7 @@ class _Work:
         return Term(total, columns, bool(np.any(columns < 0)), True)
 
 
-def _added(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _add_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     parts = []
     for place, value in enumerate(eqn.inputs):
         listed = work.terms.get(value)
@@ -193,11 +193,11 @@ def _negative(work: _Work, term: Term, type: TensorType) -> Term:
     return replace(term, factor=neg(term.factor))
 
 
-def _negated(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _negate_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     return [[_negative(work, t, eqn.output.type) for t in work.terms[eqn.inputs[0]]]]
 
 
-def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _scale_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     x, y = eqn.inputs
     if x in work.terms and y in work.terms:
         raise _Unknown
@@ -234,7 +234,7 @@ def _term(factor: Value | None, columns: Array, was_clean: bool) -> Term:
     return Term(factor, columns, gaps, gaps and factor is not None and was_clean)
 
 
-def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _move_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     """Apply an equation that moves elements of its first operand, or inserts zeros."""
     op = require_primitive(eqn)
     moving = op.linear_operands(len(eqn.inputs))
@@ -270,7 +270,7 @@ def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
     return found
 
 
-def _scattered(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _scatter_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     x, y, *indices = eqn.inputs
     numbers = [work.known(v) for v in indices]
     times = scatter_add.impl(
@@ -294,7 +294,7 @@ def _scattered(work: _Work, eqn: Equation) -> list[list[Term]]:
     return [work.sum([*parts, spread], x.type)]
 
 
-def _chosen(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _select_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     condition, *sides = eqn.inputs
     if condition in work.terms:
         raise _Unknown
@@ -312,7 +312,7 @@ def _chosen(work: _Work, eqn: Equation) -> list[list[Term]]:
     return [work.sum(parts, eqn.output.type)]
 
 
-def _summed(work: _Work, eqn: Equation) -> list[list[Term]]:
+def _sum_terms(work: _Work, eqn: Equation) -> list[list[Term]]:
     """Split a short sum into one term per summand."""
     (x,) = eqn.inputs
     axes = eqn.kwargs["axes"]
@@ -340,15 +340,15 @@ def _summed(work: _Work, eqn: Equation) -> list[list[Term]]:
 
 
 _RULES: dict[Op, Callable[[_Work, Equation], list[list[Term]]]] = {
-    add: _added,
-    sub: _added,
-    neg: _negated,
-    mul: _scaled,
-    div: _scaled,
+    add: _add_terms,
+    sub: _add_terms,
+    neg: _negate_terms,
+    mul: _scale_terms,
+    div: _scale_terms,
     cast: _cast,
-    scatter_add: _scattered,
-    select: _chosen,
-    reduce_sum: _summed,
+    scatter_add: _scatter_terms,
+    select: _select_terms,
+    reduce_sum: _sum_terms,
 }
 
 
@@ -356,7 +356,7 @@ def _rule_of(eqn: Equation) -> Callable[[_Work, Equation], list[list[Term]]] | N
     """The rule of a primitive; what moves tangents otherwise than operands has none."""
     op = eqn.op
     moves = isinstance(op, Primitive) and op.moves and op.pushforward_rule is None
-    return _moved if moves else _RULES.get(op)
+    return _move_terms if moves else _RULES.get(op)
 
 
 def elements_of(
@@ -390,11 +390,11 @@ def elements_of(
         factors = [filled(1, type) if t.factor is None else t.factor for t in terms]
         if times.max(initial=0) <= 1:
             known = _known_factors(builder, factors)
-            result = _placed(builder, factors, known, element, number, row, wanted, kinds, type)
+            result = _join_runs(builder, factors, known, element, number, row, wanted, kinds, type)
         else:
             result = None
         if result is None:
-            result = _picked(builder, factors, element, number, row, wanted, times, type)
+            result = _gather_entries(builder, factors, element, number, row, wanted, times, type)
         return builder.graph([result])
 
 
@@ -413,7 +413,7 @@ def _known_factors(builder: Builder, factors: Sequence[Value]) -> dict[int, Arra
     return dict(zip(numbers, map(np.asarray, found), strict=True))
 
 
-def _placed(
+def _join_runs(
     builder: Builder,
     factors: Sequence[Value],
     known: Mapping[int, Array],
@@ -471,7 +471,7 @@ def _runs(target: Array, source: Array) -> Iterable[tuple[int, int, int, int, in
         i = end + 1
 
 
-def _picked(
+def _gather_entries(
     builder: Builder,
     factors: Sequence[Value],
     element: Array,

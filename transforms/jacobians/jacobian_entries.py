@@ -234,7 +234,7 @@ class _Walk:
         waiting = self.joined(terms)[::-1]
         while waiting:
             term = waiting.pop()
-            place, both = _meeting(cells, term.map)
+            place, both = _find_overlap(cells, term.map)
             if both is None:
                 cells.append(term)
                 if len(cells) > 2 * _MOST_TERMS:
@@ -243,16 +243,16 @@ class _Walk:
             cell = cells.pop(place)
             one, two = (self.part(t, both.low, both.high) for t in (cell, term))
             total = add_(_full(one, self.type), _full(two, self.type))
-            cells += [*self._without(cell, both), Term(one.map, total)]
-            waiting += self._without(term, both)
+            cells += [*self._remove_overlap(cell, both), Term(one.map, total)]
+            waiting += self._remove_overlap(term, both)
         return cells
 
-    def _without(self, term: Term, m: Affine) -> Terms:
+    def _remove_overlap(self, term: Term, m: Affine) -> Terms:
         pieces = affine.without([term.map], m.low, m.high)
         return [self.part(term, p.low, p.high) for p in pieces]
 
 
-def _meeting(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
+def _find_overlap(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
     """Return the first of `cells` that overlaps `m` under the same map, and the overlap."""
     for place, cell in enumerate(cells):
         if (cell.map.strides, cell.map.offset) == (m.strides, m.offset):
@@ -324,18 +324,18 @@ def _cast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     return _same(walk, eqn, terms)
 
 
-def _behind(m: Affine, rank: int, numbers: Shape) -> Shape:
+def _extend_by_zeros(m: Affine, rank: int, numbers: Shape) -> Shape:
     """Extend `numbers` with zeros for the axes that are summed over."""
     return (*numbers, *[0] * (len(m.low) - rank))
 
 
-def _shifted(term: Term, starts: Shape) -> Term:
-    (m,) = affine.shifted([term.map], _behind(term.map, len(starts), starts))
+def _shift_term(term: Term, starts: Shape) -> Term:
+    (m,) = affine.shifted([term.map], _extend_by_zeros(term.map, len(starts), starts))
     return Term(m, term.coefficient)
 
 
 def _pad(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
-    return [_shifted(t, eqn.kwargs["low"]) for t in terms[0] or ()]
+    return [_shift_term(t, eqn.kwargs["low"]) for t in terms[0] or ()]
 
 
 def _concat(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -343,17 +343,17 @@ def _concat(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     for value, part in zip(eqn.inputs, terms, strict=True):
         rank = value.type.ndim
         starts = tuple([start if a == axis else 0 for a in range(rank)])
-        found += [_shifted(t, starts) for t in part or ()]
+        found += [_shift_term(t, starts) for t in part or ()]
         start += value.shape[axis]
     return walk.joined(found)
 
 
 def _slice(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
     starts, sizes, steps = (eqn.kwargs[n] for n in ("starts", "sizes", "steps"))
-    return _sliced(terms[0] or [], starts, sizes, steps)
+    return _slice_terms(terms[0] or [], starts, sizes, steps)
 
 
-def _sliced(terms: Terms, starts: Shape, sizes: Shape, steps: Shape) -> Terms:
+def _slice_terms(terms: Terms, starts: Shape, sizes: Shape, steps: Shape) -> Terms:
     found = []
     for term in terms:
         m, rank = term.map, len(starts)
@@ -377,7 +377,7 @@ def _split(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> list[Te
     for value in eqn.outputs:
         rank = value.type.ndim
         starts = tuple([start if a == axis else 0 for a in range(rank)])
-        found.append(_sliced(terms[0] or [], starts, value.shape, (1,) * rank))
+        found.append(_slice_terms(terms[0] or [], starts, value.shape, (1,) * rank))
         start += value.shape[axis]
     return found
 
@@ -386,7 +386,7 @@ def _reverse(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms
     shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
     starts = tuple([n - 1 if a in axes else 0 for a, n in enumerate(shape)])
     steps = tuple([-1 if a in axes else 1 for a in range(len(shape))])
-    return _sliced(terms[0] or [], starts, shape, steps)
+    return _slice_terms(terms[0] or [], starts, shape, steps)
 
 
 def _slice_assign(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms:
@@ -394,7 +394,7 @@ def _slice_assign(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> 
     part = eqn.inputs[1].shape
     if any(step != 1 and n > 1 for step, n in zip(steps, part, strict=True)) or 0 in part:
         raise _Unknown
-    found = [_shifted(t, starts) for t in terms[1] or ()]
+    found = [_shift_term(t, starts) for t in terms[1] or ()]
     high = tuple([a + n for a, n in zip(starts, part, strict=True)])
     for term in terms[0] or ():
         m = term.map

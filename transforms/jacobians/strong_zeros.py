@@ -93,7 +93,11 @@ class _Following:
         if self.supports.keys().isdisjoint(eqn.inputs) and not self._joins_zeros(eqn):
             return
         rule = _RULES.get(eqn.op)
-        found = None if rule is None else rule(eqn, [self._of(v) for v in eqn.inputs], self.moved)
+        found = (
+            None
+            if rule is None
+            else rule(eqn, [self._find_support(v) for v in eqn.inputs], self.moved)
+        )
         if found is None:
             return
         listed = found if isinstance(found, tuple) else (found,)
@@ -113,7 +117,7 @@ class _Following:
         known = self.ranges[value]
         return value.type.is_float and known.is_number and known.low == 0
 
-    def _of(self, value: Value) -> Value | None:
+    def _find_support(self, value: Value) -> Value | None:
         """Return the support of `value`, None if it is unknown."""
         if value in self.supports:
             return self.supports[value]
@@ -155,7 +159,7 @@ def _or_everywhere(value: Value, support: Value | None) -> Value:
     return full(value=True, shape=value.shape, dtype=BOOL) if support is None else support
 
 
-def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+def _move_supports(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
     """Move supports as the equation moves elements."""
     assert isinstance(eqn.op, Primitive)
     pairs = zip(eqn.inputs, supports, strict=True)
@@ -174,7 +178,7 @@ def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) 
     return not_equal(total, zeros_like(total))
 
 
-def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+def _reduce_supports(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
     return _any(supports[0], eqn.kwargs["axes"])
 
 
@@ -225,7 +229,7 @@ _RULES: dict[Op, _Rule] = {
     neg: _numerator,
     unless_nan: _numerator,
     select: _select,
-    reduce_sum: _reduced,
+    reduce_sum: _reduce_supports,
     cumsum: _cumsum,
     cast: _numerator,
     real: _numerator,
@@ -236,7 +240,7 @@ _RULES: dict[Op, _Rule] = {
     overlap_add: _overlap_add,
     **dict.fromkeys(
         (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),
-        _moved,
+        _move_supports,
     ),
-    windows: _moved,
+    windows: _move_supports,
 }

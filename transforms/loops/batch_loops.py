@@ -34,7 +34,7 @@ def _cond_batch(
     builder = active_recorder()
     assert isinstance(builder, Builder)
     found = [builder.inline(branch, operands) for branch in many]
-    return tuple([_chosen(index, choices) for choices in zip(*found, strict=True)])
+    return tuple([_choose(index, choices) for choices in zip(*found, strict=True)])
 
 
 @scan.batch
@@ -61,8 +61,8 @@ def _scan_batch(
         body = _frozen_body(body, consts, carries, reverse)
         given = [own, *rest[:consts], first, *rest[consts:]]
         flags = (True, *flags[1 : 1 + consts], False, *flags[1 + consts :])
-        return _scanned(size, flags, given, [most], body, consts + 1, carries + 1, params)[1:]
-    return _scanned(
+        return _batch_scan(size, flags, given, [most], body, consts + 1, carries + 1, params)[1:]
+    return _batch_scan(
         size, flags[counted:], inputs[counted:], inputs[:counted], body, consts, carries, params
     )
 
@@ -82,7 +82,7 @@ def _largest(counts: Value) -> Value:
     return reduce_max(counts, axes=(0,)) if counts.shape[0] else filled(0, COUNT)
 
 
-def _scanned(
+def _batch_scan(
     size: int,
     flags: Sequence[bool],
     given: Sequence[Value],
@@ -92,7 +92,7 @@ def _scanned(
     carries: int,
     params: dict[str, Any],
 ) -> tuple[Value, ...]:
-    present = _differing(body, flags, consts, carries)
+    present = _varying_positions(body, flags, consts, carries)
     fixed, init, xs = parted(given, consts, carries)
     begin = consts + carries
     axes = [0 if i in present else None for i in range(len(given))]
@@ -102,10 +102,10 @@ def _scanned(
         *trips,
         *fixed,
         *[
-            _repeated(v, size) if consts + k in present and not flags[consts + k] else v
+            _replicate(v, size) if consts + k in present and not flags[consts + k] else v
             for k, v in enumerate(init)
         ],
-        *[_exchanged(v) if flags[begin + k] else v for k, v in enumerate(xs)],
+        *[_swap_axes(v) if flags[begin + k] else v for k, v in enumerate(xs)],
         body=many,
         consts=consts,
         carries=carries,
@@ -113,9 +113,9 @@ def _scanned(
         **params,
     )
     state = [
-        v if wanted else _repeated(v, size) for v, wanted in zip(found, everywhere, strict=False)
+        v if wanted else _replicate(v, size) for v, wanted in zip(found, everywhere, strict=False)
     ]
-    return (*state, *map(_exchanged, found[carries:]))
+    return (*state, *map(_swap_axes, found[carries:]))
 
 
 @while_loop.batch
@@ -129,7 +129,7 @@ def _while_batch(
 ) -> tuple[Value, ...]:
     size = _size(flags, inputs)
     carries = len(inputs) - consts
-    present = _differing(body, flags, consts, carries)
+    present = _varying_positions(body, flags, consts, carries)
     asked = forward_slice(test.body, [test.inputs[i] for i in present])
     if test.outputs[0] in asked:
         return _while_each(size, flags, inputs, test, body, consts, limit)
@@ -138,7 +138,7 @@ def _while_batch(
     many = batched(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
     found = while_loop(
         *[
-            _repeated(v, size) if i >= consts and i in present and not flags[i] else v
+            _replicate(v, size) if i >= consts and i in present and not flags[i] else v
             for i, v in enumerate(inputs)
         ],
         test=batched(test, size, axes, [False]),
@@ -147,9 +147,9 @@ def _while_batch(
         limit=limit,
     )
     state = [
-        v if wanted else _repeated(v, size) for v, wanted in zip(found, everywhere, strict=False)
+        v if wanted else _replicate(v, size) for v, wanted in zip(found, everywhere, strict=False)
     ]
-    return (*state, _repeated(found[carries], size), *map(_exchanged, found[carries + 1 :]))
+    return (*state, _replicate(found[carries], size), *map(_swap_axes, found[carries + 1 :]))
 
 
 def _while_each(
@@ -181,9 +181,9 @@ def _while_each(
         (goes_on,) = builder.inline(asked, given)
         found = builder.inline(many, given)
         state = [
-            _chosen(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
+            _choose(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
         ]
-        ys = [_chosen(goes_on, (zeros_like(y), y)) for y in found[carries:]]
+        ys = [_choose(goes_on, (zeros_like(y), y)) for y in found[carries:]]
         total = add(count, cast(goes_on, dtype=INT64))
         frozen = Graph(
             [*given[:consts], count, *given[consts:]],
@@ -194,14 +194,14 @@ def _while_each(
     results = while_loop(
         *inputs[:consts],
         filled(0, TensorType((size,), INT64)),
-        *[v if has else _repeated(v, size) for v, has in zip(inputs, flags, strict=True)][consts:],
+        *[v if has else _replicate(v, size) for v, has in zip(inputs, flags, strict=True)][consts:],
         test=test_of_all,
         body=frozen,
         consts=consts,
         limit=limit,
     )
     count, *state = results[: carries + 1]
-    return (*state, count, *map(_exchanged, results[carries + 2 :]))
+    return (*state, count, *map(_swap_axes, results[carries + 2 :]))
 
 
 def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph:
@@ -217,16 +217,16 @@ def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph
         found = builder.inline(body, given)
         begin = consts + carries
         state = [
-            select(_like(goes_on, new), new, old)
+            select(_broadcast_condition(goes_on, new), new, old)
             for new, old in zip(found, given[consts:begin], strict=False)
         ]
-        ys = [select(_like(goes_on, y), y, zeros_like(y)) for y in found[carries:]]
+        ys = [select(_broadcast_condition(goes_on, y), y, zeros_like(y)) for y in found[carries:]]
         after = add(number, filled(-1 if reverse else 1, COUNT))
     inputs = [total, *given[:consts], number, *given[consts:]]
     return Graph(inputs, builder.body, [after, *state, *ys], body.name)
 
 
-def _differing(body: Graph, flags: Sequence[bool], consts: int, carries: int) -> set[int]:
+def _varying_positions(body: Graph, flags: Sequence[bool], consts: int, carries: int) -> set[int]:
     """Return the positions of body inputs that differ between samples in some iteration."""
     regions = Regions.of_loop(body, consts, carries)
     return varying_inputs(regions, [i for i, has in enumerate(flags) if has])
@@ -237,11 +237,11 @@ def _size(flags: Sequence[bool], inputs: Sequence[Value]) -> int:
     return value.shape[is_open(value.shape)]
 
 
-def _repeated(value: Value, size: int) -> Value:
+def _replicate(value: Value, size: int) -> Value:
     return broadcast(value, shape=(size, *value.shape), new_axes=(0,))
 
 
-def _exchanged(value: Value) -> Value:
+def _swap_axes(value: Value) -> Value:
     """Swap the batch axis and the iteration axis.
 
     Growing stacks always have their rows first, as only loops use them.
@@ -251,18 +251,18 @@ def _exchanged(value: Value) -> Value:
     return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
 
 
-def _chosen(index: Value, choices: Sequence[Value]) -> Value:
+def _choose(index: Value, choices: Sequence[Value]) -> Value:
     """Select per sample the choice of its index, clamped to the valid range."""
     if index.dtype == BOOL:
-        return select(_like(index, choices[1]), choices[1], choices[0])
+        return select(_broadcast_condition(index, choices[1]), choices[1], choices[0])
     found = choices[-1]
     for k in reversed(range(len(choices) - 1)):
         here = less_equal(index, filled(k, index.type))
-        found = select(_like(here, found), choices[k], found)
+        found = select(_broadcast_condition(here, found), choices[k], found)
     return found
 
 
-def _like(condition: Value, value: Value) -> Value:
+def _broadcast_condition(condition: Value, value: Value) -> Value:
     """Broadcast a condition per sample, or one for all, to the shape of `value`."""
     axes = tuple(range(condition.type.ndim, value.type.ndim))
     return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

@@ -45,7 +45,7 @@ def _scan_pushforward(
     seeds = {i: dx[i] if i in dx else zeros_like(given[i]) for i in active}
     found = scan(
         *inputs[:counted],
-        *_beside(given, seeds, consts, carries),
+        *_interleave(given, seeds, consts, carries),
         body=dead_code(both),
         consts=consts + sum(i < consts for i in active),
         carries=carries + sum(consts <= i < consts + carries for i in active),
@@ -53,7 +53,7 @@ def _scan_pushforward(
         reverse=reverse,
         counted=counted,
     )
-    return _picked(found, joint.results, carries, len(body.outputs))
+    return _result_tangents(found, joint.results, carries, len(body.outputs))
 
 
 @while_loop.pushforward
@@ -73,18 +73,20 @@ def _while_pushforward(
     both = _with_tangents(body, joint, consts, carries)
     ignored = {i: Value(inputs[i].type) for i in active}
     asked = Graph(
-        _beside(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
+        _interleave(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
     )
     seeds = {i: tangents[i] if i in tangents else zeros_like(inputs[i]) for i in active}
     found = while_loop(
-        *_beside(inputs, seeds, consts, carries),
+        *_interleave(inputs, seeds, consts, carries),
         test=asked,
         body=dead_code(both),
         consts=consts + sum(i < consts for i in active),
         limit=limit,
     )
     end = carries + sum(k < carries for k in joint.results)
-    picked = _picked((*found[:end], *found[end + 1 :]), joint.results, carries, len(body.outputs))
+    picked = _result_tangents(
+        (*found[:end], *found[end + 1 :]), joint.results, carries, len(body.outputs)
+    )
     return [*picked[:carries], None, *picked[carries:]]
 
 
@@ -98,7 +100,7 @@ def _cond_pushforward(
 ) -> Tangents:
     index, *operands = inputs
     dx = {i - 1: d for i, d in tangents.items()}
-    joints = [_linearized(branch, sorted(dx), turned) for branch in branches]
+    joints = [_linearize_body(branch, sorted(dx), turned) for branch in branches]
     ends = [_ends(b, joint, dx) for b, joint in zip(branches, joints, strict=True)]
     active = sorted(set().union(*ends))
     if not active:
@@ -124,7 +126,7 @@ def _linearized_loop(
     """
     active = active_inputs(Regions.of_loop(body, consts, carries), present)
     while True:
-        joint = _linearized(body, active, turned)
+        joint = _linearize_body(body, active, turned)
         needed = set(present)
         while True:
             ends = _ends(body, joint, needed)
@@ -140,7 +142,7 @@ def _linearized_loop(
     return joint._replace(results={k: d for k, d in slopes.items() if k in ends})
 
 
-def _linearized(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
+def _linearize_body(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
     """Linearize the body by the inputs `active`; `results` is filled in later."""
     graph = linearize(body, active, role="cotangent" if turned else "tangent", closed=False)
     seeds = graph.inputs[len(body.inputs) :]
@@ -166,14 +168,14 @@ def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:
 def _with_tangents(body: Graph, joint: _Joint, consts: int, carries: int) -> Graph:
     """Return the joint body: each group of inputs and outputs is followed by its tangents."""
     return Graph(
-        _beside(body.inputs, joint.tangents, consts, carries),
+        _interleave(body.inputs, joint.tangents, consts, carries),
         joint.graph.body,
-        _beside(joint.graph.outputs[: len(body.outputs)], joint.results, 0, carries),
+        _interleave(joint.graph.outputs[: len(body.outputs)], joint.results, 0, carries),
         body.name,
     )
 
 
-def _beside(
+def _interleave(
     values: Sequence[Value], tangents: Mapping[int, Value], consts: int, carries: int
 ) -> list[Value]:
     """Concatenate constants, carries and the rest, each group followed by its tangents."""
@@ -186,7 +188,7 @@ def _beside(
     return found
 
 
-def _picked(
+def _result_tangents(
     found: Sequence[Value], results: Mapping[int, Value], carries: int, count: int
 ) -> list[Value | None]:
     """Return the tangents among the results of a joint loop, by output position."""

@@ -103,14 +103,14 @@ def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]
     if not (eqn.op.is_view or converts or compares):
         return False
     new = sum(v.type.nbytes for v in set(eqn.inputs) if v not in needed and v not in given)
-    return _at_most(new, sum(v.type.nbytes for v in eqn.outputs))
+    return _is_at_most(new, sum(v.type.nbytes for v in eqn.outputs))
 
 
 def _is_step(eqn: Equation, known: Collection[Value]) -> bool:
     """Return whether `eqn` is a single elementwise operation on `known` values."""
     if not isinstance(eqn.op, Primitive) or not eqn.op.elementwise:
         return False
-    return all(v in known for v in eqn.inputs) and _at_most(_cost(eqn), eqn.output.type.size)
+    return all(v in known for v in eqn.inputs) and _is_at_most(_cost(eqn), eqn.output.type.size)
 
 
 def _cost(eqn: Equation) -> int:
@@ -118,6 +118,6 @@ def _cost(eqn: Equation) -> int:
     return eqn.op.flops(tuple([v.type for v in eqn.inputs]), eqn.kwargs)
 
 
-def _at_most(x: int, y: int) -> bool:
+def _is_at_most(x: int, y: int) -> bool:
     """Return whether `x <= y` at typical values of symbolic sizes."""
     return typical(x) <= typical(y)

@@ -70,11 +70,14 @@ def iteration(types: Sequence[TensorType], source: Source = NOWHERE, **params: A
             found = _is_finite(z, problem.lead)
             trips = filled(1, TensorType(samples, INT64))
         else:
-            z, found, trips = _looped(builder, problem, inputs, samples)
+            z, found, trips = _emit_loop(builder, problem, inputs, samples)
         if problem.checked:
-            z = [unless_any(v, logical_not(_like(found, v)), message=_late(problem)) for v in z]
+            z = [
+                unless_any(v, logical_not(_broadcast_condition(found, v)), message=_late(problem))
+                for v in z
+            ]
         elif problem.strict:
-            z = [select(_like(found, v), v, filled(math.nan, v.type)) for v in z]
+            z = [select(_broadcast_condition(found, v), v, filled(math.nan, v.type)) for v in z]
     return dead_code(builder.graph([*z, found, trips]))
 
 
@@ -88,7 +91,7 @@ def _late(problem: _Problem) -> str:
     )
 
 
-def _looped(
+def _emit_loop(
     builder: Builder, problem: _Problem, inputs: Sequence[Value], samples: Shape
 ) -> tuple[list[Value], Value, Value]:
     """Return the last state, whether it converged, and the number of steps.
@@ -131,7 +134,10 @@ def _turn(problem: _Problem, types: Sequence[TensorType]) -> Graph:
         allowed = mul(filled(problem.tolerance, change.type), _scale(problem, new, change))
         far = greater(change, allowed)
         if lead:
-            new = [select(_like(goes_on, v), v, old) for v, old in zip(new, z, strict=True)]
+            new = [
+                select(_broadcast_condition(goes_on, v), v, old)
+                for v, old in zip(new, z, strict=True)
+            ]
             far = logical_and(goes_on, far)
         return builder.graph([far, add(trips, cast(goes_on, dtype=INT64)), *new])
 
@@ -263,7 +269,7 @@ def _cast(value: Value, dtype: DType) -> Value:
     return value if value.dtype == dtype else cast(value, dtype=dtype)
 
 
-def _like(condition: Value, value: Value) -> Value:
+def _broadcast_condition(condition: Value, value: Value) -> Value:
     """Broadcast a condition per sample to the shape of `value`."""
     axes = tuple(range(condition.type.ndim, value.type.ndim))
     return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

@@ -86,11 +86,11 @@ class _Split:
         _, states, xs = loop.inputs
         self.varying = forward_slice(loop.body.body, [*states, *xs])
         body = functions_of_slices(loop.body, _FEW_NUMBERS)
-        loop, looks = self._without_looks(replace(loop, body=body))
-        known, _ = self._ahead(loop)
+        loop, looks = self._stack_rows(replace(loop, body=body))
+        known, _ = self._carry_independent_part(loop)
         body = functions_of_joined(loop.body, known, _FEW_NUMBERS)
         loop = replace(loop, body=body)
-        first, second = self._divided(self._early(loop))
+        first, second = self._split_late_loop(self._early(loop))
         self._add(first)
         if second is not None:
             self._add(self._early(second))
@@ -102,7 +102,7 @@ class _Split:
         if loop.carried or loop.stacked:
             self.made.append(loop.equation())
 
-    def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
+    def _stack_rows(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
         """Stack short rows instead of slices of them.
 
         Return the loop, and for each such result: its value, a graph that slices a row, and the
@@ -131,7 +131,7 @@ class _Split:
 
     # Before the loop.
 
-    def _ahead(self, loop: Loop) -> tuple[set[Value], list[Equation]]:
+    def _carry_independent_part(self, loop: Loop) -> tuple[set[Value], list[Equation]]:
         """Return the values that do not depend on carries, and the equations that use rows."""
         consts, _, xs = loop.inputs
         varying = forward_slice(loop.body.body, xs)
@@ -151,7 +151,7 @@ class _Split:
         """Return the loop without equations that depend on rows alone; batch those before it."""
         body = loop.body.body
         consts, states, xs = loop.inputs
-        _, early = self._ahead(loop)
+        _, early = self._carry_independent_part(loop)
         ends, rest = self._boundary(loop, early)
         if not ends:
             return loop
@@ -227,10 +227,10 @@ class _Split:
         if not isinstance(op, Primitive) or op.fact(LOOKS_UP) or op.has_bodies:
             return False
         if multiplies_sums(op):
-            return self._is_product_of_rows(eqn) and self._fit((eqn.inputs[0], eqn.output))
-        return op.has_batch_rule and self._fit((*eqn.inputs, *eqn.outputs))
+            return self._is_product_of_rows(eqn) and self._is_small((eqn.inputs[0], eqn.output))
+        return op.has_batch_rule and self._is_small((*eqn.inputs, *eqn.outputs))
 
-    def _fit(self, values: Iterable[Value]) -> bool:
+    def _is_small(self, values: Iterable[Value]) -> bool:
         """Return whether the stacks of these values are small enough to be computed at once."""
         types = [v.type for v in values]
         return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in types)
@@ -244,7 +244,7 @@ class _Split:
 
     # After the loop.
 
-    def _divided(self, loop: Loop) -> tuple[Loop, Loop | None]:
+    def _split_late_loop(self, loop: Loop) -> tuple[Loop, Loop | None]:
         """Split off a second loop for carries that no other carry needs, and for late equations."""
         consts, states, xs = loop.inputs
         body, outputs, count = loop.body.body, loop.body.outputs, len(loop.init)
@@ -267,10 +267,10 @@ class _Split:
         there = {v for e in core for v in e.outputs}.union(
             [v for k, v in enumerate(states) if k not in last]
         )
-        late, needed = self._taken(loop, late, there)
+        late, needed = self._extend_late_equations(loop, late, there)
         new = [v for v in needed if v not in outputs[count:]]
         calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
-        if not self._fit(new) or calls <= len(new) + 2 * len(last):
+        if not self._is_small(new) or calls <= len(new) + 2 * len(last):
             return loop, None
         made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
         stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
@@ -291,7 +291,7 @@ class _Split:
         rows = [*zip(loop.xs, xs, strict=True), *[(stack_of[v], v) for v in needed]]
         return first, loop.taking(given, last, rows, goes, late)
 
-    def _taken(
+    def _extend_late_equations(
         self, loop: Loop, late: Sequence[Equation], there: Collection[Value]
     ) -> tuple[list[Equation], list[Value]]:
         """Return the late equations with their views, and the values they need from the loop."""

@@ -52,11 +52,11 @@ def _scan_expansion(
     counted: bool,
 ) -> Coefficients:
     given = {i - counted: c for i, c in moving.items()}
-    inner = _of_loop(expand, body, order, given, consts, carries)
+    inner = _expand_loop_body(expand, body, order, given, consts, carries)
     seeds = _seeds(inputs[counted:], given, inner)
     found = scan(
         *inputs[:counted],
-        *_beside(inputs[counted:], seeds, consts, carries),
+        *_interleave(inputs[counted:], seeds, consts, carries),
         body=_both(body, inner, consts, carries),
         consts=consts + _count(seeds, range(consts)),
         carries=carries + _count(seeds, range(consts, consts + carries)),
@@ -64,7 +64,7 @@ def _scan_expansion(
         reverse=reverse,
         counted=counted,
     )
-    return _picked(found, inner.results, carries, len(body.outputs))
+    return _result_coefficients(found, inner.results, carries, len(body.outputs))
 
 
 @while_loop.expansion
@@ -80,14 +80,14 @@ def _while_expansion(
     limit: int | None,
 ) -> Coefficients:
     carries = len(inputs) - consts
-    inner = _of_loop(expand, body, order, moving, consts, carries)
+    inner = _expand_loop_body(expand, body, order, moving, consts, carries)
     seeds = _seeds(inputs, moving, inner)
     ignored = {i: {k: Value(v.type) for k, v in c.items()} for i, c in seeds.items()}
     asked = Graph(
-        _beside(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
+        _interleave(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
     )
     found = while_loop(
-        *_beside(inputs, seeds, consts, carries),
+        *_interleave(inputs, seeds, consts, carries),
         test=asked,
         body=_both(body, inner, consts, carries),
         consts=consts + _count(seeds, range(consts)),
@@ -95,7 +95,7 @@ def _while_expansion(
     )
     end = carries + _count(inner.results, range(carries))
     stacked = (*found[:end], *found[end + 1 :])
-    picked = _picked(stacked, inner.results, carries, len(body.outputs))
+    picked = _result_coefficients(stacked, inner.results, carries, len(body.outputs))
     # The iteration count is a result, too.
     return {k + (k >= carries): c for k, c in picked.items()}
 
@@ -111,20 +111,20 @@ def _cond_expansion(
 ) -> Coefficients:
     index, *operands = inputs
     given = {i - 1: c for i, c in moving.items()}
-    inner = [_expanded(expand, branch, given) for branch in branches]
-    ends = _united(b.results for b in inner)
+    inner = [_expand_body(expand, branch, given) for branch in branches]
+    ends = _merge_orders(b.results for b in inner)
     if not ends:
         return {}
     count = len(branches[0].outputs)
     both = []
     for branch in inner:
-        filled = _filled(branch, ends)
+        filled = _fill_zeros(branch, ends)
         graph = filled.graph.with_outputs(
-            [*filled.graph.outputs[:count], *_flat(filled.results, sorted(ends))]
+            [*filled.graph.outputs[:count], *_flatten(filled.results, sorted(ends))]
         )
         both.append(dead_code(graph))
-    found = cond(index, *operands, *_flat(given, sorted(given)), branches=tuple(both))
-    return _parted(ends, found[count:])
+    found = cond(index, *operands, *_flatten(given, sorted(given)), branches=tuple(both))
+    return _unflatten(ends, found[count:])
 
 
 @checkpoint.expansion
@@ -132,22 +132,22 @@ def _checkpoint_expansion(
     expand: Expand, inputs: Sequence[Value], moving: Coefficients, order: int, *, body: Graph
 ) -> Coefficients:
     """Compute the coefficients in a checkpoint of their own; clean-up merges it later."""
-    inner = _expanded(expand, body, moving)
+    inner = _expand_body(expand, body, moving)
     if not inner.results:
         return {}
     places = sorted(inner.results)
-    graph = dead_code(inner.graph.with_outputs(_flat(inner.results, places)))
-    found = checkpoint(*inputs, *_flat(moving, sorted(moving)), body=graph)
-    return _parted(inner.results, found)
+    graph = dead_code(inner.graph.with_outputs(_flatten(inner.results, places)))
+    found = checkpoint(*inputs, *_flatten(moving, sorted(moving)), body=graph)
+    return _unflatten(inner.results, found)
 
 
-def _flat(coefficients: Coefficients, places: Iterable[int]) -> list[Value]:
+def _flatten(coefficients: Coefficients, places: Iterable[int]) -> list[Value]:
     """List the coefficients at `places`, each in ascending order."""
     return [v for i in places if i in coefficients for _, v in sorted(coefficients[i].items())]
 
 
-def _parted(orders: Orders, values: Sequence[Value]) -> dict[int, dict[int, Value]]:
-    """Assign `values` to the positions and orders in the order of `_flat`."""
+def _unflatten(orders: Orders, values: Sequence[Value]) -> dict[int, dict[int, Value]]:
+    """Assign `values` to the positions and orders in the order of `_flatten`."""
     found, at = {}, 0
     for i in sorted(orders):
         found[i] = dict(zip(sorted(orders[i]), values[at : at + len(orders[i])], strict=True))
@@ -159,7 +159,7 @@ def _count(coefficients: Orders, places: Iterable[int]) -> int:
     return sum(len(coefficients[i]) for i in places if i in coefficients)
 
 
-def _united(every: Iterable[Orders]) -> dict[int, set[int]]:
+def _merge_orders(every: Iterable[Orders]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for orders in every:
         for i, some in orders.items():
@@ -167,17 +167,17 @@ def _united(every: Iterable[Orders]) -> dict[int, set[int]]:
     return found
 
 
-def _expanded(expand: Expand, body: Graph, orders: Orders) -> _Body:
+def _expand_body(expand: Expand, body: Graph, orders: Orders) -> _Body:
     """Expand the body by coefficients of those orders; keep results that depend on them."""
     graph, results = expand(body, {i: sorted(some) for i, some in orders.items()})
-    given = _parted(orders, graph.inputs[len(body.inputs) :])
-    known = _parted(results, graph.outputs[len(body.outputs) :])
-    ahead = reached(graph.body, _flat(given, given))
+    given = _unflatten(orders, graph.inputs[len(body.inputs) :])
+    known = _unflatten(results, graph.outputs[len(body.outputs) :])
+    ahead = reached(graph.body, _flatten(given, given))
     moving = {i: {k: v for k, v in c.items() if v in ahead} for i, c in known.items()}
     return _Body(graph, given, {i: c for i, c in moving.items() if c})
 
 
-def _filled(inner: _Body, orders: Orders) -> _Body:
+def _fill_zeros(inner: _Body, orders: Orders) -> _Body:
     """Add zeros for the coefficients in `orders` that results lack."""
     builder = Builder(inner.graph.name, source=NOWHERE)
     results = {i: dict(c) for i, c in inner.results.items()}
@@ -192,7 +192,7 @@ def _filled(inner: _Body, orders: Orders) -> _Body:
     return _Body(graph, inner.given, results)
 
 
-def _of_loop(
+def _expand_loop_body(
     expand: Expand, body: Graph, order: int, given: Coefficients, consts: int, carries: int
 ) -> _Body:
     """Expand the body by the coefficients that inputs have in some iteration.
@@ -206,12 +206,12 @@ def _of_loop(
             every = set(range(1, order + 1))
             moving = active_inputs(Regions.of_loop(body, consts, carries), given)
             orders.update((i, every) for i in moving if i in kept)
-        inner = _expanded(expand, body, orders)
+        inner = _expand_body(expand, body, orders)
         after = {consts + k: c for k, c in inner.results.items() if k < carries}
         if all(orders.get(i, set()).issuperset(c) for i, c in after.items()):
             break
-        orders = _united([orders, after])
-    return _filled(inner, {i - consts: c for i, c in orders.items() if i in kept})
+        orders = _merge_orders([orders, after])
+    return _fill_zeros(inner, {i - consts: c for i, c in orders.items() if i in kept})
 
 
 def _seeds(inputs: Sequence[Value], given: Coefficients, inner: _Body) -> Coefficients:
@@ -226,15 +226,15 @@ def _both(body: Graph, inner: _Body, consts: int, carries: int) -> Graph:
     """Return the joint body: each group of inputs and outputs is followed by its coefficients."""
     return dead_code(
         Graph(
-            _beside(body.inputs, inner.given, consts, carries),
+            _interleave(body.inputs, inner.given, consts, carries),
             inner.graph.body,
-            _beside(inner.graph.outputs[: len(body.outputs)], inner.results, 0, carries),
+            _interleave(inner.graph.outputs[: len(body.outputs)], inner.results, 0, carries),
             body.name,
         )
     )
 
 
-def _beside(
+def _interleave(
     values: Sequence[Value], coefficients: Coefficients, consts: int, carries: int
 ) -> list[Value]:
     """Concatenate constants, carries and the rest, each group followed by its coefficients."""
@@ -242,11 +242,11 @@ def _beside(
     found: list[Value] = []
     for group in (range(consts), range(consts, begin), range(begin, len(values))):
         found += [values[i] for i in group]
-        found += _flat(coefficients, group)
+        found += _flatten(coefficients, group)
     return found
 
 
-def _picked(
+def _result_coefficients(
     found: Sequence[Value], results: Coefficients, carries: int, count: int
 ) -> dict[int, dict[int, Value]]:
     """Return the coefficients among the results of a joint loop."""
@@ -256,6 +256,6 @@ def _picked(
         at += len(group)
         own = {k: results[k] for k in group if k in results}
         size = _count(own, own)
-        picked |= _parted(own, found[at : at + size])
+        picked |= _unflatten(own, found[at : at + size])
         at += size
     return picked

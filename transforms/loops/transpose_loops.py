@@ -45,7 +45,7 @@ def _scan_transpose(
     The body returns no rows for a growing stack without a cotangent.
     """
     present = [ct for ct in cts if ct is not None]
-    body = _without_results(body, [ct is None for ct in cts])
+    body = _drop_unused_results(body, [ct is None for ct in cts])
     fixed, init, xs = parted(inputs[counted:], consts, carries)
     _require_zeros(init)
     begin = consts + carries
@@ -198,11 +198,11 @@ class _Later:
     def _sum(self, term: _Product | Value, stacks: Mapping[Value, Value]) -> Value:
         if isinstance(term, Value):
             return reduce_sum(stacks[term], axes=(0,))
-        left = self._joined(stacks[term.left], not term.left_turned)
-        right = self._joined(stacks[term.right], term.right_turned)
+        left = self._concat_matrices(stacks[term.left], not term.left_turned)
+        right = self._concat_matrices(stacks[term.right], term.right_turned)
         return matmul(permute(left, axes=(1, 0)), right)
 
-    def _joined(self, stack: Value, turns: bool) -> Value:
+    def _concat_matrices(self, stack: Value, turns: bool) -> Value:
         """Concatenate the matrices of all iterations vertically."""
         if turns:
             stack = permute(stack, axes=(0, 2, 1))
@@ -251,7 +251,7 @@ def _numbers(value: Value) -> Any:
     return value.type.size
 
 
-def _without_results(body: Graph, unused: Sequence[bool]) -> Graph:
+def _drop_unused_results(body: Graph, unused: Sequence[bool]) -> Graph:
     """Return the body without the unused results and what only they need."""
     if not any(unused):
         return body

@@ -44,7 +44,7 @@ def clean_up(
         return graph
     found = simplified(graph, fold, math, last=last, stable=stable)
     if not found.has_bodies:
-        return _noted(found, graph, key) if found == graph else found
+        return _mark_clean(found, graph, key) if found == graph else found
 
     def clean(body: Graph) -> Graph:
         return clean_up(body, math, last=last, stable=stable)
@@ -53,11 +53,11 @@ def clean_up(
         before, found = found, joined_checkpoints(joined(tidied(found, clean)))
         found = simplified(found, fold, math, last=last, stable=stable)
         if found == before:
-            return _noted(found, graph, key)
+            return _mark_clean(found, graph, key)
     return found
 
 
-def _noted(found: Graph, graph: Graph, key: Hashable) -> Graph:
+def _mark_clean(found: Graph, graph: Graph, key: Hashable) -> Graph:
     """Mark `found` as clean, or `graph` if that is equal, and return it.
 
     Enclosing levels then skip it, so that nested bodies take linear time.

@@ -16,7 +16,9 @@ def values_alone(graph: Graph) -> Graph:
     A derivative needs them: then the factorisation that gives both also serves the value.
     """
     read = {v for eqn in graph.body for v in eqn.inputs}.union(graph.outputs)
-    alone = {eqn: found for eqn in graph.body if (found := _alone(eqn, read)) is not None}
+    alone = {
+        eqn: found for eqn in graph.body if (found := _single_read_result(eqn, read)) is not None
+    }
     if not alone:
         return graph
     builder, moved = rebuild(graph)
@@ -30,7 +32,7 @@ def values_alone(graph: Graph) -> Graph:
     return builder.graph([moved[v] for v in graph.outputs])
 
 
-def _alone(eqn: Equation, read: set[Value]) -> tuple[int, Primitive[Value]] | None:
+def _single_read_result(eqn: Equation, read: set[Value]) -> tuple[int, Primitive[Value]] | None:
     """Return which result is read, and the primitive that computes it alone; else None."""
     found = eqn.op.fact(SPECTRUM) if eqn.op.multiple else None
     others = () if found is None else (v for k, v in enumerate(eqn.outputs) if k != found[0])

@@ -70,7 +70,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
         return None
     if any(v.type.names for v in inputs) or _work(eqn) > _MOST_WORK:
         return None
-    results = _evaluated(eqn, [_array(d) for d in definitions])
+    results = _evaluate(eqn, [_array(d) for d in definitions])
     if results is None:
         return None
     return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
@@ -84,7 +84,7 @@ def _work(eqn: Equation) -> int:
     return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 
 
-def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...] | None:
+def _evaluate(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...] | None:
     """Evaluate `eqn`; return None if it raises, as the kernel's error names the user's line."""
     try:
         return eqn.op.evaluate(arrays, eqn.kwargs)
@@ -95,9 +95,7 @@ def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, 
 
 
 def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
-    results = _evaluated(
-        eqn, [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
-    )
+    results = _evaluate(eqn, [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)])
     if results is None:
         return None
     result = np.asarray(results[0], eqn.output.dtype)

@@ -23,7 +23,7 @@ def joined_checkpoints(graph: Graph) -> Graph:
     pairs = _pairs(graph.body)
     if not pairs:
         return graph
-    body = _ordered(graph.body, pairs)
+    body = _sort_topologically(graph.body, pairs)
     return graph if body is None else Graph(graph.inputs, body, graph.outputs, graph.name)
 
 
@@ -68,7 +68,9 @@ def _costs(body: Sequence[Equation]) -> int:
     return sum(bool(eqn.inputs) for eqn in body)
 
 
-def _ordered(body: Sequence[Equation], made: dict[Equation, Equation]) -> list[Equation] | None:
+def _sort_topologically(
+    body: Sequence[Equation], made: dict[Equation, Equation]
+) -> list[Equation] | None:
     """Return the equations with those `made` in place, topologically ordered; None for a cycle."""
     plain = [made.get(eqn, eqn) for eqn in body]
     defined = {v: eqn for eqn in plain for v in eqn.outputs}

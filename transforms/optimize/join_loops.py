@@ -40,7 +40,7 @@ def joined(graph: Graph) -> Graph:
                 if found is not None:
                     group[k], same = found
                     moved.update(same)
-                    body, renewed = _replaced(body, first, last, group[k], same)
+                    body, renewed = _replace_pair(body, first, last, group[k], same)
                     for others in waiting:
                         others[:] = [renewed.get(eqn, eqn) for eqn in others]
                     break
@@ -73,7 +73,7 @@ def _as_one(body: Sequence[Equation], first: Equation, last: Equation) -> Joined
     if flow_of(first) is Flow.CHOICE:
         return _one_choice(first, last), {}
     loop, twin = Loop.of(first), Loop.of(last)
-    return _covering(twin, loop) or _covering(loop, twin)
+    return _add_stacks(twin, loop) or _add_stacks(loop, twin)
 
 
 def _one_choice(first: Equation, last: Equation) -> Equation:
@@ -98,7 +98,7 @@ def _first_written(one: Equation, other: Equation) -> Source | None:
     return min(sources, key=lambda s: s.order, default=None)
 
 
-def _covering(one: Loop, other: Loop) -> Joined | None:
+def _add_stacks(one: Loop, other: Loop) -> Joined | None:
     """Add the stacks of `other` to `one` if `one` carries all carries of `other`; else None."""
     places = _places(one.init, other.init)
     if places is None:
@@ -119,7 +119,7 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
 
     mapped = [states[k] for k in places]
     results = builder.inline(one.body, given(one, states))
-    more = _inlined(builder, other.body, given(other, mapped))
+    more = _inline_body(builder, other.body, given(other, mapped))
     if any(results[k] is not v for k, v in zip(places, more, strict=False)):
         return None
     carries, test = len(states), None
@@ -156,7 +156,7 @@ def _input_like(builder: Builder, value: Value) -> Value:
     return made
 
 
-def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:
+def _inline_body(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:
     """Inline `graph`, reusing checkpoints of the builder that have more results.
 
     One of the merged loops may have lost checkpoint results that it does not need.
@@ -202,7 +202,7 @@ def _places(ours: Sequence[Value], theirs: Sequence[Value]) -> list[int] | None:
     return places
 
 
-def _replaced(
+def _replace_pair(
     body: Sequence[Equation],
     first: Equation,
     last: Equation,

@@ -38,7 +38,7 @@ def join_products(graph: Graph) -> Graph:
       return %3, %5
     }
     """
-    for treat in (_of_parts, _of_sums):
+    for treat in (_join_part_products, _join_summed_products):
         graph = treat(graph)
     return graph
 
@@ -54,7 +54,7 @@ class _Rows(NamedTuple):
     stop: int
 
 
-def _of_parts(graph: Graph) -> Graph:
+def _join_part_products(graph: Graph) -> Graph:
     made = {v: e for e in graph.body for v in e.outputs}
     groups: dict[tuple[Value, Value], dict[Equation, _Rows]] = {}
     for eqn in graph.body:
@@ -145,7 +145,7 @@ class _Sum(NamedTuple):
     inner: list[Equation]
 
 
-def _of_sums(graph: Graph) -> Graph:
+def _join_summed_products(graph: Graph) -> Graph:
     sums = _sums(graph)
     if not sums:
         return graph
@@ -160,7 +160,7 @@ def _of_sums(graph: Graph) -> Graph:
                 continue
             builder.source = eqn.source or NOWHERE
             found = sums[eqn]
-            total = _joined(builder, [[moved[v] for v in e.inputs] for e in found.products])
+            total = _join_factors(builder, [[moved[v] for v in e.inputs] for e in found.products])
             for value in found.rest:
                 total = add(moved[value], total)
             moved[eqn.output] = total
@@ -223,7 +223,7 @@ def _pays(eqn: Equation | None) -> bool:
     return inner * (rows + columns) < rows * columns
 
 
-def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
+def _join_factors(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
     """Return the sum of the products of these pairs as one product."""
     left, right = zip(*factors, strict=True)
     swapped = [transposed(x, builder.definition) for x in left]

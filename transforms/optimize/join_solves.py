@@ -63,7 +63,7 @@ def _groups(graph: Graph) -> dict[Equation, list[Equation]]:
 def _rebuilt(graph: Graph, joined: Mapping[Equation, list[Equation]]) -> Graph:
     builder, moved = rebuild(graph)
     with builder:
-        for group in _ordered(graph, joined):
+        for group in _ordered_groups(graph, joined):
             if len(group) == 1:
                 copy(builder, group[0], moved)
             else:
@@ -71,7 +71,7 @@ def _rebuilt(graph: Graph, joined: Mapping[Equation, list[Equation]]) -> Graph:
     return builder.graph([moved[v] for v in graph.outputs])
 
 
-def _ordered(
+def _ordered_groups(
     graph: Graph, joined: Mapping[Equation, list[Equation]]
 ) -> Iterator[Sequence[Equation]]:
     """Yield groups and single equations in topological order, close to the original order."""

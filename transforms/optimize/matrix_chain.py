@@ -42,7 +42,7 @@ def matrix_chain(graph: Graph) -> Graph:
                 copy(builder, eqn, moved)
                 continue
             builder.source = eqn.source or NOWHERE
-            moved[eqn.output] = _multiplied([moved[v] for v in factors])
+            moved[eqn.output] = _multiply_chain([moved[v] for v in factors])
     return builder.graph([moved[v] for v in graph.outputs])
 
 
@@ -106,7 +106,7 @@ def _least(factors: Sequence[Value]) -> tuple[int, dict[tuple[int, int], int]]:
     return cost[0, count], split
 
 
-def _multiplied(factors: Sequence[Value]) -> Value:
+def _multiply_chain(factors: Sequence[Value]) -> Value:
     """Return the product, split as `_least` computes."""
     split = _least(factors)[1]
     made: dict[tuple[int, int], Value] = {(i, i + 1): f for i, f in enumerate(factors)}

@@ -26,11 +26,11 @@ def needed(graph: Graph, deep: bool = False) -> list[Equation]:
     for eqn in reversed(graph.body):
         if live.isdisjoint(eqn.outputs):
             continue
-        plain = _pruned(eqn, live) if eqn.op.has_bodies else eqn
+        plain = _prune_equation(eqn, live) if eqn.op.has_bodies else eqn
         again = map_bodies(plain, _pruned_body) if deep else plain
         if again is not plain:
             # Operands that the bodies no longer read are removed from the equation, too.
-            plain = _pruned(again, live)
+            plain = _prune_equation(again, live)
         live.update(plain.inputs)
         kept.append(plain)
     kept.reverse()
@@ -44,25 +44,25 @@ def _pruned_body(graph: Graph) -> Graph:
     return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
 
 
-def _pruned(eqn: Equation, live: Collection[Value]) -> Equation:
+def _prune_equation(eqn: Equation, live: Collection[Value]) -> Equation:
     """Return the equation without results that are not `live` and their dependencies."""
     match flow_of(eqn):
         case None:
             return eqn
         case Flow.ONCE:
-            return _pruned_checkpoint(eqn, live)
+            return _prune_checkpoint(eqn, live)
         case Flow.CHOICE:
-            return _pruned_branches(eqn, live)
+            return _prune_branches(eqn, live)
         case _:
-            return _pruned_loop(eqn, live)
+            return _prune_loop(eqn, live)
 
 
-def _pruned_checkpoint(eqn: Equation, live: Collection[Value]) -> Equation:
+def _prune_checkpoint(eqn: Equation, live: Collection[Value]) -> Equation:
     (body,) = eqn.bodies
     ends = [k for k, v in enumerate(eqn.outputs) if v in live]
     wanted = [body.outputs[k] for k in ends]
     part = Graph(body.inputs, backward_slice(body.body, wanted), wanted, body.name)
-    read = _read(part)
+    read = _used_values(part)
     stays = [i for i, v in enumerate(body.inputs) if v in read]
     if len(ends) == len(eqn.outputs) and len(stays) == len(eqn.inputs):
         return eqn
@@ -72,14 +72,14 @@ def _pruned_checkpoint(eqn: Equation, live: Collection[Value]) -> Equation:
     return Equation(eqn.op, inputs, freeze_all([("body", plain)]), outputs, eqn.source)
 
 
-def _pruned_branches(eqn: Equation, live: Collection[Value]) -> Equation:
+def _prune_branches(eqn: Equation, live: Collection[Value]) -> Equation:
     ends = [k for k, v in enumerate(eqn.outputs) if v in live]
     branches = []
     for branch in eqn.kwargs["branches"]:
         wanted = [branch.outputs[k] for k in ends]
         part = backward_slice(branch.body, wanted)
         branches.append(Graph(branch.inputs, part, wanted, branch.name))
-    used = [_read(branch) for branch in branches]
+    used = [_used_values(branch) for branch in branches]
     count = len(eqn.inputs) - 1
     stays = [
         i
@@ -95,7 +95,7 @@ def _pruned_branches(eqn: Equation, live: Collection[Value]) -> Equation:
     return Equation(eqn.op, inputs, params, outputs, eqn.source)
 
 
-def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
+def _prune_loop(eqn: Equation, live: Collection[Value]) -> Equation:
     loop = Loop.of(eqn)
     consts, states, xs = loop.inputs
     outputs = loop.body.outputs
@@ -103,7 +103,7 @@ def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
     carries = {k for k, v in enumerate(loop.carried) if v in live}
     asked: set[Value] = set()
     if loop.test is not None:
-        read = _read(loop.test)
+        read = _used_values(loop.test)
         carries |= {k for k in range(len(states)) if loop.test.inputs[len(consts) + k] in read}
         asked = {c for c, v in zip(consts, loop.test.inputs, strict=False) if v in read}
     count = len(states)
@@ -123,5 +123,5 @@ def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
     return loop.taking(fixed, carries, rows, stacks, part).equation()
 
 
-def _read(graph: Graph) -> set[Value]:
+def _used_values(graph: Graph) -> set[Value]:
     return {v for e in graph.body for v in e.inputs}.union(graph.outputs)

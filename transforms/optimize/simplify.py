@@ -40,7 +40,7 @@ from primgraph.transforms.rewrite.sums import SUMS
 from primgraph.transforms.rewrite.views import VIEWS
 
 
-def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
+def _merge_rule_tables(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     table: dict[Op, list[Rule]] = {}
     for family in families:
         for op, listed in family.items():
@@ -51,7 +51,7 @@ def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
 _FAMILIES = (
     VIEWS, PARTS, PLACES, LOGIC, PARTS_OF_COMPLEX, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS,
 )  # fmt: skip
-rules = _joined(*(f.rules for f in _FAMILIES))
+rules = _merge_rule_tables(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all rewrites except those enabled when a value loses its other readers.
 _SWEEPS = 4
@@ -67,7 +67,7 @@ def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
 
     `late` counts the rules of `LAST`: lazily loaded primitives add theirs.
     """
-    return Table(selected(_joined(*_parts(last, stable)), math))
+    return Table(selected(_merge_rule_tables(*_parts(last, stable)), math))
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -107,7 +107,7 @@ def simplified(
         late = sum(map(len, LAST.rules.values()))
         own, derived = (table_of(level, last, stable, late) for level in levels)
     else:
-        whole = _joined(extra.rules, *_parts(last, stable))
+        whole = _merge_rule_tables(extra.rules, *_parts(last, stable))
         own, derived = (Table(selected(whole, level)) for level in levels)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)

@@ -132,13 +132,13 @@ class _Sweep:
         if loop.test is not None:
             loop = replace(loop, test=self._clean(loop.test))
         steps = (
-            self._without_unchanged,
-            self._without_copies,
-            self._without_twins,
+            self._drop_unchanged_carries,
+            self._deduplicate_inputs,
+            self._deduplicate_stacks,
             self._moved_out,
         )
         carried = loop.carried
-        loop, places = _without_equals(loop)
+        loop, places = _merge_equal_carries(loop)
         for step in steps:
             loop = step(loop)
         for k, place in enumerate(places):
@@ -146,7 +146,7 @@ class _Sweep:
                 self.moved[carried[k]] = self.moved.get(carried[place], carried[place])
         self._append(loop.equation())
 
-    def _without_unchanged(self, loop: Loop) -> Loop:
+    def _drop_unchanged_carries(self, loop: Loop) -> Loop:
         """Turn carries that never change into constants."""
         consts, states, _ = loop.inputs
         outputs = loop.body.outputs
@@ -164,7 +164,7 @@ class _Sweep:
         fixed += [(loop.init[k], states[k]) for k in same]
         return loop.taking(fixed, [k for k in range(len(states)) if k not in same])
 
-    def _without_copies(self, loop: Loop) -> Loop:
+    def _deduplicate_inputs(self, loop: Loop) -> Loop:
         """Pass each value once, and move constants into the body."""
         consts, _, xs = loop.inputs
         made: list[Equation] = []
@@ -188,12 +188,12 @@ class _Sweep:
             return loop
         if loop.test is not None:
             loop = replace(loop, test=_with_known(loop, made, twins))
-        body = [*made, *_renamed(loop.body.body, twins)]
+        body = [*made, *_replace_operands(loop.body.body, twins)]
         outputs = [twins.get(v, v) for v in loop.body.outputs]
         graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
         return replace(loop, body=graph).taking(fixed, None, rows)
 
-    def _without_twins(self, loop: Loop) -> Loop:
+    def _deduplicate_stacks(self, loop: Loop) -> Loop:
         """Stack each value once."""
         rows = loop.body.outputs[len(loop.init) :]
         first: dict[Value, int] = {}
@@ -225,7 +225,7 @@ class _Sweep:
         return loop.taking(fixed, body=[e for e in loop.body.body if e in inside])
 
 
-def _without_equals(loop: Loop) -> tuple[Loop, Sequence[int]]:
+def _merge_equal_carries(loop: Loop) -> tuple[Loop, Sequence[int]]:
     """Merge carries that are equal in every iteration; return the representative of each.
 
     Carries with equal initial values are assumed equal; the partition is refined until the body
@@ -252,14 +252,16 @@ def _without_equals(loop: Loop) -> tuple[Loop, Sequence[int]]:
 
 def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[int]) -> Loop:
     consts, states, _ = loop.inputs
-    body = _renamed(loop.body.body, twins)
+    body = _replace_operands(loop.body.body, twins)
     outputs = [twins.get(v, v) for v in loop.body.outputs]
     if loop.test is not None:
         mine = dict(zip(states, loop.test.inputs[len(consts) :], strict=True))
         same = {mine[a]: mine[b] for a, b in twins.items()}
         test = loop.test
         ends = [same.get(v, v) for v in test.outputs]
-        loop = replace(loop, test=Graph(test.inputs, _renamed(test.body, same), ends, test.name))
+        loop = replace(
+            loop, test=Graph(test.inputs, _replace_operands(test.body, same), ends, test.name)
+        )
     graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
     fixed = list(zip(loop.consts, consts, strict=True))
     kept = [k for k, place in enumerate(places) if k == place]
@@ -298,12 +300,12 @@ def _with_known(loop: Loop, made: Sequence[Equation], twins: dict[Value, Value])
     mine = dict(zip(consts, loop.test.inputs, strict=False))
     literals = [_literal(e.kwargs["value"], mine[e.output]) for e in made if e.output in mine]
     renamed = {mine[a]: mine[b] for a, b in twins.items() if a in mine}
-    body = [*literals, *_renamed(loop.test.body, renamed)]
+    body = [*literals, *_replace_operands(loop.test.body, renamed)]
     outputs = [renamed.get(v, v) for v in loop.test.outputs]
     return Graph(loop.test.inputs, body, outputs, loop.test.name)
 
 
-def _renamed(body: Iterable[Equation], moved: dict[Value, Value]) -> list[Equation]:
+def _replace_operands(body: Iterable[Equation], moved: dict[Value, Value]) -> list[Equation]:
     """Return the equations with operands replaced according to `moved`."""
     if not moved:
         return list(body)

@@ -49,7 +49,7 @@ class _Placed(NamedTuple):
         return [a for a, n in enumerate(self.part.shape) if n != shape[a]]
 
 
-def _placed(seen: Seen, value: Value) -> _Placed | None:
+def _embedded_part(seen: Seen, value: Value) -> _Placed | None:
     """Return the part that `value` embeds in zeros, or None."""
     eqn = seen.made_by(pad, value)
     if eqn is not None:
@@ -57,10 +57,10 @@ def _placed(seen: Seen, value: Value) -> _Placed | None:
     eqn = seen.made_by(slice_assign, value)
     if eqn is None or not is_zero(seen.scalar(eqn.inputs[0]), 1.0):
         return None
-    return _put(eqn.inputs[1], eqn.kwargs)
+    return _written_part(eqn.inputs[1], eqn.kwargs)
 
 
-def _put(part: Value, params: dict[str, Any]) -> _Placed | None:
+def _written_part(part: Value, params: dict[str, Any]) -> _Placed | None:
     """Return the part that a `slice_assign` writes, if it is contiguous."""
     single = all(s == 1 or n == 1 for s, n in zip(params["steps"], part.shape, strict=True))
     return _Placed(part, params["starts"]) if single and part.type.size else None
@@ -70,7 +70,7 @@ def _put(part: Value, params: dict[str, Any]) -> _Placed | None:
 def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Join two adjacent parts that are embedded in zeros, and pad them as one."""
     shape = seen.type.shape
-    placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
+    placed = [p for p in (_embedded_part(seen, v) for v in inputs) if p is not None]
     if len(placed) < 2:
         return None
     unequal = [a for a in range(len(shape)) if placed[0].starts[a] != placed[1].starts[a]]
@@ -80,7 +80,7 @@ def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     first, second = sorted(placed, key=lambda p: p.starts[axis])
     if first.starts[axis] + first.part.shape[axis] != second.starts[axis]:
         return None
-    if _without(first.part.shape, axis) != _without(second.part.shape, axis):
+    if _drop_axis(first.part.shape, axis) != _drop_axis(second.part.shape, axis):
         return None
     both = concat(first.part, second.part, axis=axis)
     total = both + (0.0 if seen.type.is_inexact else 0)
@@ -88,13 +88,13 @@ def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in ends))
 
 
-def _without(shape: Shape, axis: int) -> Shape:
+def _drop_axis(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
 def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
     """Split two embedded parts that overlap along one axis into exclusive parts and their sum."""
-    placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
+    placed = [p for p in (_embedded_part(seen, v) for v in inputs) if p is not None]
     if len(placed) < 2:
         return None
     shape, (x, y) = seen.type.shape, placed
@@ -136,7 +136,7 @@ def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
 def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Replace a chain of assignments that overwrites everything by a concatenation."""
     shape, parts = seen.type.shape, {}
-    below, last = inputs[0], _put(inputs[1], params)
+    below, last = inputs[0], _written_part(inputs[1], params)
     axis = None
     for _ in range(_LONGEST):
         if last is None or len(last.along(shape)) != 1 or axis not in (None, *last.along(shape)):
@@ -150,7 +150,7 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
         eqn = seen.made_by(slice_assign, below)
         if eqn is None:
             return None
-        below, last = eqn.inputs[0], _put(eqn.inputs[1], eqn.kwargs)
+        below, last = eqn.inputs[0], _written_part(eqn.inputs[1], eqn.kwargs)
     return None
 
 
@@ -200,10 +200,10 @@ def _gather_of_pairs(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     flat = _positions(seen, inputs[1:], x.shape[axis : axis + count])
     if flat is None:
         return None
-    return gather(_joined(x, axis, count), _constant(flat), axis=axis)
+    return gather(_join_axes(x, axis, count), _constant(flat), axis=axis)
 
 
-def _joined(x: Value, axis: int, count: int) -> Value:
+def _join_axes(x: Value, axis: int, count: int) -> Value:
     """Return `x` with `count` axes from `axis` on joined into one."""
     extent = int(np.prod(x.shape[axis : axis + count]))
     return reshaped(x, (*x.shape[:axis], extent, *x.shape[axis + count :]))
@@ -230,5 +230,5 @@ def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any])
         return None
     place = np.empty(x.shape[axis], np.int64)
     place[flat.reshape(-1)] = np.arange(flat.size)
-    part = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
+    part = gather(_join_axes(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
     return part + 0.0 if seen.type.is_inexact else part

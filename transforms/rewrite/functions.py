@@ -36,10 +36,10 @@ def _power_of_integers(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     """Expand powers of integers by repeated squaring, which is exact as integers wrap round."""
     (x,) = inputs
     fits = not x.type.is_float and 2 < params["n"] <= _LARGEST
-    return _by_squaring(x, params["n"]) if fits else None
+    return _power_by_squaring(x, params["n"]) if fits else None
 
 
-def _by_squaring(x: Value, n: int) -> Value:
+def _power_by_squaring(x: Value, n: int) -> Value:
     """Return `x**n` by at most `2 log2(n)` products (Knuth, TAOCP 2, 4.6.3)."""
     result = None
     while n:
@@ -57,7 +57,7 @@ def _power_by_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     (x,), n = inputs, params["n"]
     if not 2 < abs(n) <= _LARGEST:
         return None
-    powers = _by_squaring(x, abs(n))
+    powers = _power_by_squaring(x, abs(n))
     return powers if n > 0 else 1.0 / powers
 
 

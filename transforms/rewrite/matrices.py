@@ -129,7 +129,7 @@ def _diagonal(a: Value) -> Value:
     return slice_(flat, starts=(*zeros, 0), sizes=(*lead, n), steps=(*(1,) * len(lead), n + 1))
 
 
-def _on_diagonal(x: Value) -> Value:
+def _embed_diagonal(x: Value) -> Value:
     """Return matrices with the vectors on their diagonals, and zeros elsewhere."""
     *lead, n = x.shape
     flat = filled(0, x.type.with_shape((*lead, n * n)))
@@ -145,7 +145,7 @@ def _logs(x: Value) -> Value:
 # Rules.
 
 
-def _assumed(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
+def _drop_assumption(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
     """Drop the declaration, which `facts_of` has read; in debug mode it is checked at run time."""
     return None if debugging.get() else inputs
 
@@ -156,7 +156,7 @@ def _solution(to: Matrices, a: Value, b: Value) -> Value | None:
     fact = to.fact(a)
     if DIAGONAL in fact and type(a.shape[-1]) is int:
         last, diagonal = len(a.shape) - 1, _diagonal(a)
-        return _by_rows(b, diagonal, last)
+        return _divide_rows(b, diagonal, last)
     large = type(a.shape[-1]) is not int or a.shape[-1] > _MANY
     for triangle, lower in ((Structure.LOWER, True), (Structure.UPPER, False)):
         if triangle in fact and large:
@@ -168,7 +168,7 @@ def _solution(to: Matrices, a: Value, b: Value) -> Value | None:
     return triangular_solve(factor, first, lower=True, transposed=True, unit=False)
 
 
-def _by_rows(b: Value, diagonal: Value, last: int) -> Value:
+def _divide_rows(b: Value, diagonal: Value, last: int) -> Value:
     from_each = reshape(diagonal, shape=(*diagonal.shape, 1))
     columns = b.shape[-1]
     ones = filled(1, b.type.with_shape((*b.shape[:-2], 1, columns)))
@@ -204,7 +204,7 @@ def _inverse(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value
     if factor is None or type(a.shape[-1]) is not int:
         return None
     diagonal = _diagonal(factor)
-    return [cholesky_slope(factor, _on_diagonal(filled(2, diagonal.type) / diagonal))]
+    return [cholesky_slope(factor, _embed_diagonal(filled(2, diagonal.type) / diagonal))]
 
 
 def _slogdet(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
@@ -236,28 +236,28 @@ def _matmul(to: Matrices, eqn: Equation, inputs: list[Value]) -> Sequence[Value]
     if not to.inverses:
         return None
     left, right = eqn.inputs
-    if _inverted(to, left) is not None:
-        a = _inverted(to, left)
+    if _matrix_of_inverse(to, left) is not None:
+        a = _matrix_of_inverse(to, left)
         assert a is not None
         thin = _thin(to, inputs[1])
         if thin is not None:
-            return [matmul(_solved(to, a, thin[0]), thin[1])]
-        return [_solved(to, a, inputs[1])]
-    a = _inverted(to, right)
+            return [matmul(_solve_system(to, a, thin[0]), thin[1])]
+        return [_solve_system(to, a, inputs[1])]
+    a = _matrix_of_inverse(to, right)
     if a is None:
         return None
     thin, turned = _thin(to, inputs[0]), swap_last(a)
     if thin is not None:
-        return [matmul(thin[0], swap_last(_solved(to, turned, swap_last(thin[1]))))]
-    return [swap_last(_solved(to, turned, swap_last(inputs[0])))]
+        return [matmul(thin[0], swap_last(_solve_system(to, turned, swap_last(thin[1]))))]
+    return [swap_last(_solve_system(to, turned, swap_last(inputs[0])))]
 
 
-def _solved(to: Matrices, a: Value, b: Value) -> Value:
+def _solve_system(to: Matrices, a: Value, b: Value) -> Value:
     found = _solution(to, a, b)
     return solve(_upright(to, a), b) if found is None else found
 
 
-def _inverted(to: Matrices, old: Value) -> Value | None:
+def _matrix_of_inverse(to: Matrices, old: Value) -> Value | None:
     """Return the matrix whose inverse an operand of the old graph is, or None."""
     made = to.definition(to.moved[old])
     if made is None:
@@ -291,7 +291,7 @@ def _thin(to: Matrices, value: Value) -> tuple[Value, Value] | None:
 
 
 MATRIX_RULES: dict[Op, MatrixRule] = {
-    assumed: _assumed,
+    assumed: _drop_assumption,
     cholesky_slope: _slope,
     det: _det,
     inv: _inverse,

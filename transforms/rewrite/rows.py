@@ -143,7 +143,9 @@ class _Matching:
         for i, part in enumerate(reading.parts):
             self._look_for(part, i)
         for asked in row.conditions:
-            self.steps.append(_asked(asked, [self._thing(t) for t in asked.terms]))
+            self.steps.append(
+                _build_condition_step(asked, [self._argument_getter(t) for t in asked.terms])
+            )
         self.result = self._place(row.right, None)
 
     def function(self, name: str) -> SimplifyRule:
@@ -181,7 +183,7 @@ class _Matching:
             return
         self.values[given] = place
         if isinstance(given, Applied):
-            self.steps.append(_opened(place, given.op, given.params))
+            self.steps.append(_build_match_step(place, given.op, given.params))
             first = self._new(len(reading.parts))
             for i, part in enumerate(reading.parts):
                 self._look_for(part, first + i)
@@ -191,27 +193,27 @@ class _Matching:
 
     # Conditions and the right side.
 
-    def _thing(self, given: Term) -> Callable[[Seen, list[Any]], Any]:
+    def _argument_getter(self, given: Term) -> Callable[[Seen, list[Any]], Any]:
         """Return a function for the argument of a condition: a number or a value."""
         if is_number(given):
-            number = self._known(given)
+            number = self._number_getter(given)
             return lambda seen, known: number(known, seen.type.dtype)
-        place = self._found(given)
+        place = self._value_index(given)
         return lambda seen, known: known[place]
 
-    def _found(self, given: Term) -> int:
+    def _value_index(self, given: Term) -> int:
         if given not in self.values:
             raise ArgumentError(f"{given} does not occur on the left of {self.row}")
         return self.values[given]
 
-    def _known(self, given: Term) -> _Known:
+    def _number_getter(self, given: Term) -> _Known:
         """Return a function that computes a number from the known values."""
         if isinstance(given, Literal):
             value = given.value
             return lambda known, dtype: value
         if isinstance(given, Applied):
-            return _computed(given.op, [self._known(t) for t in given.operands])
-        self._found(given)
+            return _build_evaluator(given.op, [self._number_getter(t) for t in given.operands])
+        self._value_index(given)
         place = self.numbers[given]
         return lambda known, dtype: known[place]
 
@@ -221,14 +223,14 @@ class _Matching:
         A number becomes an array of the type of the value at `like`, or of the result.
         """
         if is_number(given):
-            self.steps.append(_array(self._known(given), like))
+            self.steps.append(_array(self._number_getter(given), like))
             return self._new()
         if not isinstance(given, Applied) or given in self.values:
-            return self._found(given)
+            return self._value_index(given)
         places = {t: self._place(t, None) for t in given.operands if not is_number(t)}
         beside = list(places.values())[-1]
         operands = [places[t] if t in places else self._place(t, beside) for t in given.operands]
-        self.steps.append(_recorded(given.op, operands, dict(given.params)))
+        self.steps.append(_build_emit_step(given.op, operands, dict(given.params)))
         self.values[given] = self._new()
         return self.values[given]
 
@@ -249,7 +251,7 @@ def _same(place: int, other: int) -> _Step:
     return lambda seen, known: known[place] is known[other]
 
 
-def _opened(place: int, op: Primitive[Any], params: Params) -> _Step:
+def _build_match_step(place: int, op: Primitive[Any], params: Params) -> _Step:
     def step(seen: Seen, known: list[Any]) -> bool:
         eqn = seen.made_by(op, known[place])
         if eqn is None or eqn.params != params:
@@ -269,12 +271,14 @@ def _number(place: int) -> _Step:
     return step
 
 
-def _asked(asked: Condition, things: list[Callable[[Seen, list[Any]], Any]]) -> _Step:
+def _build_condition_step(
+    asked: Condition, things: list[Callable[[Seen, list[Any]], Any]]
+) -> _Step:
     holds = asked.holds
     return lambda seen, known: holds(seen, *[thing(seen, known) for thing in things])
 
 
-def _computed(op: Primitive[Any], operands: list[_Known]) -> _Known:
+def _build_evaluator(op: Primitive[Any], operands: list[_Known]) -> _Known:
     def number(known: list[Any], dtype: DType) -> Number:
         arrays = [np.asarray(f(known, dtype), dtype) for f in operands]
         result: Number = np.asarray(op.evaluate(arrays, {})[0]).item()
@@ -292,7 +296,7 @@ def _array(number: _Known, like: int | None) -> _Step:
     return step
 
 
-def _recorded(op: Primitive[Any], operands: list[int], params: dict[str, Any]) -> _Step:
+def _build_emit_step(op: Primitive[Any], operands: list[int], params: dict[str, Any]) -> _Step:
     def step(seen: Seen, known: list[Any]) -> bool:
         known.append(seen.emit(op, [known[i] for i in operands], params)[0])
         return True

@@ -97,7 +97,7 @@ def _own_factor(seen: Seen, eqn: Equation, fits: _Fits) -> _Factor | None:
     return None
 
 
-def _without_sign(seen: Seen, value: Value) -> Value | None:
+def _drop_sign(seen: Seen, value: Value) -> Value | None:
     """Return `-value` if that saves an operation, else None."""
     found = _factor(seen, value, _ODD, lambda scalar: scalar == -1.0)
     return None if found is None else found.left()
@@ -135,7 +135,7 @@ def _either_way(inputs: list[Value]) -> Iterator[tuple[Value, Value]]:
 def _sum_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `x + f(-y)` to `x - f(y)` for products, moves and sums `f`."""
     for x, y in _either_way(inputs):
-        positive = _without_sign(seen, y)
+        positive = _drop_sign(seen, y)
         if positive is not None:
             return x - positive
     return None
@@ -145,7 +145,7 @@ def _sum_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
 def _difference_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite `x - f(-y)` to `x + f(y)`."""
     x, y = inputs
-    positive = _without_sign(seen, y)
+    positive = _drop_sign(seen, y)
     return None if positive is None else x + positive
 
 
@@ -162,7 +162,7 @@ def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
 @_rule(reduce_sum)
 def _sign_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Rewrite the sum of `f(-x)` to minus the sum of `f(x)`."""
-    positive = _without_sign(seen, inputs[0])
+    positive = _drop_sign(seen, inputs[0])
     if positive is None:
         return None
     total: Value = reduce_sum(positive, **params)

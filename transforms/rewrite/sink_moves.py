@@ -70,7 +70,7 @@ def without_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     return inputs[0] if plain is None else plain
 
 
-def _before_moving(op: Primitive[Value]) -> None:
+def _declare_move_rule(op: Primitive[Value]) -> None:
     @_rule(op, of=(broadcast, reshape))
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """Compute elementwise functions before elements are broadcast or reshaped.
@@ -98,7 +98,7 @@ def _before_moving(op: Primitive[Value]) -> None:
         return repeated(result, shape, first.kwargs["new_axes"])
 
 
-def _before_turning(op: Primitive[Value]) -> None:
+def _declare_permute_rule(op: Primitive[Value]) -> None:
     @_rule(op, of=(permute,))
     def before_turning(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """Compute elementwise functions before the last axis is moved to the front.
@@ -223,5 +223,5 @@ for _choices in (
 
 for _op in loaded().values():
     if isinstance(_op, Primitive) and _op.elementwise:
-        _before_moving(_op)
-        _before_turning(_op)
+        _declare_move_rule(_op)
+        _declare_permute_rule(_op)

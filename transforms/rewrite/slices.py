@@ -74,7 +74,7 @@ def _plain(ranges: Iterable[_Range]) -> list[_Range]:
     return [r if r.size > 1 else _Range(r.start if r.size else 0, r.size, 1) for r in ranges]
 
 
-def _taken(x: Value, ranges: Sequence[_Range]) -> Value:
+def _slice_ranges(x: Value, ranges: Sequence[_Range]) -> Value:
     """Slice `x` at these positions."""
     plain = _plain(ranges)
     starts, sizes, steps = zip(*plain, strict=True) if plain else ((), (), ())
@@ -88,7 +88,7 @@ def _slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | N
     if all(r == (0, n, 1) for r, n in zip(ranges, x.shape, strict=True)):
         return x
     if any(r.size == 1 and r.step != 1 for r in ranges):
-        return _taken(x, ranges)
+        return _slice_ranges(x, ranges)
     return None
 
 
@@ -99,7 +99,7 @@ def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
     if inner is not None:
         outer = _ranges(inner.kwargs)
         both = [r.of(o) for r, o in zip(ranges, outer, strict=True)]
-        return _taken(inner.inputs[0], both)
+        return _slice_ranges(inner.inputs[0], both)
     inner = seen.made_by(reverse, inputs[0])
     if inner is None:
         return None
@@ -108,7 +108,7 @@ def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
         r.of(_Range(n - 1, n, -1)) if i in axes else r
         for i, (r, n) in enumerate(zip(ranges, shape, strict=True))
     ]
-    return _taken(inner.inputs[0], turned_back)
+    return _slice_ranges(inner.inputs[0], turned_back)
 
 
 @_rule(slice_)
@@ -119,7 +119,7 @@ def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
         return None
     axes, ranges = inner.kwargs["axes"], _ranges(params)
     within = sorted(zip(axes, ranges, strict=True))
-    return permuted(_taken(inner.inputs[0], [r for _, r in within]), axes)
+    return permuted(_slice_ranges(inner.inputs[0], [r for _, r in within]), axes)
 
 
 @_rule(slice_)
@@ -133,7 +133,7 @@ def _slice_of_pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     extents = list(zip(moved, x.shape, strict=True))
     if any(r.outside(0, n) for r, n in extents):
         return filled(0, seen.type)
-    return _taken(x, moved) if all(r.within(0, n) for r, n in extents) else None
+    return _slice_ranges(x, moved) if all(r.within(0, n) for r, n in extents) else None
 
 
 @_rule(slice_)
@@ -150,7 +150,7 @@ def _slice_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     for start, x in zip(starts, inner.inputs, strict=False):
         if along.within(start, start + x.shape[axis]):
             ranges[axis] = _Range(along.start - start, along.size, along.step)
-            return _taken(x, ranges)
+            return _slice_ranges(x, ranges)
     return None
 
 
@@ -162,10 +162,10 @@ def _slice_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any])
         return None
     new, ranges = inner.kwargs["new_axes"], _ranges(params)
     kept = [r for i, r in enumerate(ranges) if i not in new]
-    return repeated(_taken(inner.inputs[0], kept), params["sizes"], new)
+    return repeated(_slice_ranges(inner.inputs[0], kept), params["sizes"], new)
 
 
-def _assigned(eqn: Equation) -> list[_Range]:
+def _assigned_ranges(eqn: Equation) -> list[_Range]:
     p = eqn.kwargs
     columns = zip(p["starts"], eqn.inputs[1].shape, p["steps"], strict=True)
     return _plain(_Range(*column) for column in columns)
@@ -177,11 +177,11 @@ def _slice_of_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     inner = seen.made_by(slice_assign, inputs[0])
     if inner is None:
         return None
-    ranges, put = _ranges(params), _assigned(inner)
+    ranges, put = _ranges(params), _assigned_ranges(inner)
     if _plain(ranges) == put:
         return inner.inputs[1]
     if any(r.outside(p.ends()[0], p.ends()[1] + 1) for r, p in zip(ranges, put, strict=True)):
-        return _taken(inner.inputs[0], ranges)
+        return _slice_ranges(inner.inputs[0], ranges)
     return None
 
 
@@ -206,10 +206,10 @@ def _concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | 
         return inputs[0]
     axis = params["axis"]
     kept = [x for x in inputs if x.shape[axis]]
-    return _concatenated(kept, axis) if kept and len(kept) < len(inputs) else None
+    return _concat_parts(kept, axis) if kept and len(kept) < len(inputs) else None
 
 
-def _concatenated(parts: Sequence[Value], axis: int) -> Value:
+def _concat_parts(parts: Sequence[Value], axis: int) -> Value:
     if len(parts) == 1:
         return parts[0]
     return concat(*parts, axis=axis)
@@ -233,7 +233,7 @@ def _concat_of_slices(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     for x in inputs:
         both = _adjacent(seen, parts[-1], x, axis) if parts else None
         parts[len(parts) - (both is not None) :] = [x if both is None else both]
-    return _concatenated(parts, axis) if len(parts) < len(inputs) else None
+    return _concat_parts(parts, axis) if len(parts) < len(inputs) else None
 
 
 def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
@@ -251,7 +251,7 @@ def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
     if not fits or (b.size > 1 and b.step != step) or 0 in (a.size, b.size):
         return None
     left[axis] = _Range(a.start, a.size + b.size, step)
-    return _taken(first.inputs[0], left)
+    return _slice_ranges(first.inputs[0], left)
 
 
 @_rule(concat)
@@ -266,7 +266,7 @@ def _concat_of_reshaped(seen: Seen, inputs: list[Value], params: dict[str, Any])
     bases = {seen.inside(slice_, x) for x in parts}
     if len(bases) > 1 or None in bases:
         return None
-    joined = _concatenated(parts, 0)
+    joined = _concat_parts(parts, 0)
     return reshaped(joined, seen.type.shape) if seen.made_by(concat, joined) is None else None
 
 
@@ -279,7 +279,7 @@ def _concat_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
         same = inner is not None and inner.kwargs == params and seen.single(x)
         parts += inner.inputs if same and inner is not None else [x]
     fits = len(inputs) < len(parts) <= _WIDEST
-    return _concatenated(parts, params["axis"]) if fits else None
+    return _concat_parts(parts, params["axis"]) if fits else None
 
 
 @_rule(add, of=(concat,))
@@ -291,13 +291,13 @@ def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]
         return None
     eqn = seen.made_by(concat, whole)
     assert eqn is not None
-    parts = [_before_zero(seen, x) for x in eqn.inputs]
+    parts = [_drop_zero_summand(seen, x) for x in eqn.inputs]
     if parts == list(eqn.inputs):
         return None
-    return add(_concatenated(parts, eqn.kwargs["axis"]), zero)
+    return add(_concat_parts(parts, eqn.kwargs["axis"]), zero)
 
 
-def _before_zero(seen: Seen, x: Value) -> Value:
+def _drop_zero_summand(seen: Seen, x: Value) -> Value:
     """Return `y` if `x` is `y + 0.0` with a single use, else `x`."""
     eqn = seen.made_by(add, x)
     if eqn is None or not seen.single(x):
@@ -356,8 +356,8 @@ def slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
         if first < stop:
             place = along.start + first * along.step - start
             ranges[axis] = _Range(place, stop - first, along.step)
-            parts.append(_taken(x, ranges))
-    return _concatenated(parts, axis) if len(parts) <= _FEW else None
+            parts.append(_slice_ranges(x, ranges))
+    return _concat_parts(parts, axis) if len(parts) <= _FEW else None
 
 
 def assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
@@ -379,7 +379,7 @@ def _gather(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | 
     along = _progression(seen, inputs[1], x.shape[axis]) if len(inputs) == 2 else None
     if along is None:
         return None
-    return reshaped(_taken(x, _window(x.type, axis, along)), seen.type.shape)
+    return reshaped(_slice_ranges(x, _window(x.type, axis, along)), seen.type.shape)
 
 
 @_rule(scatter_add)
@@ -390,7 +390,7 @@ def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
     if along is None:
         return None
     ranges = _window(x.type, axis, along)
-    part = _taken(x, ranges)
+    part = _slice_ranges(x, ranges)
     # A sum of booleans is their disjunction.
     adding = logical_or if x.dtype == BOOL else add
     total = adding(part, reshaped(y, part.shape))
@@ -410,7 +410,7 @@ def _sum_of_placed(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
         return None
     if not (seen.single(inputs[1]) and is_zero(seen.scalar(x.inputs[0]), 1.0)):
         return None
-    pairs = zip(_assigned(x), _assigned(y), strict=True)
+    pairs = zip(_assigned_ranges(x), _assigned_ranges(y), strict=True)
     if not any(a.outside(b.ends()[0], b.ends()[1] + 1) for a, b in pairs):
         return None
     return slice_assign(inputs[0], y.inputs[1], **y.kwargs)

@@ -34,7 +34,9 @@ def summed(x: Value, axes: Sequence[int]) -> Value:
 
 
 @_rule(reduce_max, reduce_min, reduce_prod)
-def _of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+def _reduction_of_one_element(
+    seen: Seen, inputs: list[Value], params: dict[str, Any]
+) -> Value | None:
     """Drop the maximum, minimum or product of a single element."""
     (x,) = inputs
     alone = all(x.shape[a] == 1 for a in params["axes"])
@@ -65,10 +67,10 @@ def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any])
         return None
     if any(inputs[0].shape[a] == 0 for a in axes):
         return None
-    return _without(inner.inputs[0], inner.kwargs["new_axes"], axes, seen.type.shape)
+    return _drop_axes(inner.inputs[0], inner.kwargs["new_axes"], axes, seen.type.shape)
 
 
-def _without(x: Value, new: Sequence[int], axes: Sequence[int], shape: tuple[int, ...]) -> Value:
+def _drop_axes(x: Value, new: Sequence[int], axes: Sequence[int], shape: tuple[int, ...]) -> Value:
     """Return the broadcast of `x` along `new` axes without those in `axes`."""
     left = [a - sum(b < a for b in axes) for a in new if a not in axes]
     return repeated(x, shape, left)
@@ -84,7 +86,7 @@ def _sum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
     number = np.asarray(count).astype(small.dtype)
     if small.type.is_float and (number != count or count == 0):
         return None
-    return _without(small * number.item(), inner.kwargs["new_axes"], axes, seen.type.shape)
+    return _drop_axes(small * number.item(), inner.kwargs["new_axes"], axes, seen.type.shape)
 
 
 def _count(inputs: list[Value], params: dict[str, Any]) -> int:
@@ -209,7 +211,7 @@ def _small(seen: Seen, value: Value) -> tuple[Value, list[int]]:
 # Matrix products.
 
 
-def _swapped(seen: Seen, value: Value) -> Value | None:
+def _operand_of_transpose(seen: Seen, value: Value) -> Value | None:
     """Return `x` if `value` is its matrix transpose, else None."""
     eqn = seen.made_by(permute, value)
     if eqn is None:
@@ -281,7 +283,7 @@ def _other_way_round(seen: Seen, value: Value) -> Value | None:
     if product is None:
         return None
     x, y = product.inputs
-    left, right = _swapped(seen, x), _swapped(seen, y)
+    left, right = _operand_of_transpose(seen, x), _operand_of_transpose(seen, y)
     if (left is None and right is None) or not seen.single(value):
         return None
     return matmul(swap_last(y) if right is None else right, swap_last(x) if left is None else left)

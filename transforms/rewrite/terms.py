@@ -35,46 +35,46 @@ class Term:
     __slots__ = ()
 
     def __add__(self, other: Term | Number) -> Term:
-        return _applied(add, self, other)
+        return _apply_op(add, self, other)
 
     def __radd__(self, other: Number) -> Term:
-        return _applied(add, other, self)
+        return _apply_op(add, other, self)
 
     def __sub__(self, other: Term | Number) -> Term:
-        return _applied(sub, self, other)
+        return _apply_op(sub, self, other)
 
     def __rsub__(self, other: Number) -> Term:
-        return _applied(sub, other, self)
+        return _apply_op(sub, other, self)
 
     def __mul__(self, other: Term | Number) -> Term:
-        return _applied(mul, self, other)
+        return _apply_op(mul, self, other)
 
     def __rmul__(self, other: Number) -> Term:
-        return _applied(mul, other, self)
+        return _apply_op(mul, other, self)
 
     def __truediv__(self, other: Term | Number) -> Term:
-        return _applied(div, self, other)
+        return _apply_op(div, self, other)
 
     def __rtruediv__(self, other: Number) -> Term:
-        return _applied(div, other, self)
+        return _apply_op(div, other, self)
 
     def __neg__(self) -> Term:
-        return _applied(neg, self)
+        return _apply_op(neg, self)
 
     def __pow__(self, n: int) -> Term:
-        return _applied(integer_pow, self, n=n)
+        return _apply_op(integer_pow, self, n=n)
 
     def __and__(self, other: Term | Number) -> Term:
-        return _applied(logical_and, self, other)
+        return _apply_op(logical_and, self, other)
 
     def __or__(self, other: Term | Number) -> Term:
-        return _applied(logical_or, self, other)
+        return _apply_op(logical_or, self, other)
 
     def __xor__(self, other: Term | Number) -> Term:
-        return _applied(logical_xor, self, other)
+        return _apply_op(logical_xor, self, other)
 
     def __invert__(self) -> Term:
-        return _applied(logical_not, self)
+        return _apply_op(logical_not, self)
 
 
 @final
@@ -116,11 +116,11 @@ class Applied(Term):
             return f"{self.op.name}({', '.join(given)})"
         binding, sign = _SIGNS[self.op]
         # The right operand of a non-associative operator gets parentheses.
-        parts = [_within(t, binding + (i > 0)) for i, t in enumerate(self.operands)]
+        parts = [_parenthesize(t, binding + (i > 0)) for i, t in enumerate(self.operands)]
         return sign.format(*parts, **dict(self.params))
 
 
-def _within(term: Term, binding: int) -> str:
+def _parenthesize(term: Term, binding: int) -> str:
     """Return `term`, in parentheses if its precedence is lower."""
     own = _SIGNS.get(term.op, (_TIGHTEST,))[0] if isinstance(term, Applied) else _TIGHTEST
     return str(term) if own >= binding else f"({term})"
@@ -131,13 +131,13 @@ def term(given: Term | Number) -> Term:
     return given if isinstance(given, Term) else Literal(repr(given), given)
 
 
-def _applied(op: Primitive[Any], *operands: Term | Number, **params: Any) -> Applied:
+def _apply_op(op: Primitive[Any], *operands: Term | Number, **params: Any) -> Applied:
     return Applied(op, tuple([term(t) for t in operands]), freeze_all(params.items()))
 
 
 def words(*ops: Primitive[Any]) -> tuple[Word, ...]:
     """Return functions that apply these primitives to terms."""
-    return tuple([partial(_applied, op) for op in ops])
+    return tuple([partial(_apply_op, op) for op in ops])
 
 
 def is_number(given: Term) -> bool:

@@ -20,7 +20,7 @@ _rule = VIEWS.rule
 
 
 @_rule(reshape, permute, broadcast, reverse, slice_)
-def _of_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+def _move_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Turn a moved uniform array into a uniform array."""
     scalar = seen.uniform(inputs[0])
     return None if scalar is None else filled(scalar, seen.type)

@@ -86,13 +86,13 @@ class Conditions:
             return self.known[key]
         (type,) = op.infer(tuple(v.type for v in inputs), params)
         eqn = Equation(op, inputs, frozen, (Value(type),), None)
-        same = None if made is None else self._seen(eqn, made)
+        same = None if made is None else self._simplify_move(eqn, made)
         if same is None and key not in self.known:
             self.known[key] = eqn.output
             self.made[eqn.output] = eqn
         return same or self.known[key]
 
-    def _seen(self, eqn: Equation, made: Equation) -> Value | None:
+    def _simplify_move(self, eqn: Equation, made: Equation) -> Value | None:
         """Return an equal condition with less elements to move, or without any.
 
         Moving commutes with broadcasting, and may read exactly the part that was assigned.
@@ -190,10 +190,10 @@ class Conditions:
                 waiting.append(missing)
             else:
                 waiting.pop()
-                self._arrays[last] = None if eqn is None or varies else self._evaluated(eqn)
+                self._arrays[last] = None if eqn is None or varies else self._evaluate(eqn)
         return self._arrays[value]
 
-    def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
+    def _evaluate(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
         kind = eqn.outputs[0].type
         # An empty array may have symbolic sizes too, as may rows counted while a loop runs.
         sizes = (*kind.shape, *[p for _, p in eqn.params])
@@ -211,7 +211,9 @@ class Conditions:
 
         An element of a broadcast operand matters if any of its copies does.
         """
-        return self.repeats_alike(eqn, matters) or _before(self, eqn, position, place, matters)
+        return self.repeats_alike(eqn, matters) or _operand_condition(
+            self, eqn, position, place, matters
+        )
 
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
         """Return the condition that was broadcast or gathered as `eqn` does, or None."""
@@ -245,7 +247,7 @@ class Conditions:
 
         None stands for an operand that is nowhere nonzero, and for a result without a rule.
         """
-        return _behind(self, eqn, place, operands) if moves_forth(eqn.op) else None
+        return _result_condition(self, eqn, place, operands) if moves_forth(eqn.op) else None
 
 
 _UNKNOWN = np.zeros(0)
@@ -286,7 +288,7 @@ def _any_of_repeated(
     return repeated(conditions, found, drop_axes(shape, axes), again)
 
 
-def _carried(
+def _carry_condition(
     conditions: Conditions,
     extents: Sequence[int],
     source: Sequence[Place],
@@ -347,7 +349,7 @@ def _may_repeat(found: Dependence) -> bool:
     return bool(more) or looks_up or found.order is not None
 
 
-def _before(
+def _operand_condition(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
     """Return the condition under which an operand matters, by the index map."""
@@ -358,19 +360,19 @@ def _before(
         return conditions.record(reshape, matters, shape=x.shape)
     assert isinstance(found, IndexMap)
     if found.lookups():
-        return _before_lookup(conditions, eqn, found, matters, x)
+        return _lookup_operand_condition(conditions, eqn, found, matters, x)
     if found.order is not None:
-        return _before_running(conditions, found, matters)
+        return _cumulative_operand_condition(conditions, found, matters)
     if found.hole is not None:
         hole = conditions.record(full, value=False, shape=found.hole.sizes, dtype=BOOL)
         starts, steps = found.hole.starts, found.hole.steps
         return conditions.record(slice_assign, matters, hole, starts=starts, steps=steps)
-    before = _carried(conditions, found.extents, found.result, found.operand, matters, x)
+    before = _carry_condition(conditions, found.extents, found.result, found.operand, matters, x)
     assert before is not None
     return before
 
 
-def _before_lookup(
+def _lookup_operand_condition(
     conditions: Conditions, eqn: Equation, found: IndexMap, matters: Value, x: Value
 ) -> Value:
     """Return where elements matter whose places, or those of results, are looked up.
@@ -389,7 +391,7 @@ def _before_lookup(
     return conditions.record(not_equal, total, none)
 
 
-def _before_running(conditions: Conditions, found: IndexMap, matters: Value) -> Value:
+def _cumulative_operand_condition(conditions: Conditions, found: IndexMap, matters: Value) -> Value:
     """Return where an element matters: it contributes to all later cumulative results."""
     assert found.order is not None
     count = conditions.record(cast, matters, dtype=INT64)
@@ -411,7 +413,7 @@ def moves_forth(op: Op) -> bool:
     return op.is_view or op.fact(MOVES_FORTH)
 
 
-def _behind(
+def _result_condition(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
     """Return the condition under which a result depends on operands, by the index map.
@@ -433,7 +435,7 @@ def _behind(
             way = dependence_of(eqn, place, i)
             assert isinstance(way, IndexMap)
             like = eqn.outputs[place]
-            one = _carried(conditions, way.extents, way.operand, way.result, known, like)
+            one = _carry_condition(conditions, way.extents, way.operand, way.result, known, like)
             if one is not None:
                 found.append(one)
     return reduce(conditions.either, found) if found else None

@@ -124,7 +124,7 @@ class _Walk:
         begin = {}
         for eqn, along in self.along:
             pairs = zip(eqn.inputs, along, strict=True)
-            found = [_beginning(guards, self.passed.get(v, ())) for v, guards in pairs]
+            found = [_new_risky_guards(guards, self.passed.get(v, ())) for v, guards in pairs]
             if any(found):
                 begin[eqn] = found
         return begin
@@ -134,7 +134,7 @@ class _Walk:
         used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
         if not used or self.risks.active.isdisjoint(eqn.outputs):
             return
-        results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
+        results = [self._join_uses(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
         self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
         if eqn.op.fact(REGIONS) is not None:
             self._enter(eqn, dict(zip(used, results, strict=True)))
@@ -148,7 +148,7 @@ class _Walk:
                 ways = zip(used, results, strict=True)
                 found = [self._use(eqn, i, place, guards) for place, guards in ways]
                 self.uses.setdefault(value, []).extend(found)
-            along.append(found[0].guards if len(found) == 1 else self._joined(value, found))
+            along.append(found[0].guards if len(found) == 1 else self._join_uses(value, found))
         if any(along):
             self.along.append((eqn, along))
         if results[0] and multiplies_sums(eqn.op):
@@ -175,7 +175,7 @@ class _Walk:
                 found = within.operand(i - within.regions.lead)
                 if found is not None:
                     before = self.risks.before[value]
-                    kept = self._nested(tuple(g for g in found if g.risky or before >= g.least))
+                    kept = self._cap_depth(tuple(g for g in found if g.risky or before >= g.least))
                     self.uses.setdefault(value, []).append(_Use(kept))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
@@ -190,14 +190,14 @@ class _Walk:
         assert isinstance(eqn.op, Primitive)
         fewer = True
         if moves_back(eqn.op):
-            guards = self._together(eqn, guards)
+            guards = self._merge_copied(eqn, guards)
             fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
-            guards = tuple(self._moved(eqn, position, place, g) for g in guards)
+            guards = tuple(self._move_guard(eqn, position, place, g) for g in guards)
         elif not is_elementwise(eqn):
             return _Use()
         value = eqn.inputs[position]
         if (choice := eqn.op.fact(CHOICE)) is not None:
-            guards = (*guards, *self._chosen(eqn, position, choice, fewer=fewer))
+            guards = (*guards, *self._choice_guard(eqn, position, choice, fewer=fewer))
         if not multiplies_sums(eqn.op):
             risk = self.risks.along(eqn, position)
             guards = tuple(
@@ -205,7 +205,7 @@ class _Walk:
                 for g in guards
             )
         before = self.risks.before[value]
-        guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
+        guards = self._cap_depth(tuple(g for g in guards if g.risky or before >= g.least))
         part = choice is not None and not guards and before == ALWAYS
         return _Use(guards, (eqn, place) if part and _leaves_out(eqn, place, position) else None)
 
@@ -226,7 +226,7 @@ class _Walk:
         compares = made.op.fact(FALSE_AT_NAN) and eqn.inputs[tested] in made.inputs
         return compares and not guard.side
 
-    def _together(self, eqn: Equation, guards: Guards) -> Guards:
+    def _merge_copied(self, eqn: Equation, guards: Guards) -> Guards:
         """Merge those `guards` that `eqn`, which copies elements, does not copy alike.
 
         An operand element matters if one of its copies satisfies all guards. It is not enough that
@@ -242,7 +242,7 @@ class _Walk:
         condition = self.conditions.both(self.matters(one), self.matters(other))
         return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
-    def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
+    def _move_guard(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
         """Move `guard` of a result to an operand.
 
         Where elements are copied, the use must be guarded as well: a moved guard is not risky
@@ -256,7 +256,7 @@ class _Walk:
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and not multiplies_sums(eqn.op), risky)
 
-    def _chosen(self, eqn: Equation, position: int, choice: Choice, *, fewer: bool) -> Guards:
+    def _choice_guard(self, eqn: Equation, position: int, choice: Choice, *, fewer: bool) -> Guards:
         """Return the guard of the elements that `eqn` itself chooses.
 
         Of elements that are looked up none is needed beside guards that say it already.
@@ -274,7 +274,7 @@ class _Walk:
         everywhere = self.conditions.everywhere(eqn.outputs[0])
         return (Guard(self.conditions.before(eqn, position, 0, everywhere), True),)
 
-    def _nested(self, guards: Guards) -> Guards:
+    def _cap_depth(self, guards: Guards) -> Guards:
         """Return `guards`, with the two outermost merged if there are too many."""
         if len(guards) <= _NESTING:
             return guards
@@ -292,7 +292,7 @@ class _Walk:
         found = [
             ()
             if self.risks.ranges[v].finite and self.risks.before.get(v) != ALWAYS
-            else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
+            else tuple(self._move_guard(eqn, i, 0, replace(g, risky=True)) for g in guards)
             for i, v in enumerate(eqn.inputs)
         ]
         if any(found):
@@ -300,18 +300,18 @@ class _Walk:
 
     def joined(self, value: Value) -> Guards:
         """Return the guards of `value` common to all uses visited so far."""
-        return self._joined(value, self.uses[value])
+        return self._join_uses(value, self.uses[value])
 
-    def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
+    def _join_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
         """Return the guards that hold on all uses; else one guard that some use matters.
 
         A guard that is risky for one use is risky for the value.
         """
         risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
-        found = self._of_uses(value, uses)
+        found = self._combine_guards(value, uses)
         return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
 
-    def _of_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
+    def _combine_guards(self, value: Value, uses: Sequence[_Use]) -> Guards:
         if not all(u.guards or u.part for u in uses):
             return ()
         parts = [u.part for u in uses if u.part is not None]
@@ -322,7 +322,7 @@ class _Walk:
         if not parts:
             shared = common(guards)
             if shared:
-                return (*shared, *self._beside(shared, guards))
+                return (*shared, *self._either_of_rest(shared, guards))
         elif not (read := _guard_of_parts(self.conditions, value, parts)):
             return ()
         else:
@@ -331,7 +331,7 @@ class _Walk:
             guards.append(tuple(replace(g, strict=True) for g in read))
         return self._either(guards)
 
-    def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
+    def _either_of_rest(self, common: Guards, uses: Sequence[Guards]) -> Guards:
         """Return the disjunction of the guards in which uses differ, beside the `common` ones."""
         shared = {(g.condition, g.side) for g in common}
         rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
@@ -342,7 +342,7 @@ class _Walk:
 
         Each use also keeps its own risky guards.
         """
-        uses = _without_twins(uses)
+        uses = _merge_complementary_uses(uses)
         if not all(uses):
             return ()
         both = self.conditions.both
@@ -392,7 +392,7 @@ def _may_matter(guards: Guards) -> bool:
     return len({condition for condition, _ in sides}) == len(sides)
 
 
-def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
+def _merge_complementary_uses(uses: Sequence[Guards]) -> list[Guards]:
     """Merge uses that differ in the side of the last condition only, by dropping that condition."""
     found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
     for guards in uses:
@@ -415,6 +415,6 @@ def _alike(one: Guards, other: Guards) -> Guards:
     )
 
 
-def _beginning(use: Guards, held: Guards) -> Guards:
+def _new_risky_guards(use: Guards, held: Guards) -> Guards:
     before = {(g.condition, g.side) for g in held}
     return tuple(g for g in use if g.risky and (g.condition, g.side) not in before)

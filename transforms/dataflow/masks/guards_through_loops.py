@@ -90,19 +90,20 @@ class Within:
         self.marks = self._first(results)
         self.ahead: dict[int, Ahead] = {}
         self._follow_unused(set(range(self.regions.carries)).difference(places))
-        while lost := self._lost():
+        while lost := self._lost_guards():
             for k, guard in lost:
                 self.marks[k].remove(guard)
             self._walk_through()
 
     def opening(self) -> Opening:
         matters = {
-            k: [self._brought(g.condition, k) for g in guards] for k, guards in self.marks.items()
+            k: [self._convert_condition(g.condition, k) for g in guards]
+            for k, guards in self.marks.items()
         }
         count = len(self.regions.bodies[0].outputs)
         return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
 
-    def _brought(self, condition: Value, k: int) -> Repeated:
+    def _convert_condition(self, condition: Value, k: int) -> Repeated:
         """Convert a condition on body result `k` to the form that the bodies take."""
         row = len(condition.shape) > len(self.regions.bodies[0].outputs[k].shape)
         eqn = self.around.conditions.definition(condition)
@@ -117,7 +118,7 @@ class Within:
         if 0 <= k < self.regions.carries:
             return self._first_carried(k) if k in self.asked else None
         ways = zip(self.regions.bodies, self.marked.bodies, self.walks, strict=True)
-        found = [self._out(own, body, walk, i) for own, body, walk in ways]
+        found = [self._operand_guards(own, body, walk, i) for own, body, walk in ways]
         present = [guards for guards in found if guards is not None]
         return common(present) if present else None
 
@@ -126,7 +127,7 @@ class Within:
         marks = tuple([self._in_front(k, g) for g in self.marks.get(k, ())])
         known = {g.condition for g in marks}
         (own,), (body,), (walk,) = self.regions.bodies, self.marked.bodies, self.walks
-        found = self._out(own, body, walk, self.regions.consts + k) or ()
+        found = self._operand_guards(own, body, walk, self.regions.consts + k) or ()
         more = [g for g in self._positive(found, k) if g.condition not in known]
         if more and self.regions.lead:
             more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
@@ -201,7 +202,7 @@ class Within:
             if not found:
                 return
             for k in found:
-                guards = self._out(own, body, walk, self.regions.consts + k) or ()
+                guards = self._operand_guards(own, body, walk, self.regions.consts + k) or ()
                 self.marks[k] = self._positive(guards, k)
                 self._add_ahead(k)
             unused -= found
@@ -225,28 +226,28 @@ class Within:
         for k in range(self.regions.carries):
             shapes.setdefault(self.regions.bodies[0].outputs[k].shape, []).append(k)
         for shape, places in shapes.items():
-            found = self._ahead_of(shape, places)
+            found = self._carry_liveness(shape, places)
             if found is not None:
                 self.ahead.update(dict.fromkeys(places, found))
         for k in self.ahead:
             if k in self.asked:
                 self._add_ahead(k)
 
-    def _ahead_of(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
+    def _carry_liveness(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
         """Return the liveness of the carries at `places`, of that shape; None if it is unknown."""
         ends = [[g.condition for g in self.marks.get(k, ())] for k in places if k in self.asked]
         uses, inputs = self.walks[0].uses, self.regions.bodies[0].inputs[self.regions.consts :]
-        rows = [self._before(k) for k in places if inputs[k] in uses]
+        rows = [self._carry_conditions(k) for k in places if inputs[k] in uses]
         if not all(ends) or not all(rows):
             return None
         stack, reverse = self._stack(shape), self.regions.reverse
-        return _ahead_of(self.around.conditions, ends, rows, stack, reverse=reverse)
+        return _compute_liveness(self.around.conditions, ends, rows, stack, reverse=reverse)
 
     def _stack(self, shape: Shape) -> Shape:
         """Return the shape of a stack of rows of that shape; only a scan has stacks."""
         return (self.regions.rows if self.regions.stacks else 0, *shape)
 
-    def _before(self, k: int) -> list[Value]:
+    def _carry_conditions(self, k: int) -> list[Value]:
         """Return the conditions outside the loop under which carry `k` matters."""
         (own,), (body,), (walk,) = self.regions.bodies, self.marked.bodies, self.walks
         out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
@@ -261,7 +262,7 @@ class Within:
             if condition not in [g.condition for g in guards]:
                 guards.append(Guard(condition, True, strict=True))
 
-    def _out(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
+    def _operand_guards(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
         """Return the guards of a body input as guards of the operand; None if it is not used."""
         value = own.inputs[i]
         if value not in walk.uses:
@@ -270,17 +271,17 @@ class Within:
         found = [out.to_operand(i, g) for g in walk.joined(value)]
         return tuple(g for g in found if g is not None)
 
-    def _lost(self) -> list[tuple[int, Guard]]:
+    def _lost_guards(self) -> list[tuple[int, Guard]]:
         """Return guards of carries that one iteration does not pass on to the previous one."""
         inputs = self.regions.bodies[0].inputs[self.regions.consts :]
         return [
             (k, guard)
             for k in range(self.regions.carries)
             if inputs[k] in self.walks[0].uses
-            for guard in self._lost_at(k)
+            for guard in self._lost_guards_of_carry(k)
         ]
 
-    def _lost_at(self, k: int) -> list[Guard]:
+    def _lost_guards_of_carry(self, k: int) -> list[Guard]:
         value, walk = self.regions.bodies[0].inputs[self.regions.consts + k], self.walks[0]
         held = [walk.matters(g) for g in walk.joined(value)]
         return [
@@ -292,7 +293,10 @@ class Within:
 
     def _in_body(self, k: int, condition: Value) -> Value:
         """Return the value in the single body that stands for a condition on its result `k`."""
-        shape, brought = self.regions.bodies[0].outputs[k].shape, self._brought(condition, k)
+        shape, brought = (
+            self.regions.bodies[0].outputs[k].shape,
+            self._convert_condition(condition, k),
+        )
         inner = self.marked.entry.of(brought.condition, len(condition.shape) > len(shape))
         if not brought.new_axes:
             return inner
@@ -307,7 +311,9 @@ class Within:
         conditions = self.around.conditions
         stack = self._stack(self.regions.bodies[0].outputs[k].shape)
         wanted = [[spread(conditions, condition, stack)], *known.reasons]
-        return implies(conditions, [spread(conditions, c, stack) for c in self._before(k)], wanted)
+        return implies(
+            conditions, [spread(conditions, c, stack) for c in self._carry_conditions(k)], wanted
+        )
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, self.opening(), self.asked)
@@ -338,7 +344,7 @@ def _walk_body(around: Walk, eqn: Equation, regions: Regions, own: Graph, body: 
 # after an iteration if the end or a later row needs it.
 
 
-def _ahead_of(
+def _compute_liveness(
     conditions: Conditions,
     ends: Sequence[Sequence[Value]],
     rows: Sequence[Sequence[Value]],

@@ -47,13 +47,13 @@ class Passage:
 
         A loop-invariant operand matters if it matters in some iteration.
         """
-        found = (self.around if guard.side else self._out)(guard.condition)
+        found = (self.around if guard.side else self._outer_condition)(guard.condition)
         if found is None:
             return None
         value, row = found
         if self.regions.is_row(i):
             operand = self.eqn.inputs[i + self.regions.lead]
-            return replace(guard, condition=value if row else self._spread(value, operand))
+            return replace(guard, condition=value if row else self._broadcast_rows(value, operand))
         if not row:
             return replace(guard, condition=value)
         if i >= self.regions.consts:
@@ -69,18 +69,20 @@ class Passage:
         value, row = found
         if not self.regions.is_loop or self.regions.is_carried(k):
             return None if row else value
-        return value if row else self._spread(value, self.eqn.outputs[self.regions.result(k)])
+        return (
+            value if row else self._broadcast_rows(value, self.eqn.outputs[self.regions.result(k)])
+        )
 
     def stack(self, k: int) -> Value | None:
         """Return the stacked output `k`, computed outside the loop; None if not possible."""
         if self.regions.is_carried(k):
             return None
-        found = self._out(self.eqn.bodies[0].outputs[k])
+        found = self._outer_condition(self.eqn.bodies[0].outputs[k])
         return None if found is None else spread(self.outer, found[0], self.eqn.outputs[k].shape)
 
     def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
         """Return the condition outside or a weaker one, and whether it is a stack; or None."""
-        found = self._out(condition)
+        found = self._outer_condition(condition)
         eqn = self.inner.definition(condition)
         if found is not None or eqn is None or not depth:
             return found
@@ -95,19 +97,19 @@ class Passage:
             return None
         return self.outer.either(*[value for value, _ in present]), present[0][1]
 
-    def _spread(self, condition: Value, like: Value) -> Value:
+    def _broadcast_rows(self, condition: Value, like: Value) -> Value:
         """Broadcast a condition on rows over the stack `like`.
 
         For a growing stack the broadcast is only recorded; it is never computed.
         """
         return self.outer.record(broadcast, condition, shape=like.shape, new_axes=(0,))
 
-    def _out(self, condition: Value) -> tuple[Value, bool] | None:
+    def _outer_condition(self, condition: Value) -> tuple[Value, bool] | None:
         """Return the condition outside, and whether it is a stack of the condition's values."""
         known = self._leaf(condition)
         if known is not None:
             return known
-        order = self._computing(condition)
+        order = self._defining_equations(condition)
         if not order:
             return None
         made = {e.output for e in order}
@@ -121,7 +123,7 @@ class Passage:
         if rows:
             return self._in_all_rows(order, moved, rows, condition), True
         for eqn in order:
-            moved[eqn.output] = self._recorded(eqn, moved)
+            moved[eqn.output] = self._record_outside(eqn, moved)
         return moved[condition], False
 
     def _in_all_rows(
@@ -146,10 +148,10 @@ class Passage:
                 inner[eqn.output] = eqn.op.batch_rule(flags, *operands, **eqn.kwargs)
                 having.add(eqn.output)
         for eqn in builder.body:
-            around[eqn.output] = self._recorded(eqn, around)
+            around[eqn.output] = self._record_outside(eqn, around)
         return around[inner[condition]]
 
-    def _recorded(self, eqn: Equation, moved: Mapping[Value, Value]) -> Value:
+    def _record_outside(self, eqn: Equation, moved: Mapping[Value, Value]) -> Value:
         return self.outer.record(eqn.op, *[moved[v] for v in eqn.inputs], **eqn.kwargs)
 
     def _leaf(self, value: Value) -> tuple[Value, bool] | None:
@@ -164,7 +166,7 @@ class Passage:
                 known = self.operands[value], row
         return None if known is None or (known[1] and is_open(known[0].shape)) else known
 
-    def _computing(self, condition: Value) -> list[Equation] | None:
+    def _defining_equations(self, condition: Value) -> list[Equation] | None:
         """Return the equations that compute `condition` in the body, in order; None if too many."""
         found: dict[Equation, None] = {}
         waiting = [condition]

@@ -130,11 +130,11 @@ def seen(conditions: Record, condition: Value, view: View | None, shape: Shape) 
             same = drop_axes(shape, new_axes) == x.shape
             return repeated(conditions, x, shape, new_axes) if same else None
         case Reshape():
-            return _reshaped(conditions, x, new_axes, shape)
+            return _reshape_broadcast(conditions, x, new_axes, shape)
     return None
 
 
-def _reshaped(
+def _reshape_broadcast(
     conditions: Record, x: Value, new_axes: tuple[int, ...], shape: Shape
 ) -> Value | None:
     """Reshape the broadcast of `x` if only leading axes change along which it is constant."""

@@ -61,7 +61,7 @@ class Risks:
         if eqn.op.constant or eqn.op.linear is True:
             return NEVER
         if eqn.op.fact(REGIONS) is not None:
-            return self._of_bodies(eqn)
+            return self._body_risk(eqn)
         if not slope_stays_finite(eqn, position, self.ranges):
             return ALWAYS
         factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
@@ -72,7 +72,7 @@ class Risks:
         varying = any(v.type.is_inexact and v not in self.fixed for v in factors)
         return AT_NAN if varying else NEVER
 
-    def _of_bodies(self, eqn: Equation) -> int:
+    def _body_risk(self, eqn: Equation) -> int:
         """Return the largest risk of a path through the bodies of `eqn`."""
         if eqn not in self._within:
             regions = Regions.of(eqn)

@@ -56,32 +56,32 @@ class Sparsity(Patterns):
         site = _Site(self, eqn, flow.scope)
         operands = [(i, r) for i, r in enumerate(given) if r is not None]
         return [
-            self.join(v, [_by_index_map(site, k, i, r) for i, r in operands])
+            self.join(v, [_apply_index_map(site, k, i, r) for i, r in operands])
             for k, v in enumerate(eqn.outputs)
         ]
 
 
-def _by_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
+def _apply_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
     """Apply the index map of a primitive to the pattern of its operand."""
     eqn, op = site.eqn, site.eqn.op
     assert isinstance(op, Primitive)
     if op.is_flat(i):
         return None
     if op.linear == "each":
-        found: Reach | None = _of_product(site, i, reach)
+        found: Reach | None = _mask_by_factor(site, i, reach)
         if found is not NotImplemented:
             return found
     if is_elementwise(eqn):
         choice, linear = op.fact(CHOICE), op.linear_operands(len(eqn.inputs), site.params)
         if choice is not None and choice.by is not None:
-            return _supported(site, choice.by, choice.sides[i], reach)
+            return _mask_by_operand(site, choice.by, choice.sides[i], reach)
         # Derivatives along other operands are multiples of the only linear one.
         only = len(linear) == 1 and linear[0] != i
-        return _supported(site, linear[0], True, reach) if only else reach
+        return _mask_by_operand(site, linear[0], True, reach) if only else reach
     operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     dependence = op.dependence(k, i, operands, results, site.params)
     if not isinstance(reach, Rows):
-        moved = _of_maps(dependence, reach, site.shape(i))
+        moved = _compose_maps(dependence, reach, site.shape(i))
         if moved is not None:
             return moved
     if isinstance(dependence, RowMajor):
@@ -89,11 +89,11 @@ def _by_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
     if op.moves:
         places = _places(site, k, i)
         if places is not None:
-            return _at_places(site, reach, site.shape(i), places)
-    return _of_rows(site, dependence, k, i, reach)
+            return _gather_rows(site, reach, site.shape(i), places)
+    return _compose_rows(site, dependence, k, i, reach)
 
 
-def _of_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | None:
+def _compose_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | None:
     """Affine maps behind an affine index map; None where the result is not regular."""
     if isinstance(dependence, RowMajor):
         return affine.reshaped(reach, shape, dependence.result)
@@ -142,13 +142,15 @@ def _places(site: _Site, k: int, i: int) -> Indices | None:
     return np.asarray(found, np.int64) - 1
 
 
-def _at_places(site: _Site, reach: Reach, shape: Shape, places: Indices) -> Reach:
+def _gather_rows(site: _Site, reach: Reach, shape: Shape, places: Indices) -> Reach:
     walk = site.walk
     rows = walk.rows(reach, shape)
     return walk.everything(places.shape) if rows is None else walk.taken(rows, places)
 
 
-def _of_rows(site: _Site, dependence: Dependence, k: int, i: int, reach: Reach) -> Reach | None:
+def _compose_rows(
+    site: _Site, dependence: Dependence, k: int, i: int, reach: Reach
+) -> Reach | None:
     """Pairs one by one where they say more than axes with the same places do, and if that pays."""
     shape, result = site.shape(i), site.eqn.outputs[k].shape
     if not isinstance(dependence, IndexMap):
@@ -187,12 +189,12 @@ def _ties(found: IndexMap) -> list[int | None] | None:
     return ties
 
 
-def _of_product(site: _Site, i: int, reach: Reach) -> Any:
+def _mask_by_factor(site: _Site, i: int, reach: Reach) -> Any:
     """Only where the other factor is not known to be zero; `NotImplemented` if it is not known."""
     eqn, op = site.eqn, site.eqn.op
     assert isinstance(op, Primitive)
     if op.elementwise:
-        return _supported(site, 1 - i, True, reach)
+        return _mask_by_operand(site, 1 - i, True, reach)
     array = site.array(1 - i)
     nonzero = None if array is None else array != 0
     if nonzero is None or bool(nonzero.all()):
@@ -215,7 +217,7 @@ def _of_product(site: _Site, i: int, reach: Reach) -> Any:
     return site.walk.composed(reach, site.shape(i), pairs, eqn.output.shape)
 
 
-def _supported(site: _Site, other: int, nonzero: bool, reach: Reach) -> Reach | None:
+def _mask_by_operand(site: _Site, other: int, nonzero: bool, reach: Reach) -> Reach | None:
     """Keep `reach` where an operand is nonzero, or else where it is zero, if that is known."""
     value = site.eqn.inputs[other]
     number = site.known.number(value)

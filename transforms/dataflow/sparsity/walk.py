@@ -50,7 +50,7 @@ class Patterns(Analysis[Reach]):
         elif eqn.op.formal:
             given[1:] = [None] * (len(given) - 1)
         if any(_is_unknown(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
-            found: Sequence[Reach | None] = self._at_once(eqn, given)
+            found: Sequence[Reach | None] = self._dense_reach(eqn, given)
         else:
             found = super().visit(eqn, given, flow)
         return [
@@ -113,7 +113,7 @@ class Patterns(Analysis[Reach]):
             return state
         return [self.repeated(total, (), v.shape, tuple(range(len(v.shape)))) for v in values]
 
-    def _at_once(self, eqn: Equation, operands: Sequence[Reach | None]) -> list[Reach | None]:
+    def _dense_reach(self, eqn: Equation, operands: Sequence[Reach | None]) -> list[Reach | None]:
         """Make all result elements depend on the union of all operands.
 
         Values of unknown size have one common dependency for all elements.
