@@ -28,7 +28,7 @@ from primgraph.transforms.dataflow.contract import observers
 
 # To read a graph takes longer than most transforms of it: those are read that have an equation of
 # a kind that no graph before had, of the others one in so many, and no very large ones.
-_ONE_IN, _LARGEST = 64, 2000
+_ONE_IN, _LARGEST = 16, 2000
 _kinds_read: set[object] = set()
 
 # What these files test comes by most of the code, in a minute: `-m quick`.

@@ -17,10 +17,11 @@ def pruned(graph: Graph, *, deep: bool = False) -> Graph:
 
     With `deep`, also in bodies, at every depth.
     """
-    return Graph(graph.inputs, needed(graph, deep), graph.outputs, graph.name)
+    return Graph(graph.inputs, live_equations(graph, deep), graph.outputs, graph.name)
 
 
-def needed(graph: Graph, deep: bool = False) -> list[Equation]:
+def live_equations(graph: Graph, deep: bool = False) -> list[Equation]:
+    """Return the equations that outputs depend on, without dead results; see `pruned`."""
     kept: list[Equation] = []
     live = set(graph.outputs)
     for eqn in reversed(graph.body):
@@ -39,7 +40,7 @@ def needed(graph: Graph, deep: bool = False) -> list[Equation]:
 
 def _pruned_body(graph: Graph) -> Graph:
     """Return the body without dead equations; itself if nothing changes."""
-    body = needed(graph, deep=True)
+    body = live_equations(graph, deep=True)
     same = len(body) == len(graph.body) and all(map(is_, body, graph.body))
     return graph if same else Graph(graph.inputs, body, graph.outputs, graph.name)
 

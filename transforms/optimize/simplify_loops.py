@@ -17,7 +17,7 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import Flow, branch_taken, flow_of
 from primgraph.transforms.optimize.loop_parts import Loop
-from primgraph.transforms.optimize.prune_bodies import needed
+from primgraph.transforms.optimize.prune_bodies import live_equations
 
 Clean: TypeAlias = Callable[[Graph], Graph]
 
@@ -31,7 +31,7 @@ def tidied(graph: Graph, clean: Clean) -> Graph:
     Loop-invariant equations are hoisted before the loop. A branch with a constant index is inlined.
     """
     sweep = _Sweep(clean)
-    for eqn in needed(graph):
+    for eqn in live_equations(graph):
         sweep.add(eqn)
     outputs = [sweep.moved.get(v, v) for v in graph.outputs]
     return Graph(graph.inputs, sweep.body, outputs, graph.name)
