@@ -43,19 +43,20 @@ def files_entered(run: Callable[[], None]) -> list[str]:
     """Return the files of the package with a function that is called, after two runs to warm up."""
     run()
     run()
-    root = str(Path(pg.__file__).resolve().parent.parent)
+    base = Path(pg.__file__).resolve().parent.parent
+    roots = tuple(f"{base / name}{os.sep}" for name in ("primgraph", "transforms", "codegen"))
     found = set()
 
     def note(frame: FrameType, event: str, arg: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(root):
-            found.add(frame.f_code.co_filename.removeprefix(root))
+        if event == "call" and frame.f_code.co_filename.startswith(roots):
+            found.add(frame.f_code.co_filename.removeprefix(str(base)))
 
     sys.setprofile(note)
     try:
         run()
     finally:
         sys.setprofile(None)
-    return sorted(name for name in found if not name.startswith("/tests/"))
+    return sorted(found)
 
 
 @cache
