@@ -87,6 +87,23 @@ class Function:
     On tensors both run at each call, with numbers at hand. In programs, and for derivatives of
     tensors other than by `backward` and `pg.grad`, they are traced: there no number can be looked
     at.
+
+    >>> class Cube(pg.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x * x * grad
+    ...
+    >>> x = pg.tensor(2.0, requires_grad=True)
+    >>> y = Cube.apply(x)
+    >>> y.backward()
+    >>> print(y, x.grad)
+    tensor(8., requires_grad=True) tensor(12.)
     """
 
     forward: Any

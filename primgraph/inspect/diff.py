@@ -37,6 +37,12 @@ class Difference(Tabled):
     `kept` counts equations in both graphs, ignoring names of values. `changed` are pairs of the
     same op with other parameters or operands; an equation that only uses a changed result is kept.
     `removed` and `added` have no partner.
+
+    >>> before = pg.trace(lambda x: pg.sum(x), pg.spec((3, 4)))
+    >>> after = pg.trace(lambda x: pg.sum(pg.exp(x)), pg.spec((3, 4)))
+    >>> found = pg.diff(before, after)
+    >>> print(found.kept, len(found.changed), [eqn.op.name for eqn in found.added])
+    0 0 ['exp', 'reduce_sum']
     """
 
     before: Graph

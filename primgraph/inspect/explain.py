@@ -60,6 +60,14 @@ class Explanation(Tabled):
     "zero" if the derivative is zero for all feeds, and else "present". There are `paths`
     differentiable paths, through `equations` equations. `at_feed` describes the derivative at the
     given arrays.
+
+    >>> with pg.Program():
+    ...     x = pg.data("x", (3,))
+    ...     y = pg.sum(pg.floor(x))
+    ...     why = pg.explain(y, x)
+    ...
+    >>> why.kind, why.paths
+    ('cut', 0)
     """
 
     title: str

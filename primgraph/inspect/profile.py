@@ -97,6 +97,11 @@ class Profile(Tabled):
     NumPy's temporaries.
 
     `ranges`, if requested, are those of the first results of the equations.
+
+    >>> kernel = pg.compile(pg.trace(lambda x: pg.sum(pg.exp(x)), pg.spec((1000,))))
+    >>> profile = pg.profile(kernel, [np.ones(1000)])
+    >>> len(profile.parts), profile.seconds > 0
+    (2, True)
     """
 
     kernel: Kernel

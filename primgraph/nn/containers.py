@@ -186,6 +186,19 @@ class ParameterList(Layer):
 
     Each is what `create_parameter` gave, of a layer or of primgraph, and reads as what it is there.
     It is not called itself.
+
+    >>> class Polynomial(pg.nn.Layer):
+    ...     def __init__(self, degree):
+    ...         super().__init__()
+    ...         self.terms = pg.nn.ParameterList()
+    ...         for _ in range(degree + 1):
+    ...             self.terms.append(self.create_parameter((1,)))
+    ...
+    ...     def forward(self, x):
+    ...         return sum(c * x**k for k, c in enumerate(self.terms))
+    ...
+    >>> [name for name, _ in Polynomial(2).named_parameters()]
+    ['terms.0', 'terms.1', 'terms.2']
     """
 
     def __init__(self, parameters: Iterable[Any] | None = None) -> None:

@@ -16,6 +16,11 @@ class vectorize:
     """`np.vectorize`; of variables and tensors the function is called once, on whole arrays.
 
     There it has to be made of functions that work element by element, and choose by `np.where`.
+
+    >>> import primgraph.numpy as pnp
+    >>> ramp = pnp.vectorize(lambda t: pnp.where(t > 0, t, 0.0))
+    >>> pg.grad(lambda x: pnp.sum(ramp(x)))(np.array([-1.0, 2.0]))
+    array([0., 1.])
     """
 
     def __init__(self, pyfunc: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -80,16 +80,9 @@ class Optimizer(ABC):
     """Base class of optimizers: gradients, clipping, decay, schedule, step count.
 
     In a program, `minimize(loss)` lets every run take a step. Eagerly, pass the `parameters`,
-    tensors that require a gradient:
-
-        adam = pg.optimizer.Adam(1e-3, parameters=layer.parameters())
-        for x, labels in batches:
-            adam.clear_grad()
-            loss(layer(x), labels).backward()
-            adam.step()
-
-    Such an optimizer may minimize in programs, too. Both share its states, as they share the
-    parameters, so that each goes on from the other.
+    tensors that require a gradient, and call `step` after `backward`. Such an optimizer may
+    minimize in programs, too. Both share its states, as they share the parameters, so that each
+    continues from the other.
 
     `learning_rate` is a number, kept as a state that `set_learning_rate` changes between steps.
     `schedule` returns a factor for it from the step count. `grad_clip` is one of the `clip_by`
@@ -98,6 +91,13 @@ class Optimizer(ABC):
 
     States are named after the optimizer: `adam.step`, `adam.learning_rate`, and for a parameter
     `weight` `adam.weight.moment1`; those of a second one begin with `adam_1`.
+
+    >>> w = pg.tensor([1.0, 2.0], requires_grad=True)
+    >>> sgd = pg.optimizer.SGD(0.1, parameters=[w])
+    >>> pg.sum(w * w).backward()
+    >>> sgd.step()
+    >>> w
+    tensor([0.8, 1.6], requires_grad=True)
     """
 
     decays_gradient = True

@@ -256,6 +256,12 @@ class SizedKernel(Fixed, Drawn):
     It is called like a `Kernel`, and finds the sizes from the arrays. New sizes run code for all
     sizes, which `source` shows. Sizes that come again get a kernel of their own, kept for the last
     `kept_sizes` sets. `at` returns the kernel for given sizes.
+
+    >>> kernel = pg.compile(pg.trace(lambda x: pg.sum(x * x), pg.spec("n")))
+    >>> print(kernel(np.ones(3)), kernel(np.ones(5)))
+    3.0 5.0
+    >>> print(kernel.at(n=3).graph.inputs[0].type)
+    f64[3]
     """
 
     __slots__ = ("__weakref__", "_kernels", "_options", "graph")

@@ -19,6 +19,21 @@ class Function:
     `forward(*inputs)` gives a tensor, or several in a tuple, and keeps what `backward` needs as
     attributes; `backward(*gradients)` gets one for each, None for one that does not matter, and
     gives one, or None, for each input. An instance is called once.
+
+    >>> class Square(megengine.autodiff.Function):
+    ...     def forward(self, x):
+    ...         self.x = x
+    ...         return x * x
+    ...
+    ...     def backward(self, gradient):
+    ...         return 2 * self.x * gradient
+    ...
+    >>> w = megengine.Parameter([1.0, 2.0])
+    >>> with megengine.autodiff.GradManager().attach([w]) as manager:
+    ...     _ = manager.backward(Square()(w).sum())
+    ...
+    >>> w.grad
+    tensor([2., 4.], dtype=float32)
     """
 
     def forward(self, *inputs: Any) -> Any:

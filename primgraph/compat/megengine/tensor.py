@@ -21,7 +21,11 @@ _DTYPES = {"f": FLOAT32, "i": np.dtype("int32")}
 
 
 class Tensor(_Tensor):
-    """`pg.Tensor`, made from an array or numbers: Python's are of float32 or int32."""
+    """`pg.Tensor`, made from an array or numbers: Python's are of float32 or int32.
+
+    >>> megengine.Tensor([1.0, 2.0]) + 1
+    tensor([2., 3.], dtype=float32)
+    """
 
     __slots__ = ()
     writes_through: ClassVar[bool] = False
@@ -62,7 +66,15 @@ class Tensor(_Tensor):
 
 @final
 class Parameter(Tensor):
-    """A tensor that is trained: optimizers and modules take it, and derivatives go through it."""
+    """A tensor that is trained: optimizers and modules take it, and derivatives go through it.
+
+    >>> w = megengine.Parameter([1.0, 2.0])
+    >>> with megengine.autodiff.GradManager().attach([w]) as manager:
+    ...     _ = manager.backward((w * w).sum())
+    ...
+    >>> w.grad
+    tensor([2., 4.], dtype=float32)
+    """
 
     __slots__ = ()
     family = Tensor

@@ -22,7 +22,13 @@ T = TypeVar("T")
 
 @final
 class Tensor(Methods, _Tensor):
-    """`pg.Tensor` with what Paddle's has beside the methods of all arrays."""
+    """`pg.Tensor` with what Paddle's has beside the methods of all arrays.
+
+    >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    >>> paddle.sum(x * x).backward()
+    >>> x.grad
+    tensor([2., 4.], dtype=float32)
+    """
 
     __slots__ = ()
     shares_detached: ClassVar[bool] = True

@@ -149,7 +149,11 @@ def new_key() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CPUPlace:
-    """The processor, which is the only place where programs run."""
+    """The processor, which is the only place where programs run.
+
+    >>> paddle.CPUPlace() == paddle.CPUPlace()
+    True
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,6 +175,16 @@ class Executor:
     """`pg.Executor` with the arguments of Paddle's.
 
     Of `place` only the processor exists. Raises `ArgumentError` for another one.
+
+    >>> paddle.enable_static()
+    >>> main = paddle.static.Program()
+    >>> with paddle.static.program_guard(main):
+    ...     x = paddle.static.data("x", [3])
+    ...     y = paddle.sum(x * x)
+    ...
+    >>> exe = paddle.static.Executor()
+    >>> exe.run(main, feed={"x": np.ones(3, np.float32)}, fetch_list=[y])
+    [array(3., dtype=float32)]
     """
 
     def __init__(self, place: CPUPlace | None = None) -> None:

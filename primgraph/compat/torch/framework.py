@@ -27,7 +27,11 @@ _default_dtype: list[DType] = [FLOAT32]
 
 @dataclass(frozen=True, slots=True)
 class device:
-    """Place of tensors: the processor's memory."""
+    """Place of tensors: the processor's memory.
+
+    >>> torch.zeros(2, device=torch.device("cpu")).device
+    device(type='cpu')
+    """
 
     type: str = "cpu"
 

@@ -209,7 +209,13 @@ class Variable(Manners, _Variable):
 
 
 class Tensor(Manners, _Tensor):
-    """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it."""
+    """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it.
+
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
 
     __slots__ = ()
     shares_detached: ClassVar[bool] = True

@@ -65,9 +65,12 @@ class GradManager:
     can differentiate them; the inner one takes what the outer one computed as constants. Managers
     in a group, `a | b`, see the same computation, but not each other's gradients.
 
-        with pg.GradManager().attach([w, b]) as manager:
-            manager.backward(pg.mean((x @ w + b - y) ** 2))
-        w.grad, b.grad
+    >>> w = pg.tensor([1.0, 2.0])
+    >>> with pg.GradManager().attach([w]) as manager:
+    ...     _ = manager.backward(pg.sum(w * w))
+    ...
+    >>> w.grad
+    tensor([2., 4.])
     """
 
     __hash__ = object.__hash__

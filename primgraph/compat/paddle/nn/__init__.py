@@ -34,6 +34,17 @@ class Layer(pg.Layer):
 
     `dtype` is that of parameters that are created without one; for float32, as for None, the
     default one is. The name of a scope has no effect.
+
+    >>> class Scale(paddle.nn.Layer):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = self.create_parameter([1])
+    ...
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    ...
+    >>> [p.shape for p in Scale().parameters()]
+    [(1,)]
     """
 
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:

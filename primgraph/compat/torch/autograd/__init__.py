@@ -35,7 +35,24 @@ __all__ = [
 
 
 class Function(custom.Function):
-    """`pg.Function`, with gradients by complex tensors as torch has them in its `backward`."""
+    """`pg.Function`, with gradients by complex tensors as torch has them in its `backward`.
+
+    >>> class Square(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * gradient
+    ...
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
 
     _conjugated = True
 
