@@ -50,7 +50,9 @@ def docstring(
 
 def _summary(inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title]) -> str:
     """Return a one-line summary of all results."""
-    counted = f"{_count_text(len(outputs))} from {len(inputs)}"
+    counted = _count_text(len(outputs), "result")
+    if inputs:
+        counted += f" from {_join_names([n for n, _ in inputs])}"
     known = titles or (Title(),) * len(outputs)
     plain = [n for (n, _), t in zip(outputs, known, strict=True) if t == Title()]
     states = [t.state for t in known if t.state]

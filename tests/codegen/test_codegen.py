@@ -550,7 +550,7 @@ def test_the_readable_source_is_what_a_person_would_write(tmp_path):
         "import numpy as np\n"
         "\n\n"
         "def tanh_grad(x):\n"
-        '    """Compute 1 array from 1.\n'
+        '    """Compute 1 result from x.\n'
         "\n"
         "    x: float64, shape (3,)\n"
         "    Returns float64, shape (3,)\n"
