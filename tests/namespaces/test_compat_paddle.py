@@ -1,5 +1,8 @@
 """Paddle's names, one by one, with programs that are built first and with tensors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -443,3 +446,22 @@ def test_seeds_decide_first_values_and_random_numbers():
     assert_array_equal(found[0], found[1])
     assert np.all(found[0] != found[2])
     assert np.all((found[0][1] >= 2) & (found[0][1] < 3))
+
+
+def test_derivatives_of_functions_take_tensors_in_a_new_process() -> None:
+    code = """
+import primgraph.compat.paddle as paddle
+x = paddle.to_tensor([1.0, 2.0])
+autograd = paddle.incubate.autograd
+print(autograd.Jacobian(lambda x: x * x, x)[:].tolist())
+print(autograd.Hessian(lambda x: paddle.sum(x**3), x)[:].tolist())
+print([r.tolist() for r in autograd.vjp(lambda x: x * x, x)])
+print([r.tolist() for r in autograd.jvp(lambda x: x * x, x)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "[[2.0, 0.0], [0.0, 4.0]]",
+        "[[6.0, 0.0], [0.0, 12.0]]",
+        "[[1.0, 4.0], [2.0, 4.0]]",
+        "[[1.0, 4.0], [2.0, 4.0]]",
+    ]

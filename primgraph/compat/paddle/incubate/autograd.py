@@ -6,9 +6,10 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
+from primgraph.api import public
+from primgraph.api.derivatives import products
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
-from primgraph.derivatives import grad as derivatives
 from primgraph.derivatives.matrices.jacobian import Hessian as _Hessian
 from primgraph.derivatives.matrices.jacobian import Jacobian as _Jacobian
 from primgraph.derivatives.request import Seeds, Variables
@@ -86,7 +87,7 @@ def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = Non
     """
     if not prim_enabled():
         raise PrimDisabledError("forward_grad is not there before enable_prim() is called")
-    return derivatives.forward_grad(outputs, inputs, grad_inputs)
+    return public.forward_grad(outputs, inputs, grad_inputs)
 
 
 @as_paddle_raises
@@ -101,7 +102,7 @@ def grad(outputs: Variables, inputs: Variables, grad_outputs: Seeds = None) -> A
     >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [dx])
     [array([2., 4.], dtype=float32)]
     """
-    return derivatives.grad(outputs, inputs, grad_outputs)
+    return public.grad(outputs, inputs, grad_outputs)
 
 
 @as_paddle_raises
@@ -116,7 +117,7 @@ def vjp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
     >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
     [array([2., 4.], dtype=float32)]
     """
-    return derivatives.vjp(func, xs, v)
+    return products.vjp(func, xs, v)
 
 
 @as_paddle_raises
@@ -131,7 +132,7 @@ def jvp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
     >>> paddle.static.Executor().run(program, {"x": [1.0, 2.0]}, [product])
     [array([2., 4.], dtype=float32)]
     """
-    return derivatives.jvp(func, xs, v)
+    return products.jvp(func, xs, v)
 
 
 @as_paddle_raises
