@@ -83,7 +83,7 @@ class Log(Sequence[Compilation]):
         return len(self._entries)
 
     def __repr__(self) -> str:
-        lines = [f"{self.total} compilations", *map(str, self)]
+        lines = [f"{self.total} compilation{'s' * (self.total != 1)}", *map(str, self)]
         return "\n  ".join(lines)
 
 

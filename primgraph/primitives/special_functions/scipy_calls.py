@@ -64,7 +64,7 @@ def _declare(position: int) -> None:
         if slope is None:
             held = f"its {_HELD.get(name, 'order')}, operand {position}"
             raise NotDifferentiable(
-                f"{name} has no derivative by {held}: no formula for it is here",
+                f"{name} has no derivative by {held}, as its formula is not known",
                 hint="hold it constant with pg.stop_gradient, or give a rule by pg.custom_jvp",
             )
         result: Value = d * slope(z, *operands, **({"part": part} if part else {}))
