@@ -75,6 +75,7 @@ def test_the_robot_drives_the_same_way_in_c(tmp_path):
     expected = run("embedded/robot_model", tmp_path)
     files = [tmp_path / "main.c", tmp_path / "robot.c"]
     compiled([*STRICT, *sanitized(), "-o", tmp_path / "robot", *files, "-lm"])
+    compiled(["-std=c99", "-Wconversion", "-Werror", "-fsyntax-only", files[1]])
     found = subprocess.run([tmp_path / "robot"], capture_output=True, text=True, check=True)
     assert found.stdout == expected
     assert len(expected.splitlines()) == 6
