@@ -240,17 +240,15 @@ class Counts:
 
 def _axis_behind(eqn: Equation, axis: int) -> int | None:
     """Return the result axis with the same elements, in order, as `axis` of the only operand."""
-    assert isinstance(eqn.op, Primitive)
-    (x,) = eqn.inputs
     if eqn.op.fact(SAME):
         return axis
-    found = eqn.op.dependence(0, 0, (x.type,), tuple([v.type for v in eqn.outputs]), eqn.kwargs)
+    found = eqn.dependence(0, 0)
     if not isinstance(found, IndexMap):
         return None
     at = found.operand[axis]
     if not isinstance(at, Index) or at.variable is None:
         return None
-    if found.extents[at.variable] != x.shape[axis]:
+    if found.extents[at.variable] != eqn.inputs[0].shape[axis]:
         return None
     return next((a for a, p in enumerate(found.result) if p == at), None)
 
@@ -273,15 +271,13 @@ def _map_places(eqn: Equation, places: Places, counts: Counts) -> Places:
     if not isinstance(op, Primitive):
         raise Fault(_UNKNOWN)
     ahead = len(eqn.inputs) - len(places) if op.own_slope else 0
-    types, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     found: list[Place | None] = []
-    for k in range(len(results)):
+    for k in range(len(eqn.outputs)):
         moved: set[Place] = set()
         for i, place in enumerate(places, ahead):
             if place is None:
                 continue
-            dependence = op.dependence(k, i, types, results, eqn.kwargs)
-            moved.add(_map_place(eqn, dependence, k, i, place, counts))
+            moved.add(_map_place(eqn, eqn.dependence(k, i), k, i, place, counts))
         if len(moved) > 1:
             raise Fault(_DIFFERENT)
         found.append(next(iter(moved), None))

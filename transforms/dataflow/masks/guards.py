@@ -28,7 +28,6 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
 from primgraph.primitives.control import REGIONS
 from primgraph.transforms.dataflow.locality import (
-    dependence_of,
     is_elementwise,
     multiplies_sums,
 )
@@ -268,7 +267,7 @@ class _Walk:
             record = self.conditions.record
             lost = choice.lost(record, position, eqn.inputs, eqn.outputs, **eqn.kwargs)
             return (Guard(lost, False),)
-        found = dependence_of(eqn, 0, position)
+        found = eqn.dependence(0, position)
         if not fewer or not isinstance(found, IndexMap) or not found.lookups():
             return ()
         everywhere = self.conditions.everywhere(eqn.outputs[0])
@@ -374,13 +373,13 @@ def _guard_of_parts(
 
 def _leaves_out(eqn: Equation, place: int, position: int) -> bool:
     """Return whether `eqn` reads elements of an operand at fixed places, and not the others."""
-    found = dependence_of(eqn, place, position)
+    found = eqn.dependence(place, position)
     return isinstance(found, IndexMap) and (eqn.op.is_view or found.hole is not None)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
     """Set the elements of the operand that `eqn` reads for its result `place` to True."""
-    found = dependence_of(eqn, place, 0)
+    found = eqn.dependence(place, 0)
     assert isinstance(found, IndexMap)
     _, sources = found.pairs(eqn.outputs[place].shape, eqn.inputs[0].shape)
     read.reshape(-1)[sources] = True
