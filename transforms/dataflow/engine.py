@@ -100,6 +100,15 @@ class Analysis(ABC, Generic[T]):
         """
         return state
 
+    def advance(
+        self, values: Sequence[Value], state: Facts[T], found: Facts[T]
+    ) -> Sequence[T | None]:
+        """Return the facts on carries, of the body, at the beginning of the next step.
+
+        `state` has those at the beginning of this step, and `found` those behind it.
+        """
+        return [self.join(v, [x, y]) for v, x, y in zip(values, state, found, strict=True)]
+
     def key(self) -> str | None:
         """Return the name under which results are noted on bodies, if they are.
 
@@ -231,8 +240,7 @@ class Analysis(ABC, Generic[T]):
         state[inner] = self.widen(carried, state[inner], step)
         while True:
             found = self.follow(bodies[0], state, eqn, flow)
-            pairs = zip(carried, state[inner], found[outer], strict=True)
-            after = [self.join(v, [x, y]) for v, x, y in pairs]
+            after = self.advance(carried, state[inner], found[outer])
             if all(map(self.same, after, state[inner])):
                 found[outer] = state[inner]
                 return state, found
