@@ -27,6 +27,7 @@ from primgraph.ir.index_maps import (
 )
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
+from primgraph.transforms.dataflow.activity import Relevance
 from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
 from primgraph.transforms.dataflow.locality import is_looking, looking_into, slopes_of
 
@@ -121,7 +122,8 @@ class _Independence(Samples[Place]):
     def scope(
         self, flow: Flow[Place], eqn: Equation | None, outer: Flow[Place] | None
     ) -> tuple[set[Value], Counts]:
-        return _relevant(flow.graph), Counts(flow.graph)
+        ends = [v for v in flow.graph.outputs if v.type.size != 0]
+        return _Relevance().values(flow.graph.body, ends), Counts(flow.graph)
 
     def key(self) -> str | None:
         # Inside a derivative rule results hold for what remains of the rule only.
@@ -150,13 +152,14 @@ class _Independence(Samples[Place]):
 _INDEPENDENCE = _Independence()
 
 
-def _relevant(graph: Graph) -> set[Value]:
-    """Return the nonempty values that outputs depend on differentiably."""
-    relevant = {v for v in graph.outputs if v.type.size != 0}
-    for eqn in reversed(graph.body):
-        if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_inexact and v.type.size != 0)
-    return relevant
+@final
+class _Relevance(Relevance):
+    """Whether outputs depend on nonempty values differentiably."""
+
+    __slots__ = ()
+
+    def passes(self, eqn: Equation) -> Sequence[Value]:
+        return [] if _is_constant(eqn) else [v for v in _operands(eqn) if v.type.size != 0]
 
 
 def _is_constant(eqn: Equation) -> bool:

@@ -52,13 +52,15 @@ class Analysis(ABC, Generic[T]):
     """Dataflow analysis with facts of type T.
 
     It goes forward, from operands to results, or `backward`. A sparse analysis visits the equations
-    that a fact reaches, a `dense` one all of them.
+    that a fact reaches, a `dense` one all of them. It `enters` the bodies of branches, loops and
+    checkpoints, or transfers facts through the whole equation.
     """
 
     __slots__ = ()
 
     backward = False
     dense = False
+    enters = True
     # The cause of the fault where paths disagree.
     differs = "differs between paths"
 
@@ -126,7 +128,7 @@ class Analysis(ABC, Generic[T]):
 
     def visit(self, eqn: Equation, given: Facts[T], flow: Flow[T]) -> Sequence[T | None]:
         """Transfer the facts through an equation, or through its bodies."""
-        if eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
+        if self.enters and eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
             return self.through(eqn, given, flow)
         return self.transfer(eqn, given, flow)
 
