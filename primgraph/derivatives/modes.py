@@ -18,7 +18,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled
-from primgraph.primitives.control import scan, while_loop
+from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
@@ -78,7 +78,7 @@ def _is_looped(path: Path) -> bool:
     kind = path.moved[0].type
     if len(path.moved) > 1 or kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
         return False
-    return any(eqn.op in (scan, while_loop) for eqn in path.graph.body)
+    return any(flow_of(eqn) in (Flow.ROWS, Flow.TEST) for eqn in path.graph.body)
 
 
 def _reverse_through_gradients(

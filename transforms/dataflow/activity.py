@@ -49,7 +49,8 @@ class _Active(_Reach):
         return "active"
 
     def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        return [(v.type.is_inexact and not eqn.op.stops) or None for v in eqn.outputs]
+        stops = eqn.op.stops
+        return [(not stops and v.type.is_inexact) or None for v in eqn.outputs]
 
 
 @final
@@ -126,13 +127,9 @@ class Relevance(Analysis[bool]):
     backward = True
     enters = False
 
-    def passes(self, eqn: Equation) -> Sequence[Value]:
-        """Return the operands along which an equation has a derivative."""
-        return () if eqn.op.stops else eqn.inputs
-
     def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        passes = set(self.passes(eqn))
-        return [(v.type.is_inexact and v in passes) or None for v in eqn.inputs]
+        stops = eqn.op.stops
+        return [(not stops and v.type.is_inexact) or None for v in eqn.inputs]
 
     def values(self, body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
         """Return `outputs` and the values that they depend on differentiably."""

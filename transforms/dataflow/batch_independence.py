@@ -28,7 +28,7 @@ from primgraph.ir.index_maps import (
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
 from primgraph.transforms.dataflow.activity import Relevance
-from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Fault, Flow
 from primgraph.transforms.dataflow.locality import is_looking, looking_into, slopes_of
 
 T = TypeVar("T")
@@ -158,8 +158,11 @@ class _Relevance(Relevance):
 
     __slots__ = ()
 
-    def passes(self, eqn: Equation) -> Sequence[Value]:
-        return [] if _is_constant(eqn) else [v for v in _operands(eqn) if v.type.size != 0]
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        passes = set() if _is_constant(eqn) else {*_operands(eqn)}
+        return [
+            (v in passes and v.type.is_inexact and v.type.size != 0) or None for v in eqn.inputs
+        ]
 
 
 def _is_constant(eqn: Equation) -> bool:

@@ -127,8 +127,8 @@ class Analysis(ABC, Generic[T]):
         return Regions.of(eqn)
 
     def visit(self, eqn: Equation, given: Facts[T], flow: Flow[T]) -> Sequence[T | None]:
-        """Transfer the facts through an equation, or through its bodies."""
-        if self.enters and eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
+        """Transfer the facts through an equation, or through its bodies; called if it `enters`."""
+        if eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
             return self.through(eqn, given, flow)
         return self.transfer(eqn, given, flow)
 
@@ -145,13 +145,14 @@ class Analysis(ABC, Generic[T]):
         facts = dict(starts)
         flow = Flow(graph, facts)
         flow.scope = self.scope(flow, eqn, outer)
-        backward, dense, visit = self.backward, self.dense, self.visit
+        backward, dense, get = self.backward, self.dense, facts.get
+        visit = self.visit if self.enters else self.transfer
         for eqn in reversed(graph.body) if backward else graph.body:
             near, far = (eqn.outputs, eqn.inputs) if backward else (eqn.inputs, eqn.outputs)
             if not dense and facts.keys().isdisjoint(near):
                 continue
             try:
-                found = visit(eqn, [facts.get(v) for v in near], flow)
+                found = visit(eqn, [*map(get, near)], flow)
             except Fault as fault:
                 fault.equation = fault.equation or eqn
                 raise

@@ -61,7 +61,7 @@ class Risks(Analysis[int]):
         self.ranges = ranges_of(graph, given, conditions.array)
         self._within: dict[Equation, int] = {}
         numbers = {v: True for v in graph.inputs if self.ranges[v].is_number}
-        self.fixed = _Fixed().run(graph, numbers).facts.keys()
+        self.fixed = {*_Fixed().run(graph, numbers).facts}
         self.before: dict[Value, int] = {}
         self.run(graph, {**dict.fromkeys(active, NEVER), **before})
 
@@ -73,7 +73,7 @@ class Risks(Analysis[int]):
 
     def transfer(self, eqn: Equation, given: Facts[int], flow: Flow[int]) -> Facts[int]:
         """Return the risk before the results; the bodies of an equation are one factor."""
-        if self.active.isdisjoint(eqn.outputs) or self.fixed >= {*eqn.inputs}:
+        if self.active.isdisjoint(eqn.outputs) or self.fixed.issuperset(eqn.inputs):
             return [None] * len(eqn.outputs)
         risks = [
             max(risk or NEVER, self.along(eqn, i))
