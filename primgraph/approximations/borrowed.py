@@ -10,7 +10,7 @@ from primgraph.approximations.gamma import in_chunks
 
 
 def real_result(function: Any, name: str, part: int, operands: Any) -> Any:
-    """What a function gives, NaN where that is complex."""
+    """Return the result of a function, and NaN where that is complex."""
     found = function(*operands, part) if name == "lambertw" else function(*operands)
     found = np.asarray(found[part] if name == "sici" else found)
     return np.where(found.imag == 0.0, found.real, np.nan)

@@ -207,7 +207,7 @@ def in_parts(function: Any, which: Any, result: Any, *xs: Any) -> Any:
 
 
 def gamma_part(a: Any, x: Any, k: int, left: Any) -> Any:
-    """What `gamma_tail` is; without a logarithm by series and fractions, where these end soon."""
+    """Return `gamma_tail`; without logarithms by series and fractions where these converge soon."""
     result = np.empty_like(x)
     slow = np.full(x.shape, True)
     if k == 0:
@@ -296,7 +296,7 @@ def beta_fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
 
 
 def beta_part(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
-    """What `beta_tail` is; without logarithms by a fraction, where that ends soon."""
+    """Return `beta_tail`; without logarithms by a fraction where that converges soon."""
     result = np.empty_like(x)
     soon = (a + b < 300.0) & ((x < 0.9) | (b >= 3.0)) & (j + k == 0)
     result[soon] = beta_fraction(a[soon], b[soon], x[soon], rest[soon])

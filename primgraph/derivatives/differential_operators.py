@@ -28,8 +28,7 @@ from primgraph.operators.shape.creation import eye
 from primgraph.operators.shape.joining import diagonal
 from primgraph.operators.shape.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
-from primgraph.primitives import shapes
-from primgraph.primitives.linear_algebra.products import matmul
+from primgraph.primitives.linear_algebra.products import CONTRACTS
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
 from primgraph.transforms.dataflow.activity import is_diagonal
@@ -133,11 +132,13 @@ def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
     """
     made = {e.output: e for e in rows.body if len(e.outputs) == 1}
     value, moves = rows.outputs[0], []
-    while (eqn := made.get(value)) is not None and eqn.op in (shapes.reshape, shapes.permute):
+    while (eqn := made.get(value)) is not None and eqn.op.is_view:
+        if eqn.inputs[0].type.size != value.type.size:
+            break
         moves.append(eqn)
         value = eqn.inputs[0]
     factors, by_column = None, False
-    if eqn is not None and eqn.op is matmul and value.type.ndim == 2 and value.type.size:
+    if eqn is not None and eqn.op.fact(CONTRACTS) and value.type.ndim == 2 and value.type.size:
         factors = _diagonal_factors(eqn, moves, count, lead)
         by_column = factors is not None and factors[0] is not eqn.inputs[0]
     kept = dead_code(rows.with_outputs(rows.outputs if factors is None else factors))
@@ -167,11 +168,7 @@ def _diagonal_factors(
     """
     places = np.arange(product.output.type.size).reshape(product.output.shape)
     for eqn in reversed(moves):
-        places = (
-            places.reshape(eqn.kwargs["shape"])
-            if eqn.op is shapes.reshape
-            else places.transpose(eqn.kwargs["axes"])
-        )
+        (places,) = eqn.op.evaluate([places], eqn.kwargs)
     total = count * extent_of(lead, ())
     diagonals = np.diagonal(places.reshape(count, total // count, count), axis1=0, axis2=2)
     # In the order of directions first and samples second.

@@ -18,10 +18,11 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled
-from primgraph.primitives.control import scan, while_loop
+from primgraph.primitives.control import Flow, flow_of
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
+from primgraph.transforms.dataflow.activity import dependence_bits
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.drop_identity import without_identity
 
@@ -77,7 +78,7 @@ def _is_looped(path: Path) -> bool:
     kind = path.moved[0].type
     if len(path.moved) > 1 or kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
         return False
-    return any(eqn.op in (scan, while_loop) for eqn in path.graph.body)
+    return any(flow_of(eqn) in (Flow.ROWS, Flow.TEST) for eqn in path.graph.body)
 
 
 def _reverse_through_gradients(
@@ -385,24 +386,10 @@ def _depending_on_all(path: Path, graph: Graph, present: Mapping[int, Value]) ->
     if len(varying) > _MANY:
         return [False] * len(graph.outputs)
     bits = {place: 1 << n for n, place in enumerate(varying)}
-    along = _dependence_bits(
+    along = dependence_bits(
         path.graph, {path.graph.inputs[i]: bits[i] for i in varying if i < free}
     )
     bits |= {free - n: along.get(v, 0) for n, v in enumerate(reversed(path.inner), 1)}
     known = {v: bits.get(i, 0) for i, v in zip(present, graph.inputs, strict=True)}
-    found = _dependence_bits(graph, known)
+    found = dependence_bits(graph, known)
     return [found.get(v, 0) == (1 << len(varying)) - 1 for v in graph.outputs]
-
-
-def _dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
-    """Return for each value of `graph` the bits of the values that it depends on differentiably."""
-    known = dict(bits)
-    for eqn in graph.body:
-        if eqn.op.stops:
-            continue
-        reaching = 0
-        for value in eqn.inputs:
-            reaching |= known.get(value, 0)
-        if reaching:
-            known.update((v, reaching) for v in eqn.outputs if v.type.is_inexact)
-    return known

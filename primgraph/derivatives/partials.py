@@ -22,11 +22,12 @@ from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import Shape
+from primgraph.ir.views import WHOLE, Slice
 from primgraph.operators.call import hands_out
 from primgraph.operators.promotion import broadcasted, lift
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable
-from primgraph.primitives.shapes import slice_
+from primgraph.transforms.dataflow.locality import view_of
 from primgraph.transforms.dataflow.sparsity import pattern_rows
 from primgraph.transforms.jacobians.batch_sum import batch_sum
 from primgraph.transforms.jacobians.strong_zeros import strong_zeros
@@ -133,10 +134,11 @@ def _taken_from(graph: Graph, x: Value) -> set[int]:
     for eqn in graph.body:
         if x not in eqn.inputs:
             continue
-        if eqn.op is not slice_:
+        shown = None if eqn.op.multiple else view_of(eqn)
+        if not isinstance(shown, Slice):
             return set(range(size))
-        start, count, step = (eqn.kwargs[name][last] for name in ("starts", "sizes", "steps"))
-        found.update(range(start, start + count * step, step))
+        taken = shown.ranges[last] if last < len(shown.ranges) else WHOLE
+        found.update(range(size)[slice(*taken)])
     return set(range(size)) if x in graph.outputs else found
 
 

@@ -11,7 +11,7 @@ from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
-from primgraph.transforms.dataflow.activity import depending, is_diagonal
+from primgraph.transforms.dataflow.activity import Relevance, depending, is_diagonal
 from primgraph.transforms.dataflow.value_bounds import ranges_near, ranges_of
 from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower
@@ -80,7 +80,7 @@ class Path:
         needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = depending(Graph((), needed, ()), distinct)
-        relevant = _relevant(needed, ends)
+        relevant = Relevance().values(needed, ends)
         wrt = [v for v in distinct if v in relevant]
         body = _dependent_equations(needed, distinct) if placed is None else needed
         made = {v for e in body for v in e.outputs}
@@ -242,12 +242,3 @@ def _places(graph: Graph, places: Sequence[Value], values: Sequence[Value]) -> d
         if place not in inputs:
             found.setdefault(place, value)
     return found
-
-
-def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Value]:
-    """Return the float values that `outputs` depend on differentiably."""
-    relevant = set(outputs)
-    for eqn in reversed(equations):
-        if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:
-            relevant.update(v for v in eqn.inputs if v.type.is_inexact)
-    return relevant

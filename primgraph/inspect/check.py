@@ -28,7 +28,6 @@ from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.parts import complex_, imag, real
-from primgraph.primitives.reductions import root_of_squares
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
 from primgraph.transforms.linearize import linearize
@@ -256,10 +255,15 @@ class Level:
     def _stops_as_inputs(self) -> tuple[Graph, list[Array]]:
         """Return the graph with results of `stop_gradient` as inputs, and arrays for all inputs."""
         plain = without_formal(self.graph)
-        # The sum of squares that `root_of_squares` holds is part of its formula, and not a user's
-        # constant.
-        squares = {e.inputs[1] for e in plain.body if e.op is root_of_squares}
-        stops = [e for e in plain.body if e.op.stops and e.output not in squares]
+        # A constant that stands where a primitive has no derivative is part of its formula, such as
+        # the sum of squares of `root_of_squares`, and not a user's constant.
+        formulas = {
+            v
+            for e in plain.body
+            for i, v in enumerate(e.inputs)
+            if isinstance(e.op, Primitive) and e.op.is_flat(i)
+        }
+        stops = [e for e in plain.body if e.op.stops and e.output not in formulas]
         held = [e.output for e in stops]
         values = interpret(plain.with_outputs(held), *self.arrays)
         stopped = set(held)

@@ -10,7 +10,6 @@ import numpy as np
 
 from primgraph.base.user_lines import declared
 from primgraph.custom.function import Function
-from primgraph.custom.primitives import as_custom
 from primgraph.custom.static import is_operand
 from primgraph.custom.traced import TracedCall, TracedSlope
 from primgraph.eager.derivatives.backward import grad
@@ -74,7 +73,7 @@ def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[An
     found = {
         eqn.kwargs["call"]: eqn.inputs[1 : 1 + eqn.kwargs["count"]]
         for eqn in graph.body
-        if eqn.op is as_custom
+        if eqn.op.own_slope == "given"
     }
     if not found:
         raise ArgumentError(f"check_rules: {function!r:.60} calls no custom function")

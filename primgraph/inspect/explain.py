@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -12,7 +12,6 @@ from primgraph.base.user_lines import Source
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.derivatives.modes import way_of
 from primgraph.derivatives.request import Request
-from primgraph.derivatives.subgraph import Path
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.html_tables import Row, Sheet, Tabled
@@ -20,12 +19,13 @@ from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import full_value
-from primgraph.ir.slices import backward_slice
+from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.operators.variable import Variable
 from primgraph.program.finite import Walk, spread
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values
 from primgraph.transforms.bind import bind
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 
@@ -120,7 +120,7 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
         if not isinstance(given, Variable):
             raise ArgumentError(f"explain: {name} is a variable, not {given!r:.80}")
     request = Request.of("explain", [y], [x])
-    search = _Search(request.builder, request.inputs[0], request.outputs[0])
+    search = _Search(request)
     kind, title, reasons = search.verdict()
     at_feed = () if feed is None else tuple(search.at(feed))
     paths, equations = search.ways() if kind in ("present", "zero") else (0, 0)
@@ -134,11 +134,34 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
 
 
 @final
-class _Search:
-    """Search of the paths between `x` and `y` in `builder`, lowered to primitives."""
+class _Paths(Analysis[int]):
+    """Numbers of differentiable paths to values, through other values than `constants`."""
 
-    def __init__(self, builder: Builder, x: Value, y: Value) -> None:
-        self.builder, self.x, self.y = builder, x, y
+    __slots__ = ("constants",)
+
+    enters = False
+
+    def __init__(self, constants: Collection[Value]) -> None:
+        self.constants = constants
+
+    def transfer(self, eqn: Equation, given: Facts[int], flow: Flow[int]) -> Facts[int]:
+        count = sum(flow.facts.get(v, 0) for v in _differentiable(eqn))
+        return [
+            None if _ends(eqn, v) or v in self.constants else count or None for v in eqn.outputs
+        ]
+
+
+@final
+class _Search:
+    """Search of the paths between the input and the output of `request`, lowered to primitives.
+
+    Unlike `request.path`, its graph has the equations before constants too, where paths end.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request, self.builder = request, request.builder
+        builder, (x,), (y,) = request.builder, request.inputs, request.outputs
+        self.x, self.y = x, y
         body = builder.slice([y], cut=[x])
         self.held = {v for v in builder.stopped if v is not y or v is x}
         known = {v for e in body for v in e.outputs}
@@ -150,27 +173,12 @@ class _Search:
         moved = dict(zip(used, lowered.outputs[1:], strict=True))
         self.start = moved[x]
         self.constants = {moved[v] for v in self.held if v in moved}
-        self.touched = self._forward(differentiable=False)
-        self.active = self._forward(differentiable=True)
-        self.needed = self._backward()
-
-    def _forward(self, *, differentiable: bool) -> set[Value]:
-        """Return the values that depend on the input, in any way or differentiably."""
-        reached = {self.start}
-        if differentiable and self.start in self.constants:
-            return set()
-        for eqn in self.graph.body:
-            if reached.isdisjoint(_differentiable(eqn) if differentiable else eqn.inputs):
-                continue
-            for value in eqn.outputs:
-                if not differentiable or (not _ends(eqn, value) and value not in self.constants):
-                    reached.add(value)
-        return reached
-
-    def _backward(self) -> set[Value]:
-        """Return the values that the output depends on."""
-        body = backward_slice(self.graph.body, [self.end])
-        return {self.end}.union(*(eqn.inputs for eqn in body))
+        self.touched = forward_slice(lowered.body, [self.start])
+        starts = {} if self.start in self.constants else {self.start: 1}
+        # The values that depend on the input differentiably, with the numbers of paths.
+        self.active = _Paths(self.constants).run(lowered, starts).facts
+        body = backward_slice(lowered.body, [self.end])
+        self.needed = {self.end}.union(*(eqn.inputs for eqn in body))
 
     def verdict(self) -> tuple[str, str, list[str]]:
         """Return the kind of the derivative, the title of the explanation, and its first lines."""
@@ -182,8 +190,7 @@ class _Search:
         if self.start in self.constants:
             why = "the input has stop_gradient set, so that it counts as a constant"
             return "cut", f"the derivative {pair} is None: {why}", []
-        path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
-        gradient = None
+        path, gradient = self.request.path, None
         if path.wrt:
             gradient = clean_up(bind(path.vjp(whole=True), {path.outside: 1.0}))
         if self.end not in self.active:
@@ -193,7 +200,7 @@ class _Search:
             reason = "what the ways contribute cancels, or is multiplied by zero"
             return "zero", f"the derivative {pair} is zero everywhere: {reason}", []
         count = 0 if gradient is None else len(gradient)
-        way, own = way_of(Request.of("explain", [self.handle(self.y)], [self.handle(self.x)]))
+        way, own = way_of(self.request)
         reasons = [f"it is taken by {way}"] if way else []
         if own is None and way:
             return (
@@ -203,9 +210,6 @@ class _Search:
             )
         counted = _format_count(count if own is None else own)
         return "present", f"the derivative {pair} takes {counted}", reasons
-
-    def handle(self, value: Value) -> Variable:
-        return Variable(self.builder, value)
 
     def _uses(self) -> list[str]:
         """Describe where the input is used."""
@@ -227,7 +231,7 @@ class _Search:
         """Return the equations between input and output whose derivatives are zero or undefined."""
         found: dict[Cut, None] = {}
         for eqn in self.graph.body:
-            if self.active.isdisjoint(eqn.inputs) or self.needed.isdisjoint(eqn.outputs):
+            if self.active.keys().isdisjoint(eqn.inputs) or self.needed.isdisjoint(eqn.outputs):
                 continue
             for value in eqn.outputs:
                 if value not in self.active and value in self.needed:
@@ -237,17 +241,17 @@ class _Search:
 
     def ways(self) -> tuple[int, int]:
         """Return the numbers of differentiable paths to the output, and of equations on them."""
-        count, through = {self.start: 1}, 0
-        for eqn in self.graph.body:
-            arriving = sum(count.get(v, 0) for v in _differentiable(eqn))
-            through += bool(arriving) and not self.needed.isdisjoint(eqn.outputs)
-            if arriving:
-                count.update((v, arriving) for v in eqn.outputs if v in self.active)
-        return count.get(self.end, 0), through
+        through = [
+            eqn
+            for eqn in self.graph.body
+            if not self.active.keys().isdisjoint(_differentiable(eqn))
+            and not self.needed.isdisjoint(eqn.outputs)
+        ]
+        return self.active.get(self.end, 0), len(through)
 
     def at(self, feed: Mapping[str, Any]) -> list[str]:
         """Describe the gradient at `feed`, and the equation that made it NaN or zero."""
-        path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
+        path = self.request.path
         if not path.wrt:
             return []
         vjp = path.vjp(whole=True)

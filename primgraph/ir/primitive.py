@@ -43,6 +43,7 @@ Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
 # The result of calling a primitive: a value, or a tuple of values.
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F")
 
 _registry: dict[str, Op] = {}
@@ -468,7 +469,7 @@ class Primitive(Op, Generic[R]):
         for position in positions:
             self.jvp(position)(_no_tangent)
 
-    def moving(self, inputs: Sequence[Value]) -> Sequence[Value]:
+    def moving(self, inputs: Sequence[T]) -> Sequence[T]:
         """Return those `inputs` along which the derivative may be nonzero."""
         if _no_tangent not in self._jvp.values():
             return inputs

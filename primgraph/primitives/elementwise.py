@@ -52,7 +52,6 @@ from primgraph.ir.facts.ranges import (
     log_of_sum,
     multiplied,
     negated,
-    number_of,
     power_of,
     quotient,
     reciprocal_root,
@@ -821,7 +820,8 @@ def is_finite_test(eqn: Equation, around: Around) -> bool:
     if test is None or test.op is not less:
         return False
     size = around.definition(test.inputs[0])
-    bound, other = (number_of(around.definition(v)) for v in (test.inputs[1], eqn.inputs[2]))
+    made = [around.definition(v) for v in (test.inputs[1], eqn.inputs[2])]
+    bound, other = (e and e.number for e in made)
     if size is None or bound != INF or other is None or not math.isfinite(other):
         return False
     return size.op is abs_ and size.inputs[0] is eqn.inputs[1]
@@ -836,7 +836,8 @@ def _where(test: Equation | None, value: Value, side: bool, known: Range, around
     if test is None or test.op not in _AT_LEAST or value not in test.inputs:
         return known
     place = test.inputs.index(value)
-    bound = number_of(around.definition(test.inputs[1 - place]))
+    made = around.definition(test.inputs[1 - place])
+    bound = made and made.number
     if bound is None:
         return known
     if (_AT_LEAST[test.op] == side) == (place == 0):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.facts.choices import CHOICE, LOOKS_UP, MOVES_BACK, MOVES_FORTH, Choice
+from primgraph.ir.facts.choices import CHOICE, MOVES_BACK, MOVES_FORTH, RAISES, Choice
 from primgraph.ir.facts.ranges import RANGE, hull
 from primgraph.ir.graph import Value
 from primgraph.ir.index_maps import (
@@ -148,7 +148,7 @@ def _scatter_add_map(k: int, i: int, operands: Types, results: Types, *, axis: i
 
 gather.declare(MOVES_FORTH, True)
 for _op in (gather, scatter_add):
-    for _kind in (LOOKS_UP, MOVES_BACK):
+    for _kind in (RAISES, MOVES_BACK):
         _op.declare(_kind, True)
 
 

@@ -9,6 +9,7 @@ from test_primitives import CASES, ours
 import primgraph as pg
 from primgraph.custom import primitives as custom
 from primgraph.ir import dims
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.index_maps import IndexMap, Opaque, RowMajor
 from primgraph.ir.primitive import lookup, primitive
 from primgraph.ir.types import FLOAT64, TensorType
@@ -95,6 +96,18 @@ def test_no_element_depends_on_any_that_the_map_leaves_out(case):
                 assert moved <= pairs.get(place, set())
                 if found.exact and i in linear and not (op.elementwise or op.linear == "each"):
                     assert moved == pairs.get(place, set())
+
+
+def test_places_that_are_looked_up_may_be_out_of_range_but_for_a_permutation():
+    looking = set()
+    for case in (parameter.values[0] for parameter in CASES):
+        types, params = tuple(case.types(case.row.dtypes[0])), case.call.params
+        results = case.op.infer(types, params)
+        maps = [case.op.dependence(0, i, types, results, params) for i in range(len(types))]
+        if any(isinstance(m, IndexMap) and m.lookups() for m in maps):
+            looking.add(case.op)
+    assert {op.name for op in looking if not op.fact(RAISES)} == {"reorder"}
+    assert {op for op in ours().values() if op.fact(RAISES)} <= looking
 
 
 def expected(found, result, x, arrays):

@@ -12,15 +12,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 
 from rooms import modules, sources
+
+from primgraph.ir.primitive import Primitive
 
 # Files that are about single primitives: their declarations, their cards, rewriting rules.
 ABOUT_PRIMITIVES = ("primgraph/primitives/", "codegen/cards/", "transforms/rewrite/")
 # A docstring begins with a verb or a noun; these begin clauses.
 CLAUSES = re.compile(r"(What|Where|That|Those|Who)\b")
 
+# Functions that make tables of primitives.
+_TABLES = ("frozenset", "dict.fromkeys")
+
 LONG_FUNCTION, LONG_CLASS, LONG_FILE, FULL_FOLDER = 50, 250, 500, 15
+MANY_FILES = 6
 
 
 @cache
@@ -81,9 +88,67 @@ def recognitions() -> list[str]:
         if not path.startswith(ABOUT_PRIMITIVES)
         and isinstance(node, ast.Compare)
         and any(isinstance(o, asked) for o in node.ops)
-        and any(
-            isinstance(x, ast.Attribute) and x.attr == "op" for x in (node.left, *node.comparators)
-        )
+        and _is_op(node.left) + sum(map(_is_op, node.comparators)) == 1
+    ]
+
+
+def _is_op(node: ast.expr) -> bool:
+    """Whether an expression is the op of an equation; two of them are compared with each other."""
+    return isinstance(node, ast.Attribute) and node.attr == "op"
+
+
+def recognised() -> dict[str, list[str]]:
+    """The files that recognise each primitive: that compare ops with it, or list it in a table."""
+    found: dict[str, list[str]] = {}
+    for path, (_, tree) in files().items():
+        if path.startswith(ABOUT_PRIMITIVES):
+            continue
+        names = _primitives_of(tree)
+        here = {names[n.id] for n in _listed(tree) if isinstance(n, ast.Name) and n.id in names}
+        for name in here:
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _primitives_of(tree: ast.Module) -> dict[str, str]:
+    """The primitives that a file imports: their names, by those in the file."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "primgraph.primitives"
+        ):
+            module = import_module(node.module or "")
+            for alias in node.names:
+                op = getattr(module, alias.name)
+                if isinstance(op, Primitive):
+                    found[alias.asname or alias.name] = op.name
+    return found
+
+
+def _listed(tree: ast.Module) -> Iterator[ast.expr]:
+    """The operands of comparisons with ops, keys of tables, elements of sets, and decorators."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(map(_is_op, (node.left, *node.comparators))):
+            for side in (node.left, *node.comparators):
+                yield from side.elts if isinstance(side, ast.Tuple | ast.Set) else [side]
+        elif isinstance(node, ast.Dict):
+            yield from (key for key in node.keys if key is not None)
+        elif isinstance(node, ast.Set):
+            yield from node.elts
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "frozenset",
+            "dict.fromkeys",
+        ):
+            for given in node.args[:1]:
+                yield from given.elts if isinstance(given, ast.Tuple | ast.List | ast.Set) else []
+
+
+def widely_recognised() -> list[str]:
+    """Primitives that more than `MANY_FILES` files recognise, beside those about primitives."""
+    return [
+        f"{name}: {', '.join(paths)}"
+        for name, paths in recognised().items()
+        if len(paths) > MANY_FILES
     ]
 
 
@@ -94,6 +159,7 @@ COUNTS = {
     "folders above 15 files": full_folders,
     "docstrings that begin with a clause": clauses,
     "places that recognise a primitive": recognitions,
+    "primitives that more than 6 files recognise": widely_recognised,
 }
 
 if __name__ == "__main__":
@@ -102,3 +168,5 @@ if __name__ == "__main__":
         print(f"{len(found):5d} {title}")
         if len(found) <= 30:
             print("".join(f"      {name}\n" for name in found), end="")
+    most = Counter({name: len(paths) for name, paths in recognised().items()}).most_common(10)
+    print("files that recognise a primitive:", ", ".join(f"{n} {name}" for name, n in most))

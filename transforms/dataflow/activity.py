@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import final
 
 from primgraph.ir.facts.ranges import HOLOMORPHIC
@@ -17,17 +19,8 @@ def depending(graph: Graph, sources: Sequence[Value], *, by_tangents: bool = Fal
 
     With `by_tangents`, follow only the operands along which a primitive passes tangents.
     """
-    active = set(sources)
-    for eqn in graph.body:
-        inputs: Sequence[Value] = eqn.inputs
-        if by_tangents and isinstance(eqn.op, Primitive):
-            inputs = eqn.op.moving(inputs)
-        if active.isdisjoint(inputs) or eqn.op.stops:
-            continue
-        for value in eqn.outputs:
-            if value.type.is_inexact:
-                active.add(value)
-    return active
+    analysis = _BY_TANGENTS if by_tangents else _ACTIVE
+    return {*analysis.run(graph, dict.fromkeys(sources, True)).facts}
 
 
 class _Reach(Analysis[bool]):
@@ -38,24 +31,38 @@ class _Reach(Analysis[bool]):
     def key(self) -> str:
         return "reached"
 
-    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool]:
-        return [True] * len(eqn.outputs)
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [True] * len(eqn.inputs if self.backward else eqn.outputs)
 
     def join(self, value: Value, facts: Sequence[bool | None]) -> bool | None:
         return any(facts) or None
 
 
-@final
 class _Active(_Reach):
     """Whether values depend on given ones differentiably; equations with bodies are not entered."""
 
     __slots__ = ()
 
+    enters = False
+
     def key(self) -> str:
         return "active"
 
-    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        return [(v.type.is_inexact and not eqn.op.stops) or None for v in eqn.outputs]
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        stops = eqn.op.stops
+        return [(not stops and v.type.is_inexact) or None for v in eqn.outputs]
+
+
+@final
+class _ByTangents(_Active):
+    """Like `_Active`, but only by operands along which a primitive passes tangents."""
+
+    __slots__ = ()
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        if isinstance(eqn.op, Primitive) and not any(eqn.op.moving(given)):
+            return [None] * len(eqn.outputs)
+        return super().transfer(eqn, given, flow)
 
 
 @final
@@ -64,14 +71,13 @@ class _Varying(_Reach):
 
     __slots__ = ()
 
+    enters = False
+
     def key(self) -> str:
         return "varying"
 
-    def visit(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
-        return [True] * len(eqn.outputs)
 
-
-_REACH, _ACTIVE, _VARYING = _Reach(), _Active(), _Varying()
+_REACH, _ACTIVE, _VARYING, _BY_TANGENTS = _Reach(), _Active(), _Varying(), _ByTangents()
 
 
 def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
@@ -108,6 +114,74 @@ def _inputs(analysis: Analysis[bool], regions: Regions, present: Iterable[int]) 
         return found
     within, _ = analysis.settle(regions, given)
     return {i for i, is_one in enumerate(within) if is_one}
+
+
+class Relevance(Analysis[bool]):
+    """Whether given values depend on values differentiably; equations with bodies are not entered.
+
+    The values have inexact dtypes, except for the given ones.
+    """
+
+    __slots__ = ()
+
+    backward = True
+    enters = False
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        stops = eqn.op.stops
+        return [(not stops and v.type.is_inexact) or None for v in eqn.inputs]
+
+    def values(self, body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
+        """Return `outputs` and the values that they depend on differentiably."""
+        return {*self.run(Graph((), body, ()), dict.fromkeys(outputs, True)).facts}
+
+
+@final
+class _Dependences(Analysis[int]):
+    """Sets, as bits, of the values that a value depends on differentiably."""
+
+    __slots__ = ()
+
+    enters = False
+
+    def transfer(self, eqn: Equation, given: Facts[int], flow: Flow[int]) -> list[int | None]:
+        found = 0 if eqn.op.stops else reduce(or_, [bits or 0 for bits in given])
+        return [(v.type.is_inexact and found) or None for v in eqn.outputs]
+
+    def update(self, value: Value, old: int, new: int) -> int:
+        return new
+
+
+def dependence_bits(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
+    """Return for each value of `graph` the bits of the values that it depends on differentiably."""
+    return _Dependences().run(graph, bits).facts
+
+
+@final
+class _Live(_Reach):
+    """Whether results depend on values in any way; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    backward = True
+    enters = False
+
+    def key(self) -> str:
+        return "live"
+
+
+_LIVE = _Live()
+
+
+def live_values(regions: Regions, results: Collection[int]) -> tuple[set[int], set[int]]:
+    """Return the positions of body inputs and of body results that are live in some step.
+
+    `results` are those body results that are live behind the equation.
+    """
+    ends: Facts[bool] = [k in results or None for k in range(len(regions.bodies[0].outputs))]
+    within, found = _LIVE.settle(regions, ends)
+    inputs, outputs = ({i for i, is_one in enumerate(facts) if is_one} for facts in (found, within))
+    return inputs, outputs
 
 
 def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:

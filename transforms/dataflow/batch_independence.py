@@ -27,7 +27,8 @@ from primgraph.ir.index_maps import (
 )
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import Shape
-from primgraph.transforms.dataflow.engine import Analysis, Fault, Flow
+from primgraph.transforms.dataflow.activity import Relevance
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Fault, Flow
 from primgraph.transforms.dataflow.locality import is_looking, looking_into, slopes_of
 
 T = TypeVar("T")
@@ -121,7 +122,8 @@ class _Independence(Samples[Place]):
     def scope(
         self, flow: Flow[Place], eqn: Equation | None, outer: Flow[Place] | None
     ) -> tuple[set[Value], Counts]:
-        return _relevant(flow.graph), Counts(flow.graph)
+        ends = [v for v in flow.graph.outputs if v.type.size != 0]
+        return _Relevance().values(flow.graph.body, ends), Counts(flow.graph)
 
     def key(self) -> str | None:
         # Inside a derivative rule results hold for what remains of the rule only.
@@ -150,13 +152,17 @@ class _Independence(Samples[Place]):
 _INDEPENDENCE = _Independence()
 
 
-def _relevant(graph: Graph) -> set[Value]:
-    """Return the nonempty values that outputs depend on differentiably."""
-    relevant = {v for v in graph.outputs if v.type.size != 0}
-    for eqn in reversed(graph.body):
-        if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_inexact and v.type.size != 0)
-    return relevant
+@final
+class _Relevance(Relevance):
+    """Whether outputs depend on nonempty values differentiably."""
+
+    __slots__ = ()
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        passes = set() if _is_constant(eqn) else {*_operands(eqn)}
+        return [
+            (v in passes and v.type.is_inexact and v.type.size != 0) or None for v in eqn.inputs
+        ]
 
 
 def _is_constant(eqn: Equation) -> bool:
@@ -240,17 +246,15 @@ class Counts:
 
 def _axis_behind(eqn: Equation, axis: int) -> int | None:
     """Return the result axis with the same elements, in order, as `axis` of the only operand."""
-    assert isinstance(eqn.op, Primitive)
-    (x,) = eqn.inputs
     if eqn.op.fact(SAME):
         return axis
-    found = eqn.op.dependence(0, 0, (x.type,), tuple([v.type for v in eqn.outputs]), eqn.kwargs)
+    found = eqn.dependence(0, 0)
     if not isinstance(found, IndexMap):
         return None
     at = found.operand[axis]
     if not isinstance(at, Index) or at.variable is None:
         return None
-    if found.extents[at.variable] != x.shape[axis]:
+    if found.extents[at.variable] != eqn.inputs[0].shape[axis]:
         return None
     return next((a for a, p in enumerate(found.result) if p == at), None)
 
@@ -273,15 +277,13 @@ def _map_places(eqn: Equation, places: Places, counts: Counts) -> Places:
     if not isinstance(op, Primitive):
         raise Fault(_UNKNOWN)
     ahead = len(eqn.inputs) - len(places) if op.own_slope else 0
-    types, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
     found: list[Place | None] = []
-    for k in range(len(results)):
+    for k in range(len(eqn.outputs)):
         moved: set[Place] = set()
         for i, place in enumerate(places, ahead):
             if place is None:
                 continue
-            dependence = op.dependence(k, i, types, results, eqn.kwargs)
-            moved.add(_map_place(eqn, dependence, k, i, place, counts))
+            moved.add(_map_place(eqn, eqn.dependence(k, i), k, i, place, counts))
         if len(moved) > 1:
             raise Fault(_DIFFERENT)
         found.append(next(iter(moved), None))

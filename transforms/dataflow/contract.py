@@ -10,8 +10,9 @@ from primgraph.base.debug_mode import debugging
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.errors import InternalError
 from primgraph.ir.frontend.signature import checked
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.slices import backward_slice
 from primgraph.ir.verify import verify_once
 
 P = ParamSpec("P")
@@ -117,9 +118,6 @@ def every_equation_is_used(graph: Graph) -> str:
     >>> every_equation_is_used(graph.with_outputs(graph.outputs[:1]))
     'the result of cos is used nowhere'
     """
-    needed: set[Value] = set(graph.outputs)
-    for eqn in reversed(graph.body):
-        if needed.isdisjoint(eqn.outputs):
-            return f"the result of {eqn.op.name} is used nowhere"
-        needed.update(eqn.inputs)
-    return ""
+    used = {*backward_slice(graph.body, graph.outputs)}
+    unused = (eqn for eqn in reversed(graph.body) if eqn not in used)
+    return next((f"the result of {eqn.op.name} is used nowhere" for eqn in unused), "")

@@ -52,13 +52,15 @@ class Analysis(ABC, Generic[T]):
     """Dataflow analysis with facts of type T.
 
     It goes forward, from operands to results, or `backward`. A sparse analysis visits the equations
-    that a fact reaches, a `dense` one all of them.
+    that a fact reaches, a `dense` one all of them. It `enters` the bodies of branches, loops and
+    checkpoints, or transfers facts through the whole equation.
     """
 
     __slots__ = ()
 
     backward = False
     dense = False
+    enters = True
     # The cause of the fault where paths disagree.
     differs = "differs between paths"
 
@@ -100,6 +102,15 @@ class Analysis(ABC, Generic[T]):
         """
         return state
 
+    def advance(
+        self, values: Sequence[Value], state: Facts[T], found: Facts[T]
+    ) -> Sequence[T | None]:
+        """Return the facts on carries, of the body, at the beginning of the next step.
+
+        `state` has those at the beginning of this step, and `found` those behind it.
+        """
+        return [self.join(v, [x, y]) for v, x, y in zip(values, state, found, strict=True)]
+
     def key(self) -> str | None:
         """Return the name under which results are noted on bodies, if they are.
 
@@ -116,7 +127,7 @@ class Analysis(ABC, Generic[T]):
         return Regions.of(eqn)
 
     def visit(self, eqn: Equation, given: Facts[T], flow: Flow[T]) -> Sequence[T | None]:
-        """Transfer the facts through an equation, or through its bodies."""
+        """Transfer the facts through an equation, or through its bodies; called if it `enters`."""
         if eqn.op.has_bodies and eqn.op.fact(REGIONS) is not None:
             return self.through(eqn, given, flow)
         return self.transfer(eqn, given, flow)
@@ -134,13 +145,14 @@ class Analysis(ABC, Generic[T]):
         facts = dict(starts)
         flow = Flow(graph, facts)
         flow.scope = self.scope(flow, eqn, outer)
-        backward, dense, visit = self.backward, self.dense, self.visit
+        backward, dense, get = self.backward, self.dense, facts.get
+        visit = self.visit if self.enters else self.transfer
         for eqn in reversed(graph.body) if backward else graph.body:
             near, far = (eqn.outputs, eqn.inputs) if backward else (eqn.inputs, eqn.outputs)
             if not dense and facts.keys().isdisjoint(near):
                 continue
             try:
-                found = visit(eqn, [facts.get(v) for v in near], flow)
+                found = visit(eqn, [*map(get, near)], flow)
             except Fault as fault:
                 fault.equation = fault.equation or eqn
                 raise
@@ -231,8 +243,7 @@ class Analysis(ABC, Generic[T]):
         state[inner] = self.widen(carried, state[inner], step)
         while True:
             found = self.follow(bodies[0], state, eqn, flow)
-            pairs = zip(carried, state[inner], found[outer], strict=True)
-            after = [self.join(v, [x, y]) for v, x, y in pairs]
+            after = self.advance(carried, state[inner], found[outer])
             if all(map(self.same, after, state[inner])):
                 found[outer] = state[inner]
                 return state, found

@@ -8,7 +8,6 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.base.frames import is_interruption
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 
@@ -39,7 +38,7 @@ class Known:
         eqn = self._made.get(value)
         while eqn is not None and isinstance(eqn.op, Primitive) and eqn.op.is_view:
             eqn = self._made.get(eqn.inputs[0])
-        return number_of(eqn)
+        return eqn and eqn.number
 
     def array(self, value: Value) -> Array | None:
         """Return the array of `value`; None if it depends on unknown inputs or is very large."""

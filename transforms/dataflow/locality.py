@@ -1,4 +1,4 @@
-"""Index maps of equations, and locality: which equations map elements to elements."""
+"""Locality, by index maps: which equations map elements to elements."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque
+from primgraph.ir.index_maps import Index, IndexMap
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.views import View
-
-
-def dependence_of(eqn: Equation, place: int, position: int) -> Dependence:
-    """Return the index map of a result and an operand."""
-    if not isinstance(eqn.op, Primitive):
-        return Opaque("it is no primitive")
-    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
-    return eqn.op.dependence(place, position, operands, results, eqn.kwargs)
 
 
 def view_of(eqn: Equation) -> View | None:
@@ -36,7 +28,7 @@ def repeated_axes(eqn: Equation | None) -> tuple[int, ...]:
     rank, (x,) = len(eqn.outputs[0].shape), eqn.inputs
     if len(x.shape) >= rank:
         return ()
-    found = dependence_of(eqn, 0, 0)
+    found = eqn.dependence(0, 0)
     if not isinstance(found, IndexMap):
         return ()
     kept = [place.variable for place in found.operand if isinstance(place, Index)]
@@ -49,7 +41,7 @@ def assignment_of(eqn: Equation | None) -> IndexMap | None:
         return None
     if not eqn.op.moves or eqn.op.is_view:
         return None
-    whole, part = dependence_of(eqn, 0, 0), dependence_of(eqn, 0, 1)
+    whole, part = eqn.dependence(0, 0), eqn.dependence(0, 1)
     written = isinstance(whole, IndexMap) and whole.hole is not None
     return part if written and isinstance(part, IndexMap) else None
 

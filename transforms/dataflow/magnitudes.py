@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from primgraph.ir.facts.ranges import LEAST, number_of
+from primgraph.ir.facts.ranges import LEAST
 from primgraph.ir.graph import Equation, Value
 
 Definition: TypeAlias = Callable[[Value], Equation | None]
@@ -28,7 +28,7 @@ def least(value: Value, definition: Definition, depth: int = _DEPTH) -> float:
     eqn = definition(value)
     if eqn is None or depth == 0:
         return smallest
-    number = number_of(eqn)
+    number = eqn.number
     if number is not None:
         return abs(number) or np.inf
     sizes = _Sizes(eqn, definition, depth - 1)
@@ -52,5 +52,6 @@ class _Sizes:
         return least(self._eqn.inputs[place], self._definition, self._depth)
 
     def number(self, place: int) -> float:
-        found = number_of(self._definition(self._eqn.inputs[place]))
-        return 0.0 if found is None else abs(found)
+        eqn = self._definition(self._eqn.inputs[place])
+        number = eqn and eqn.number
+        return 0.0 if number is None else abs(number)

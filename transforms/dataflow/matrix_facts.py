@@ -94,8 +94,7 @@ def _derive_facts(eqn: Equation, facts: Sequence[Structure]) -> Structure:
 def _view_facts(eqn: Equation, fact: Structure) -> Structure:
     """Return the facts of a view, by the places that its last two axes have in the operand."""
     (x,), y = eqn.inputs, eqn.output
-    assert isinstance(eqn.op, Primitive)
-    found = eqn.op.dependence(0, 0, (x.type,), (y.type,), eqn.kwargs)
+    found = eqn.dependence(0, 0)
     signs = fact & POSITIVE
     if isinstance(found, RowMajor):
         return fact if y.shape[-2:] == x.shape[-2:] and len(y.shape) > 1 else signs

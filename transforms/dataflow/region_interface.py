@@ -124,8 +124,13 @@ class Marked:
         return [*values[:consts], *fixed, *values[consts:begin], *values[begin:], *rows]
 
 
-def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = None) -> Marked:
-    """Mark the bodies of `eqn`; keep only the body results at `outputs`, if given.
+def marked(
+    eqn: Equation,
+    opening: Opening,
+    outputs: Collection[int] | None = None,
+    bodies: Sequence[Graph] | None = None,
+) -> Marked:
+    """Mark `bodies` of `eqn` (default: all); keep only the body results at `outputs`, if given.
 
     The bodies keep their own input values.
     """
@@ -147,10 +152,9 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
     found = Marked(regions, entry, ())
-    bodies = [
-        _mark_body(found, body, behind, before, outputs, eqn, opening) for body in regions.bodies
-    ]
-    return replace(found, bodies=tuple(bodies))
+    given = regions.bodies if bodies is None else bodies
+    done = [_mark_body(found, body, behind, before, outputs, eqn, opening) for body in given]
+    return replace(found, bodies=tuple(done))
 
 
 def _mark_body(

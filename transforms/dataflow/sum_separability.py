@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import names_in
-from primgraph.ir.facts.ranges import SAME, number_of
+from primgraph.ir.facts.ranges import SAME
 from primgraph.ir.graph import COUNTED, Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, Lookup, variables_of
 from primgraph.ir.primitive import Primitive, recording
@@ -285,16 +285,13 @@ def _not_indices(eqn: Equation) -> list[Value]:
 
 def _index_map(eqn: Equation, i: int) -> IndexMap | None:
     """Return the index map of the result and operand `i`, if there is one."""
-    if not isinstance(eqn.op, Primitive):
-        return None
-    operands, results = (tuple([v.type for v in vs]) for vs in (eqn.inputs, eqn.outputs))
-    found = eqn.op.dependence(0, i, operands, results, eqn.kwargs)
+    found = eqn.dependence(0, i)
     return found if isinstance(found, IndexMap) else None
 
 
 def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
     """Return whether the equation shows that all elements of the result are zero."""
-    return number_of(eqn) == 0 or (eqn.op.is_view and eqn.inputs[0] in zeros)
+    return eqn.number == 0 or (eqn.op.is_view and eqn.inputs[0] in zeros)
 
 
 def _summed_axes(eqn: Equation, i: int) -> dict[int, int]:

@@ -7,16 +7,17 @@ it passes no cotangent back from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import final
+from typing import Literal, TypeAlias, final
 
 from primgraph.ir.dims import bounds
 from primgraph.ir.facts.choices import CHOICE, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.control import REGIONS, Regions
+from primgraph.primitives.control import Regions
 from primgraph.transforms.dataflow.activity import depending
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
 from primgraph.transforms.dataflow.masks.masks_through_loops import Passage
@@ -24,6 +25,9 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
 from primgraph.transforms.dataflow.region_interface import Opening, marked
 from primgraph.transforms.dataflow.value_bounds import ranges_within
+
+# The condition under which a tangent may be nonzero; True if it may be so everywhere.
+Support: TypeAlias = "Value | Literal[True]"
 
 
 def supports_of(
@@ -34,219 +38,198 @@ def supports_of(
     A support is None if the tangent may be nonzero everywhere. For branches and loops the supports
     are passed into their bodies.
     """
-    walk = _Walk(conditions, risks, frozenset(sources))
-    for eqn in graph.body:
-        if not risks.active.isdisjoint(eqn.outputs):
-            walk.visit(eqn)
-    return walk.found, walk.openings
+    analysis = _Supports(conditions, risks)
+    analysis.run(graph, dict.fromkeys(sources, True))
+    return analysis.found, analysis.openings
 
 
 @final
-class _Walk:
-    """Forward walk that moves supports from operands to results; visit equations in order."""
+class _Supports(Analysis[Support]):
+    """Supports of tangents, from operands to results; one instance for each graph.
 
-    def __init__(self, conditions: Conditions, risks: Risks, sources: frozenset[Value]) -> None:
+    Facts on inputs and outputs of bodies are conditions outside; those on carries hold in every
+    iteration. Zeros in an initial carry stay zeros if the body preserves them.
+    """
+
+    __slots__ = ("conditions", "found", "openings", "risks")
+
+    def __init__(self, conditions: Conditions, risks: Risks) -> None:
         self.conditions = conditions
         self.risks = risks
-        self.sources = sources
-        self.known: dict[Value, Value] = {}
         self.found: dict[Equation, list[Value | None]] = {}
         self.openings: dict[Equation, Opening] = {}
 
-    def visit(self, eqn: Equation) -> None:
-        """Record the supports of the results of `eqn`, and the operand tangents to mask."""
-        if eqn.op.fact(REGIONS) is not None:
-            self._enter(eqn)
-            return
-        operands = [self._support(v) for v in eqn.inputs]
-        for place, value in enumerate(eqn.outputs):
-            support = None if value in self.sources else self._result_support(eqn, place, operands)
-            if support is not None and not self.conditions.always(support):
-                self.known[value] = support
-        assert isinstance(eqn.op, Primitive)
-        if self.known.keys().isdisjoint(eqn.inputs) or not is_elementwise(eqn):
-            return
-        found = [
-            self.known.get(v) if v in self.risks.active and self.is_risky(eqn, i) else None
-            for i, v in enumerate(eqn.inputs)
+    def update(self, value: Value, old: Support, new: Support) -> Support:
+        return old
+
+    def visit(self, eqn: Equation, given: Facts[Support], flow: Flow[Support]) -> Facts[Support]:
+        if self.risks.active.isdisjoint(eqn.outputs):
+            return [None] * len(eqn.outputs)
+        found = super().visit(eqn, given, flow)
+        return [
+            self._unless_everywhere(x) if v in self.risks.active else None
+            for v, x in zip(eqn.outputs, found, strict=True)
         ]
-        if any(found):
-            self.found[eqn] = found
 
-    def _enter(self, eqn: Equation) -> None:
-        """Pass supports of operands into the bodies of `eqn`, and record those of its results."""
-        within = _Within(self, eqn)
-        risky = (self.is_risky(eqn, i) for i, v in enumerate(eqn.inputs) if v in self.risks.active)
-        if within.known and any(risky):
-            self.openings[eqn] = Opening(differs=within.known)
-        for place, value in enumerate(eqn.outputs):
-            if value in self.risks.active and value not in self.sources:
-                support = within.result(place)
-                if support is not None and not self.conditions.always(support):
-                    self.known[value] = support
+    def _unless_everywhere(self, support: Support | None) -> Support:
+        if isinstance(support, Value) and not self.conditions.always(support):
+            return support
+        return True
 
-    def is_risky(self, eqn: Equation, position: int) -> bool:
+    def transfer(self, eqn: Equation, given: Facts[Support], flow: Flow[Support]) -> Facts[Support]:
+        """Return the supports of the results, and note the operand tangents to mask."""
+        known = [x if isinstance(x, Value) else None for x in given]
+        operands = [
+            self.conditions.everywhere(v) if x is True else x
+            for v, x in zip(eqn.inputs, given, strict=True)
+        ]
+        found = [self._result_support(eqn, k, operands, known) for k in range(len(eqn.outputs))]
+        if any(known) and is_elementwise(eqn):
+            masked = [x if x and self._is_risky(eqn, i) else None for i, x in enumerate(known)]
+            if any(masked):
+                self.found[eqn] = masked
+        return [*found]
+
+    def _is_risky(self, eqn: Equation, position: int) -> bool:
         return self.risks.along(eqn, position) == ALWAYS
 
-    def _support(self, value: Value) -> Value | None:
-        """Return where the tangent of `value` may be nonzero; None if nowhere."""
-        if value not in self.risks.active:
-            return None
-        return self.known.get(value) or self.conditions.everywhere(value)
-
     def _result_support(
-        self, eqn: Equation, place: int, operands: list[Value | None]
+        self,
+        eqn: Equation,
+        place: int,
+        operands: Sequence[Value | None],
+        known: Sequence[Value | None],
     ) -> Value | None:
         """Return the support of a result; None if it is everywhere or unknown."""
         choice = eqn.op.fact(CHOICE)
         if choice is not None and is_elementwise(eqn):
             if choice.by is not None:
-                return self._selection_support(eqn, choice, operands)
+                return self._selection_support(eqn, choice, operands, known)
             if None in operands:
-                return self._extremum_support(eqn, choice, operands)
-        changes = any(
-            s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
-        )
+                return self._extremum_support(eqn, choice, operands, known)
         assert isinstance(eqn.op, Primitive)
         if is_elementwise(eqn):
-            if self.known.keys().isdisjoint(eqn.inputs):
+            if not any(known):
                 return None
             present = [s for s in operands if s is not None]
             return reduce(self.conditions.either, dict.fromkeys(present))
         rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
         surrounded = bounds(rest)[1] > 0
-        if moves_forth(eqn.op) and (changes or surrounded):
+        if moves_forth(eqn.op) and (None in operands or any(known) or surrounded):
             return self.conditions.behind(eqn, place, operands)
         return None
 
     def _selection_support(
-        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+        self,
+        eqn: Equation,
+        choice: Choice,
+        operands: Sequence[Value | None],
+        known: Sequence[Value | None],
     ) -> Value | None:
         """Return where the operand that a condition chooses has a tangent."""
         present = [i for i in choice.sides if operands[i] is not None]
         if len(present) == 1:
             (i,) = present
-            condition, support = eqn.inputs[choice.by or 0], operands[i]
-            assert support is not None
+            condition = eqn.inputs[choice.by or 0]
             where = condition if choice.sides[i] else self.conditions.negated(condition)
-            return self._restrict_support(where, eqn.inputs[i], support)
-        if self.known.keys().isdisjoint([eqn.inputs[i] for i in present]):
+            return self._restrict_support(where, known[i])
+        if not any(known[i] for i in present):
             return None
         values = [v if s is None else s for v, s in zip(eqn.inputs, operands, strict=True)]
         return self.conditions.record(eqn.op, *values)
 
     def _extremum_support(
-        self, eqn: Equation, choice: Choice, operands: list[Value | None]
+        self,
+        eqn: Equation,
+        choice: Choice,
+        operands: Sequence[Value | None],
+        known: Sequence[Value | None],
     ) -> Value | None:
         """Return where the only active operand is selected, that is, not beaten by the other."""
         place = 1 if operands[0] is None else 0
         assert choice.lost is not None
         lost = choice.lost(self.conditions.record, place, eqn.inputs, eqn.outputs, **eqn.kwargs)
-        support = operands[place]
-        assert support is not None
-        return self._restrict_support(self.conditions.negated(lost), eqn.inputs[place], support)
+        return self._restrict_support(self.conditions.negated(lost), known[place])
 
-    def _restrict_support(self, condition: Value, value: Value, support: Value) -> Value:
-        return self.conditions.both(condition, support) if value in self.known else condition
+    def _restrict_support(self, condition: Value, support: Value | None) -> Value:
+        return condition if support is None else self.conditions.both(condition, support)
 
+    # Bodies of branches and loops.
 
-@final
-class _Within:
-    """Supports of tangents in the bodies of a branch or a loop, and of its results.
+    def join(self, value: Value, facts: Sequence[Support | None]) -> Support | None:
+        present = [x for x in facts if x is not None]
+        known = [x for x in present if isinstance(x, Value)]
+        if len(known) < len(present):
+            return True
+        return reduce(self.conditions.either, known) if known else None
 
-    `known` has conditions on body inputs by position; on carries they hold in every iteration.
-    Zeros in an initial carry stay zeros if the body preserves them.
-    """
+    def row(self, fact: Support, stack: Value, row: Value) -> Support:
+        return fact if fact is True else of_row(self.conditions, fact)
 
-    def __init__(self, around: _Walk, eqn: Equation) -> None:
-        self.around, self.eqn, self.regions = around, eqn, Regions.of(eqn)
-        regions = self.regions
-        operands = eqn.inputs[regions.lead :]
-        self.known: dict[int, Value] = {}
-        for i, value in enumerate(operands):
-            if value in around.known:
-                is_row = regions.is_loop and regions.is_row(i)
-                condition = around.known[value]
-                if is_row:
-                    condition = of_row(around.conditions, condition)
-                if regions.stacks or condition.shape == regions.bodies[0].inputs[i].shape:
-                    self.known[i] = condition
-        self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
-        self._follow()
-        while lost := self._lost_carries():
-            for i in lost:
-                del self.known[i]
-            self._walk_through()
-
-    def result(self, place: int) -> Value | None:
-        """Return the support of the result at `place`; None if it is unknown."""
-        k = self.regions.kept(place)
-        if k is None:
-            return None
-        if self.regions.is_carried(k):
-            return self.known.get(self.regions.consts + k)
-        return self._result_support(k)
-
-    def _follow(self) -> None:
-        """Find supports of carries that have a tangent only after the first iteration."""
-        self._walk_through()
-        while True:
-            found = [
-                i for i, value in self._returned_carries() if value in self.walks[0].risks.active
-            ]
-            found = [i for i in found if i not in self.present]
-            if not found:
-                return
-            for i in found:
-                support = self._result_support(i - self.regions.consts)
-                if support is not None:
-                    self.known[i] = support
-            self.present.update(found)
-            self._walk_through()
-
-    def _lost_carries(self) -> list[int]:
-        """Return the carries whose known support an iteration does not preserve."""
-        walk, of = self.walks[0], self.marked.entry.of
+    def entering(self, eqn: Equation, regions: Regions, given: Facts[Support]) -> Facts[Support]:
+        """Return the supports of body inputs; growing stacks have no rows to take."""
+        facts = super().entering(eqn, regions, given)
         return [
-            i
-            for i, value in self._returned_carries()
-            if i in self.known
-            and value in walk.risks.active
-            and walk.known.get(value) is not of(self.known[i], False)
+            True if isinstance(x, Value) and not regions.stacks and x.shape != v.shape else x
+            for x, v in zip(facts, regions.bodies[0].inputs, strict=True)
         ]
 
-    def _returned_carries(self) -> list[tuple[int, Value]]:
-        """Return the carries that the body returns, with their input positions."""
-        outputs = self.marked.bodies[0].outputs[: self.regions.carries]
-        return list(enumerate(outputs, self.regions.consts))
+    def follow(
+        self,
+        body: Graph,
+        given: Facts[Support],
+        eqn: Equation | None = None,
+        outer: Flow[Support] | None = None,
+    ) -> Facts[Support]:
+        assert eqn is not None
+        marks = marked(eqn, _opening(given), bodies=[body])
+        (inside,) = marks.bodies
+        sources = [v for v, x in zip(body.inputs, given, strict=True) if x is not None]
+        ranges = ranges_within(eqn, [self.risks.ranges[v] for v in eqn.inputs])
+        conditions, active = Conditions(inside), depending(inside, sources)
+        known = dict(zip(body.inputs, ranges, strict=True))
+        inner = _Supports(conditions, Risks(inside, active, known, conditions))
+        facts = inner.run(inside, dict.fromkeys(sources, True)).facts
+        outside = Passage(eqn, marks, inside, conditions, self.conditions)
+        consts = marks.regions.consts
+        found: Facts[Support] = []
+        for k, value in enumerate(inside.outputs):
+            support = facts.get(value)
+            before = given[consts + k] if marks.regions.is_carried(k) else None
+            if isinstance(support, Value) and isinstance(before, Value):
+                # A step keeps the support of a carry, or it is given up.
+                kept = support is marks.entry.of(before, False)
+                found.append(before if kept else True)
+            elif isinstance(support, Value):
+                found.append(outside.to_result(k, support) or True)
+            else:
+                found.append(support)
+        return found
 
-    def _result_support(self, k: int) -> Value | None:
-        """Return the support of body result `k`, joined over all bodies."""
-        supports = []
-        for walk, body in zip(self.walks, self.marked.bodies, strict=True):
-            value = body.outputs[k]
-            if value in walk.risks.active:
-                way = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
-                inner = walk.known.get(value)
-                support = None if inner is None else way.to_result(k, inner)
-                if support is None:
-                    return None
-                supports.append(support)
-        return reduce(self.around.conditions.either, supports) if supports else None
+    def advance(
+        self, values: Sequence[Value], state: Facts[Support], found: Facts[Support]
+    ) -> Facts[Support]:
+        """Reach all carries that have a tangent in some step; then drop supports that change."""
+        pairs = list(zip(state, found, strict=True))
+        if any(x is None and y is not None for x, y in pairs):
+            return [y if x is None else x for x, y in pairs]
+        return [x if y is None or x is y else True for x, y in pairs]
 
-    def _walk_through(self) -> None:
-        self.marked = marked(self.eqn, Opening(differs=self.known))
-        self.walks = list(map(self._walk, self.regions.bodies, self.marked.bodies))
+    def settle(
+        self,
+        regions: Regions,
+        state: Facts[Support],
+        eqn: Equation | None = None,
+        flow: Flow[Support] | None = None,
+    ) -> tuple[Facts[Support], Facts[Support]]:
+        within, found = super().settle(regions, state, eqn, flow)
+        assert eqn is not None
+        opening, active = _opening(within), self.risks.active
+        risky = (self._is_risky(eqn, i) for i, v in enumerate(eqn.inputs) if v in active)
+        if opening.differs and any(risky):
+            self.openings[eqn] = opening
+        return within, found
 
-    def _walk(self, own: Graph, body: Graph) -> _Walk:
-        """Analyse `body`, which is `own` with marks."""
-        ranges = self.around.risks.ranges
-        given = ranges_within(self.eqn, [ranges[v] for v in self.eqn.inputs])
-        conditions = Conditions(body)
-        active = depending(body, [own.inputs[i] for i in sorted(self.present)])
-        risks = Risks(body, active, dict(zip(own.inputs, given, strict=True)), conditions)
-        walk = _Walk(conditions, risks, frozenset())
-        for inner in body.body:
-            if not active.isdisjoint(inner.outputs):
-                walk.visit(inner)
-        return walk
+
+def _opening(given: Facts[Support]) -> Opening:
+    return Opening(differs={i: x for i, x in enumerate(given) if isinstance(x, Value)})

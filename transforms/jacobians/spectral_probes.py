@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
@@ -10,6 +11,7 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.linear_algebra.spectra import SPECTRUM
 from primgraph.primitives.reductions import SUMS
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 
 @final
@@ -24,7 +26,7 @@ class Probes:
     def __init__(self, graph: Graph, *, closed: bool) -> None:
         self._graph = graph
         self._closed = closed
-        self._even: set[Value] | None = None
+        self._even: Container[Value] | None = None
         self._summed: set[Value] | None = None
         # Results by values, gradient, and `at_zero`: chains of decompositions query them
         # repeatedly.
@@ -36,10 +38,7 @@ class Probes:
         The gradient of the sum of eigenvalues or singular values is of this form.
         """
         if self._even is None:
-            self._even = set()
-            for eqn in self._graph.body:
-                if _is_even(eqn, self._even):
-                    self._even.update(eqn.outputs)
+            self._even = _Even().run(self._graph, {}).facts
         return value in self._even
 
     def is_summed(self, value: Value) -> bool:
@@ -81,15 +80,28 @@ def _sums_last(eqn: Equation) -> bool:
     return eqn.op.fact(SUMS) and bool(eqn.inputs[0].type.ndim - 1 in eqn.kwargs["axes"])
 
 
-def _is_even(eqn: Equation, even: set[Value]) -> bool:
+@final
+class _Even(Analysis[bool]):
+    """Whether all elements along the last axis are equal; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    dense = True
+    enters = False
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> Facts[bool]:
+        return [_is_even(eqn, given) or None] * len(eqn.outputs)
+
+
+def _is_even(eqn: Equation, even: Facts[bool]) -> bool:
     if eqn.number is not None:
         return True
     shown, last = eqn.dependence(0, 0) if eqn.op.is_view else None, eqn.outputs[0].type.ndim - 1
     if isinstance(shown, IndexMap) and last >= 0:
         repeated = last not in variables_of(shown.operand)
         in_place = variables_of(shown.operand[-1:]) == {last}
-        return repeated or (in_place and eqn.inputs[0] in even)
+        return repeated or (in_place and bool(even[0]))
     if eqn.op.formal:
-        return eqn.inputs[0] in even
+        return bool(even[0])
     elementwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
-    return elementwise and bool(eqn.inputs) and even.issuperset(eqn.inputs)
+    return elementwise and bool(even) and all(even)

@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.choices import JOINS, NAN_OF
 from primgraph.ir.facts.ranges import Range
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -33,9 +34,7 @@ from primgraph.primitives.shapes import (
 )
 from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.dataflow.value_bounds import ranges_of
-
-_JOINING: frozenset[Op] = frozenset({select, concat, slice_assign})
+from primgraph.transforms.dataflow.value_bounds import ranges_of, slope_stays_finite
 
 # Support of each operand: a condition where it may be nonzero, None if unknown.
 _Supports: TypeAlias = Sequence[Value | None]
@@ -68,12 +67,13 @@ def strong_zeros(
 
 def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
     """Return whether a product or quotient with zero may be nonzero or NaN."""
-    if eqn.op is div:
-        return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
-    if eqn.op is unless_nan:
-        return ranges[eqn.inputs[1]].nan
-    bilinear = isinstance(eqn.op, Primitive) and eqn.op.linear == "each"
-    return bilinear and not all(ranges[v].finite for v in eqn.inputs)
+    if not isinstance(eqn.op, Primitive):
+        return False
+    tested = eqn.op.fact(NAN_OF)
+    if tested is not None:
+        return ranges[eqn.inputs[tested]].nan
+    places = eqn.op.linear_operands(len(eqn.inputs), eqn.kwargs)
+    return not all(slope_stays_finite(eqn, i, ranges) for i in places)
 
 
 @final
@@ -109,7 +109,7 @@ class _Following:
     def _joins_zeros(self, eqn: Equation) -> bool:
         """Return whether zeros are joined with a derivative: these zeros are structural."""
         derived = eqn.source is not None and eqn.source.is_derived
-        return derived and eqn.op in _JOINING and any(map(self._is_zero, eqn.inputs))
+        return derived and eqn.op.fact(JOINS) and any(map(self._is_zero, eqn.inputs))
 
     def _is_zero(self, value: Value) -> bool:
         if value.type.is_complex:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Linear
 from primgraph.ir.slices import forward_slice
@@ -52,7 +51,7 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
     whole = separated(body, seeds)
     ahead = forward_slice(whole.body, seeds)
     made = {v: eqn for eqn in whole.body for v in eqn.outputs}
-    numbers = {k: number_of(made.get(v)) for k, v in enumerate(whole.outputs)}
+    numbers = {k: made[v].number for k, v in enumerate(whole.outputs) if v in made}
     results = {k: filled(n, whole.outputs[k].type) for k, n in numbers.items() if n is not None}
     for depends in (False, True):
         ends = [

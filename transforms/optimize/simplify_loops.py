@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.facts.choices import LOOKS_UP
+from primgraph.ir.facts.choices import RAISES
 from primgraph.ir.graph import Equation, Graph, Value, map_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Primitive
@@ -274,7 +274,7 @@ def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
         return False
     costs = isinstance(eqn.op, Primitive) and not eqn.op.is_view and not eqn.op.formal
     # An iteration that does not run raises no error, so primitives that may raise stay in the loop.
-    return costs and not (eqn.op.fact(LOOKS_UP) or eqn.op.has_bodies)
+    return costs and not (eqn.op.fact(RAISES) or eqn.op.has_bodies)
 
 
 def _is_free(eqn: Equation) -> bool:

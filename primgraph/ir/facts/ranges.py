@@ -96,11 +96,6 @@ SAME: Fact[bool] = Fact("same elements", False)
 HOLOMORPHIC: Fact[bool] = Fact("holomorphic", True)
 
 
-def number_of(eqn: Equation | None) -> Any:
-    """Return the number that all elements of the result of `eqn` equal; None if it is unknown."""
-    return None if eqn is None else eqn.number
-
-
 class Sizes(Protocol):
     """Lower bounds of the nonzero magnitudes of operands; the precision `eps` of the result."""
 

@@ -20,7 +20,6 @@ from primgraph.ir.facts.matrices import (
     STRUCTURE,
     Structure,
 )
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Value
 from primgraph.primitives.constants import constant, full, iota
 from primgraph.primitives.elementwise import add, cast, div, mul
@@ -68,7 +67,8 @@ def _is_lower_mask(value: Value, definition: Definition, k: int) -> bool:
 
 
 def _is_full(value: Value, definition: Definition, number: float) -> bool:
-    return bool(number_of(definition(value)) == number)
+    eqn = definition(value)
+    return eqn is not None and bool(eqn.number == number)
 
 
 def _counts(values: Sequence[Value], axes: Sequence[int], definition: Definition) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 
 from primgraph.ir.dims import Dim
 from primgraph.ir.facts.choices import LOGIC, MOVES_BACK, MOVES_FORTH, Logic
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import (
     Dependence,
@@ -44,7 +43,6 @@ from primgraph.primitives.shapes import (
 )
 from primgraph.transforms.dataflow.locality import (
     assignment_of,
-    dependence_of,
     repeated_axes,
     view_of,
 )
@@ -103,7 +101,7 @@ class Conditions:
                 return repeated(self, x, result.shape, axes)
             return seen(self, x, view_of(eqn), result.shape)
         assigned = assignment_of(made)
-        read = None if assigned is None else dependence_of(eqn, 0, 0)
+        read = None if assigned is None else eqn.dependence(0, 0)
         if assigned is None or not isinstance(read, IndexMap):
             return None
         same = (assigned.extents, assigned.result) == (read.extents, read.operand)
@@ -159,9 +157,14 @@ class Conditions:
     def definition(self, value: Value) -> Equation | None:
         return self.made.get(value) or self.definitions.get(value)
 
+    def number(self, value: Value) -> Any:
+        """Return the number that all elements equal, if a parameter holds it; else None."""
+        eqn = self.definition(value)
+        return eqn and eqn.number
+
     def always(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold everywhere."""
-        number = number_of(self.definition(condition))
+        number = self.number(condition)
         if number is not None:
             return bool(number)
         array = self.array(condition)
@@ -169,7 +172,7 @@ class Conditions:
 
     def never(self, condition: Value) -> bool:
         """Return whether `condition` is known to hold nowhere."""
-        number = number_of(self.definition(condition))
+        number = self.number(condition)
         if number is not None:
             return not number
         array = self.array(condition)
@@ -222,7 +225,7 @@ class Conditions:
         found = self.definition(condition)
         if found is None or (found.op, found.params) != (eqn.op, eqn.params):
             return None
-        way = dependence_of(eqn, 0, 0)
+        way = eqn.dependence(0, 0)
         if not isinstance(way, IndexMap) or not way.lookups():
             return None
         same = found.inputs[1:] == eqn.inputs[1:]
@@ -232,7 +235,7 @@ class Conditions:
         """Return whether an element of an operand may come to several places of a result."""
         if eqn not in self._repeating:
             self._repeating[eqn] = any(
-                _may_repeat(dependence_of(eqn, 0, i))
+                _may_repeat(eqn.dependence(0, i))
                 for i, value in enumerate(eqn.inputs)
                 if value.type.is_inexact
             )
@@ -355,7 +358,7 @@ def _operand_condition(
     """Return the condition under which an operand matters, by the index map."""
     x = eqn.inputs[position]
     # A derivative of its own looks at the value wherever it looks at what that is a function of.
-    found = dependence_of(eqn, place, max(position, 1 if eqn.op.own_slope else 0))
+    found = eqn.dependence(place, max(position, 1 if eqn.op.own_slope else 0))
     if isinstance(found, RowMajor):
         return conditions.record(reshape, matters, shape=x.shape)
     assert isinstance(found, IndexMap)
@@ -432,7 +435,7 @@ def _result_condition(
     found = []
     for i, known in enumerate(operands):
         if known is not None and not op.is_flat(i):
-            way = dependence_of(eqn, place, i)
+            way = eqn.dependence(place, i)
             assert isinstance(way, IndexMap)
             like = eqn.outputs[place]
             one = _carry_condition(conditions, way.extents, way.operand, way.result, known, like)

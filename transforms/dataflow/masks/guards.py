@@ -14,7 +14,7 @@ only derivatives that may be infinite at finite inputs count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias, final
@@ -26,9 +26,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import IndexMap
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
-from primgraph.primitives.control import REGIONS
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import (
-    dependence_of,
     is_elementwise,
     multiplies_sums,
 )
@@ -39,7 +38,7 @@ from primgraph.transforms.dataflow.masks.conditions import (
     moves_back,
 )
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
-from primgraph.transforms.dataflow.masks.guards_through_loops import Within
+from primgraph.transforms.dataflow.masks.guards_through_loops import BodyGuards
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN, NEVER, Risks
 from primgraph.transforms.dataflow.region_interface import Opening
 
@@ -52,7 +51,7 @@ ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class Use:
     """One use of a value: its guards, or the equation and result that read a part of it."""
 
     guards: Guards = ()
@@ -85,33 +84,34 @@ def guards_of(
     values count, as others carry no derivative. No guard passes `sources`, whose tangents come from
     outside.
     """
-    walk = _Walk(graph, frozenset(sources), conditions, risks)
-    for eqn in reversed(graph.body):
-        walk.visit(eqn)
-    return walk.beginning(), walk.factors, walk.openings
+    analysis = GuardAnalysis(conditions, risks, frozenset(sources))
+    analysis.uses_of(graph)
+    return analysis.beginning(), analysis.factors, analysis.openings
 
 
 def guards_of_results(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
 ) -> dict[Value, Guards]:
     """Return the guards that hold for the results of equations, on all their uses."""
-    walk = _Walk(graph, frozenset(sources), conditions, risks)
-    for eqn in reversed(graph.body):
-        walk.visit(eqn)
-    return walk.held
+    analysis = GuardAnalysis(conditions, risks, frozenset(sources))
+    analysis.uses_of(graph)
+    return analysis.held
 
 
 @final
-class _Walk:
-    """Backward walk that moves guards to operands; visit equations from last to first."""
+class GuardAnalysis(Analysis[list[Use]]):
+    """Uses of values, with their guards, from results to operands; one instance for each graph."""
+
+    __slots__ = ("along", "conditions", "factors", "held", "openings", "passed", "risks", "sources")
+
+    backward = True
 
     def __init__(
-        self, graph: Graph, sources: frozenset[Value], conditions: Conditions, risks: Risks
+        self, conditions: Conditions, risks: Risks, sources: frozenset[Value] = frozenset()
     ) -> None:
         self.sources = sources
         self.conditions = conditions
         self.risks = risks
-        self.uses: dict[Value, list[_Use]] = {v: [_Use()] for v in graph.outputs}
         self.passed: dict[Value, Guards] = {}
         self.along: list[tuple[Equation, list[Guards]]] = []
         self.factors: ByOperand = {}
@@ -129,54 +129,78 @@ class _Walk:
                 begin[eqn] = found
         return begin
 
-    def visit(self, eqn: Equation) -> None:
-        """Consume the guards of the results of `eqn`, and record those of its operands."""
-        used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
-        if not used or self.risks.active.isdisjoint(eqn.outputs):
-            return
-        results = [self._join_uses(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
-        self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
-        if eqn.op.fact(REGIONS) is not None:
-            self._enter(eqn, dict(zip(used, results, strict=True)))
-            return
-        if len(used) == 1:
-            self._pass(eqn, eqn.outputs[used[0]], results[0])
+    def uses_of(self, graph: Graph) -> dict[Value, list[Use]]:
+        """Return the uses of all values of `graph` that have some; its results have no guards."""
+        return self.run(graph, {v: [Use()] for v in graph.outputs}).facts
+
+    def within(self, conditions: Conditions, risks: Risks) -> GuardAnalysis:
+        """Return the analysis of a body of an equation of this graph."""
+        return GuardAnalysis(conditions, risks)
+
+    def update(self, value: Value, old: list[Use], new: list[Use]) -> list[Use]:
+        # In place, as a value may have any number of uses.
+        old.extend(new)
+        return old
+
+    def visit(
+        self, eqn: Equation, given: Facts[list[Use]], flow: Flow[list[Use]]
+    ) -> Facts[list[Use]]:
+        if self.risks.active.isdisjoint(eqn.outputs):
+            return [None] * len(eqn.inputs)
+        return super().visit(eqn, given, flow)
+
+    def transfer(
+        self, eqn: Equation, given: Facts[list[Use]], flow: Flow[list[Use]]
+    ) -> Facts[list[Use]]:
+        """Return the uses of the operands, and note the guards that begin at this equation."""
+        results = self._guards_of_results(eqn, given)
+        ways = [(place, guards) for place, guards in enumerate(results) if guards is not None]
+        place, guards = ways[0]
+        if len(ways) == 1:
+            self._pass(eqn, eqn.outputs[place], guards)
         along: list[Guards] = []
+        uses: Facts[list[Use]] = []
         for i, value in enumerate(eqn.inputs):
-            found = [_Use()]
-            if value in self.risks.active:
-                ways = zip(used, results, strict=True)
-                found = [self._use(eqn, i, place, guards) for place, guards in ways]
-                self.uses.setdefault(value, []).extend(found)
-            along.append(found[0].guards if len(found) == 1 else self._join_uses(value, found))
+            is_active = value in self.risks.active
+            found = [self._use(eqn, i, *way) for way in ways] if is_active else [Use()]
+            uses.append(found if is_active else None)
+            along.append(found[0].guards if len(found) == 1 else self.join_uses(value, found))
         if any(along):
             self.along.append((eqn, along))
-        if results[0] and multiplies_sums(eqn.op):
-            self._guard_factors(eqn, results[0])
+        if guards and multiplies_sums(eqn.op):
+            self._guard_factors(eqn, guards)
+        return uses
 
-    def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
-        """Walk backward through `graph` from its results to its inputs, and return that walk."""
-        walk = _Walk(graph, frozenset(), conditions, risks)
-        for eqn in reversed(graph.body):
-            walk.visit(eqn)
-        return walk
+    def through(
+        self, eqn: Equation, given: Facts[list[Use]], flow: Flow[list[Use]] | None
+    ) -> Facts[list[Use]]:
+        """Return the uses of the operands of an equation with bodies.
 
-    def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
-        """Move guards of results into the bodies of `eqn`, and record those of its operands.
-
-        The guards begin within the bodies, at their marks.
+        Guards of results begin within the bodies, at their marks.
         """
-        within = Within(self, eqn, results)
-        self.openings[eqn] = within.opening()
-        for place, guards in results.items():
-            self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
-        for i, value in enumerate(eqn.inputs):
-            if value in self.risks.active:
-                found = within.operand(i - within.regions.lead)
-                if found is not None:
-                    before = self.risks.before[value]
-                    kept = self._cap_depth(tuple(g for g in found if g.risky or before >= g.least))
-                    self.uses.setdefault(value, []).append(_Use(kept))
+        results = self._guards_of_results(eqn, given)
+        bodies = BodyGuards(self, eqn)
+        found = bodies.through(eqn, results, None)
+        self.openings[eqn] = bodies.opening()
+        for place, guards in enumerate(results):
+            if guards is not None:
+                self.passed[eqn.outputs[place]] = bodies.handed_on(place, guards)
+        return [
+            None if guards is None or v not in self.risks.active else [self._use_before(v, guards)]
+            for v, guards in zip(eqn.inputs, found, strict=True)
+        ]
+
+    def _guards_of_results(self, eqn: Equation, given: Facts[list[Use]]) -> Facts[Guards]:
+        """Return the guards of each result that has uses, and note them."""
+        pairs = zip(eqn.outputs, given, strict=True)
+        found = [None if uses is None else self.join_uses(v, uses) for v, uses in pairs]
+        self.held.update((v, x) for v, x in zip(eqn.outputs, found, strict=True) if x is not None)
+        return found
+
+    def _use_before(self, value: Value, guards: Guards) -> Use:
+        """Return the use of an operand, with those guards that matter to derivatives before it."""
+        before = self.risks.before[value]
+        return Use(self._cap_depth(tuple(g for g in guards if g.risky or before >= g.least)))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Record which guards of `value` are also enforced at the operands it is computed from."""
@@ -185,7 +209,7 @@ class _Walk:
             return
         self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
 
-    def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
+    def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> Use:
         """Return the use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
         fewer = True
@@ -194,7 +218,7 @@ class _Walk:
             fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._move_guard(eqn, position, place, g) for g in guards)
         elif not is_elementwise(eqn):
-            return _Use()
+            return Use()
         value = eqn.inputs[position]
         if (choice := eqn.op.fact(CHOICE)) is not None:
             guards = (*guards, *self._choice_guard(eqn, position, choice, fewer=fewer))
@@ -204,10 +228,11 @@ class _Walk:
                 replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
                 for g in guards
             )
-        before = self.risks.before[value]
-        guards = self._cap_depth(tuple(g for g in guards if g.risky or before >= g.least))
-        part = choice is not None and not guards and before == ALWAYS
-        return _Use(guards, (eqn, place) if part and _leaves_out(eqn, place, position) else None)
+        use = self._use_before(value, guards)
+        part = choice is not None and not use.guards and self.risks.before[value] == ALWAYS
+        if part and _leaves_out(eqn, place, position):
+            return replace(use, part=(eqn, place))
+        return use
 
     def _spares(self, eqn: Equation, guard: Guard) -> bool:
         """Return whether a NaN in the derivative of `unless_nan` needs no mask for `guard`.
@@ -268,7 +293,7 @@ class _Walk:
             record = self.conditions.record
             lost = choice.lost(record, position, eqn.inputs, eqn.outputs, **eqn.kwargs)
             return (Guard(lost, False),)
-        found = dependence_of(eqn, 0, position)
+        found = eqn.dependence(0, position)
         if not fewer or not isinstance(found, IndexMap) or not found.lookups():
             return ()
         everywhere = self.conditions.everywhere(eqn.outputs[0])
@@ -298,11 +323,7 @@ class _Walk:
         if any(found):
             self.factors[eqn] = found
 
-    def joined(self, value: Value) -> Guards:
-        """Return the guards of `value` common to all uses visited so far."""
-        return self._join_uses(value, self.uses[value])
-
-    def _join_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
+    def join_uses(self, value: Value, uses: Sequence[Use]) -> Guards:
         """Return the guards that hold on all uses; else one guard that some use matters.
 
         A guard that is risky for one use is risky for the value.
@@ -311,7 +332,7 @@ class _Walk:
         found = self._combine_guards(value, uses)
         return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
 
-    def _combine_guards(self, value: Value, uses: Sequence[_Use]) -> Guards:
+    def _combine_guards(self, value: Value, uses: Sequence[Use]) -> Guards:
         if not all(u.guards or u.part for u in uses):
             return ()
         parts = [u.part for u in uses if u.part is not None]
@@ -374,13 +395,13 @@ def _guard_of_parts(
 
 def _leaves_out(eqn: Equation, place: int, position: int) -> bool:
     """Return whether `eqn` reads elements of an operand at fixed places, and not the others."""
-    found = dependence_of(eqn, place, position)
+    found = eqn.dependence(place, position)
     return isinstance(found, IndexMap) and (eqn.op.is_view or found.hole is not None)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
     """Set the elements of the operand that `eqn` reads for its result `place` to True."""
-    found = dependence_of(eqn, place, 0)
+    found = eqn.dependence(place, 0)
     assert isinstance(found, IndexMap)
     _, sources = found.pairs(eqn.outputs[place].shape, eqn.inputs[0].shape)
     read.reshape(-1)[sources] = True

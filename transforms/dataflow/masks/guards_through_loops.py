@@ -5,7 +5,7 @@ A loop carry matters to the final result, and to rows of stacked outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Protocol, final
@@ -20,6 +20,7 @@ from primgraph.primitives.logic import less, not_equal
 from primgraph.primitives.reductions import cumsum
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.dataflow.activity import active_inputs, depending
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common
@@ -40,29 +41,31 @@ from primgraph.transforms.dataflow.region_interface import (
 from primgraph.transforms.dataflow.value_bounds import ranges_within
 
 
-class Walk(Protocol):
-    """Interface of the backward walk of guards, as far as this file uses it."""
-
-    conditions: Conditions
-    risks: Risks
+class Around(Protocol):
+    """Interface of the analysis of guards of a graph, as far as this file uses it."""
 
     @property
-    def uses(self) -> Mapping[Value, Any]:
-        """Return the uses visited so far, by value."""
+    def conditions(self) -> Conditions: ...
+
+    @property
+    def risks(self) -> Risks: ...
 
     def matters(self, guard: Guard) -> Value:
         """Return the condition that holds where the guarded value matters."""
 
-    def joined(self, value: Value) -> Guards:
-        """Return the guards of `value` common to all uses visited so far."""
+    def join_uses(self, value: Value, uses: Sequence[Any]) -> Guards:
+        """Return the guards of `value` common to all `uses`."""
 
-    def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> Walk:
-        """Walk backward through `graph` from its results to its inputs, and return that walk."""
+    def uses_of(self, graph: Graph) -> Mapping[Value, Sequence[Any]]:
+        """Return the uses of all values of `graph` that have some."""
+
+    def within(self, conditions: Conditions, risks: Risks) -> Around:
+        """Return the analysis of a body of an equation of this graph."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class CarryLiveness:
     """Liveness of carries: conditions `behind` each iteration, and `first`, before all iterations.
 
     `behind` may be a stack with one condition per iteration. Before an iteration a carry matters
@@ -75,73 +78,189 @@ class Ahead:
 
 
 @final
-class Within:
+class _Body:
+    """A body of an equation with marks, and the uses of its values."""
+
+    def __init__(
+        self, around: Around, eqn: Equation, own: Graph, opening: Opening, kept: Collection[int]
+    ) -> None:
+        self.inputs = own.inputs
+        marks = marked(eqn, opening, kept, [own])
+        (body,) = marks.bodies
+        self.entry = marks.entry
+        self.analysis = around.within(*_conditions_and_risks(around, eqn, own, body))
+        self.uses = self.analysis.uses_of(body)
+        self.outside = Passage(eqn, marks, body, self.analysis.conditions, around.conditions)
+
+    def joined(self, i: int) -> Guards | None:
+        """Return the guards of input `i`, within the body; None if it is not used."""
+        value = self.inputs[i]
+        if value not in self.uses:
+            return None
+        return self.analysis.join_uses(value, self.uses[value])
+
+    def of_operand(self, i: int) -> Guards | None:
+        """Return the guards of input `i` as guards of the operand; None if it is not used."""
+        guards = self.joined(i)
+        if guards is None:
+            return None
+        found = [self.outside.to_operand(i, g) for g in guards]
+        return tuple(g for g in found if g is not None)
+
+    def conditions_outside(self, i: int) -> list[Value]:
+        """Return the conditions outside the body under which input `i` matters."""
+        guards = self.joined(i) or ()
+        found = [self.outside.around(self.analysis.matters(g)) for g in guards]
+        return [value for value, _ in [f for f in found if f is not None]]
+
+
+def _conditions_and_risks(
+    around: Around, eqn: Equation, own: Graph, body: Graph
+) -> tuple[Conditions, Risks]:
+    """Return conditions and risks of `body`, which is a body `own` of `eqn` with marks."""
+    regions, risks = Regions.of(eqn), around.risks
+    operands = eqn.inputs[regions.lead :]
+    present = active_inputs(regions, [i for i, v in enumerate(operands) if v in risks.active])
+    sources = [own.inputs[i] for i in present]
+    given = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+    before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
+    for value in own.inputs[regions.consts : regions.consts + regions.carries]:
+        before[value] = ALWAYS
+    conditions = Conditions(body)
+    look_into_loops(conditions, body)
+    known = dict(zip(own.inputs, given, strict=True))
+    starts = {v: before[v] for v in sources}
+    return conditions, Risks(body, depending(body, sources), known, conditions, starts)
+
+
+@final
+class BodyGuards(Analysis[Guards]):
     """Guards of the results of a branch or a loop, in its bodies and before it.
 
-    `marks` has guards of body results; those of carries hold in every iteration. A guard of a final
-    carry also holds for the initial carry if each element depends on the same element of the
-    previous iteration only.
+    Facts on body results are positive conditions outside; those on carries hold in every iteration.
+    A guard of a final carry also holds for the initial carry if each element depends on the same
+    element of the previous iteration only.
     """
 
-    def __init__(self, around: Walk, eqn: Equation, results: Mapping[int, Guards]) -> None:
-        self.around, self.eqn, self.regions = around, eqn, Regions.of(eqn)
-        places = [k for k in map(self.regions.kept, results) if k is not None]
-        self.asked = {*places, *range(self.regions.carries)}
-        self.marks = self._first(results)
-        self.ahead: dict[int, Ahead] = {}
-        self._follow_unused(set(range(self.regions.carries)).difference(places))
-        while lost := self._lost_guards():
-            for k, guard in lost:
-                self.marks[k].remove(guard)
-            self._walk_through()
+    __slots__ = ("around", "eqn", "inner", "layout", "liveness", "marks")
+
+    backward = True
+
+    def __init__(self, around: Around, eqn: Equation) -> None:
+        self.around, self.eqn, self.layout = around, eqn, Regions.of(eqn)
+        # The facts on body results, and the body of a loop that was analysed with them last.
+        self.marks: Facts[Guards] = []
+        self.inner: _Body | None = None
+        self.liveness: dict[int, CarryLiveness] = {}
+
+    def transfer(self, eqn: Equation, given: Facts[Guards], flow: Flow[Guards]) -> Facts[Guards]:
+        raise AssertionError("the equations of bodies have analyses of their own")
+
+    def join(self, value: Value, facts: Sequence[Guards | None]) -> Guards | None:
+        present = [guards for guards in facts if guards is not None]
+        return common(present) if present else None
+
+    def entering(self, eqn: Equation, regions: Regions, given: Facts[Guards]) -> Facts[Guards]:
+        """Return the guards of results as positive conditions, by body result."""
+        facts = super().entering(eqn, regions, given)
+        state = [
+            guards and tuple(g for g in self._positive(guards, k) if self._is_taken(g, k))
+            for k, guards in enumerate(facts)
+        ]
+        self._find_liveness(state)
+        return [self._with_liveness(k, x) for k, x in enumerate(state)]
+
+    def follow(
+        self,
+        body: Graph,
+        given: Facts[Guards],
+        eqn: Equation | None = None,
+        outer: Flow[Guards] | None = None,
+    ) -> Facts[Guards]:
+        self.marks = [*given]
+        kept = {k for k, guards in enumerate(given) if guards is not None}
+        inner = _Body(self.around, self.eqn, body, self.opening(), kept)
+        self.inner = inner if self.layout.is_loop else None
+        return [inner.of_operand(i) for i in range(len(body.inputs))]
+
+    def advance(
+        self, values: Sequence[Value], state: Facts[Guards], found: Facts[Guards]
+    ) -> Facts[Guards]:
+        """Find guards of carries that only other iterations use; then drop those that get lost."""
+        late = [k for k, x in enumerate(state) if x is None and found[k] is not None]
+        if late:
+            after = [*state]
+            for k in late:
+                after[k] = self._with_liveness(k, tuple(self._positive(found[k] or (), k)))
+            return after
+        return [guards and self._without_lost(k, guards) for k, guards in enumerate(state)]
+
+    def settle(
+        self,
+        regions: Regions,
+        state: Facts[Guards],
+        eqn: Equation | None = None,
+        flow: Flow[Guards] | None = None,
+    ) -> tuple[Facts[Guards], Facts[Guards]]:
+        marks, found = super().settle(regions, state, eqn, flow)
+        self.marks = marks
+        for k in range(regions.carries):
+            found[regions.consts + k] = self._first_carried(k)
+        return marks, found
 
     def opening(self) -> Opening:
+        """Return the guards that begin in the bodies, and the body results that are not used."""
         matters = {
             k: [self._convert_condition(g.condition, k) for g in guards]
-            for k, guards in self.marks.items()
+            for k, guards in enumerate(self.marks)
+            if guards
         }
-        count = len(self.regions.bodies[0].outputs)
-        return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
+        unused = frozenset(k for k, guards in enumerate(self.marks) if guards is None)
+        return Opening(matters, unused=unused)
+
+    def handed_on(self, place: int, guards: Guards) -> Guards:
+        """Return the guards of a result that its bodies enforce, so that they need not begin at it.
+
+        A loop without iterations returns its initial carry, which passes no body: it enforces none.
+        """
+        k = self.layout.kept(place)
+        if k is None or (self.layout.is_carried(k) and self._may_make_no_trip()):
+            return ()
+        held = {g.condition for g in self.marks[k] or ()}
+        return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
 
     def _convert_condition(self, condition: Value, k: int) -> Repeated:
         """Convert a condition on body result `k` to the form that the bodies take."""
-        row = len(condition.shape) > len(self.regions.bodies[0].outputs[k].shape)
+        row = len(condition.shape) > len(self.layout.bodies[0].outputs[k].shape)
         eqn = self.around.conditions.definition(condition)
         axes = repeated_axes(eqn)
         if eqn is None or not axes or (row and 0 in axes):
             return Repeated(condition)
         return Repeated(eqn.inputs[0], tuple([i - row for i in axes]))
 
-    def operand(self, i: int) -> Guards | None:
-        """Return the guards of the operand for body input `i`; None if no result needs it."""
-        k = i - self.regions.consts
-        if 0 <= k < self.regions.carries:
-            return self._first_carried(k) if k in self.asked else None
-        ways = zip(self.regions.bodies, self.marked.bodies, self.walks, strict=True)
-        found = [self._operand_guards(own, body, walk, i) for own, body, walk in ways]
-        present = [guards for guards in found if guards is not None]
-        return common(present) if present else None
-
-    def _first_carried(self, k: int) -> Guards:
+    def _first_carried(self, k: int) -> Guards | None:
         """Return the guards of an initial carry, which is also the result if no iteration runs."""
-        marks = tuple([self._in_front(k, g) for g in self.marks.get(k, ())])
+        guards = self.marks[k]
+        if guards is None:
+            return None
+        assert self.inner is not None
+        marks = tuple([self._in_front(k, g) for g in guards])
         known = {g.condition for g in marks}
-        (own,), (body,), (walk,) = self.regions.bodies, self.marked.bodies, self.walks
-        found = self._operand_guards(own, body, walk, self.regions.consts + k) or ()
+        found = self.inner.of_operand(self.layout.consts + k) or ()
         more = [g for g in self._positive(found, k) if g.condition not in known]
-        if more and self.regions.lead:
+        if more and self.layout.lead:
             more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
         elif self._may_make_no_trip():
             return marks
         return (*marks, *more)
 
     def _may_make_no_trip(self) -> bool:
-        steps = self.regions.steps
+        steps = self.layout.steps
         return steps is None or bounds(steps)[0] < 1
 
     def _in_front(self, k: int, guard: Guard) -> Guard:
         """Convert a guard of a carry after iterations to one of the initial carry."""
-        known = self.ahead.get(k)
+        known = self.liveness.get(k)
         if known is None or guard.condition is not known.behind:
             return guard
         return replace(guard, condition=known.first)
@@ -156,188 +275,99 @@ class Within:
             none = conditions.record(broadcast, none, shape=condition.shape, new_axes=axes)
         return conditions.either(condition, none)
 
-    def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
-        """Return the guards of results as positive conditions, by body result."""
-        marks: dict[int, list[Guard]] = {}
-        for place, guards in results.items():
-            k = self.regions.kept(place)
-            if k is not None and guards:
-                marks[k] = [g for g in self._positive(guards, k) if self._is_taken(g, k)]
-        return marks
-
     def _is_taken(self, guard: Guard, k: int) -> bool:
         """Return whether the bodies can take the condition; growing stacks have no rows to take."""
-        return (
-            self.regions.stacks or guard.condition.shape == self.regions.bodies[0].outputs[k].shape
-        )
+        return self.layout.stacks or guard.condition.shape == self.layout.bodies[0].outputs[k].shape
 
     def _positive(self, guards: Guards, k: int) -> list[Guard]:
         """Return `guards` of body result `k` as positive conditions, on rows if these agree."""
         conditions = self.around.conditions
-        if self.regions.is_loop and not self.regions.is_carried(k):
+        if self.layout.is_loop and not self.layout.is_carried(k):
             guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
         found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
         return list({g.condition: g for g in found}.values())
 
-    def handed_on(self, place: int, guards: Guards) -> Guards:
-        """Return the guards of a result that its bodies enforce, so that they need not begin at it.
-
-        A loop without iterations returns its initial carry, which passes no body: it enforces none.
-        """
-        k = self.regions.kept(place)
-        if k is None or (self.regions.is_carried(k) and self._may_make_no_trip()):
-            return ()
-        held = {g.condition for g in self.marks.get(k, ())}
-        return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
-
-    def _follow_unused(self, unused: set[int]) -> None:
-        """Find guards of carries that only other iterations use; drop carries that none uses."""
-        self.asked -= unused
-        self._look_ahead()
-        self._walk_through()
-        while unused:
-            (own,), (body,), (walk,) = self.regions.bodies, self.marked.bodies, self.walks
-            inputs = own.inputs[self.regions.consts :]
-            found = {k for k in unused if inputs[k] in walk.uses}
-            if not found:
-                return
-            for k in found:
-                guards = self._operand_guards(own, body, walk, self.regions.consts + k) or ()
-                self.marks[k] = self._positive(guards, k)
-                self._add_ahead(k)
-            unused -= found
-            self.asked |= found
-            self._walk_through()
-
     # Liveness of carries.
 
-    def _look_ahead(self) -> None:
+    def _find_liveness(self, state: Facts[Guards]) -> None:
         """Compute where carries matter after each iteration, for all carries of one shape together.
 
         A carry matters to the final result and to the rows of stacks.
         """
-        rows = {k for k in self.asked if not self.regions.is_carried(k)}
-        if not self.regions.carries or not any(self.marks.values()):
+        count = self.layout.carries
+        if not count or not any(state):
             return
-        asked, self.asked = self.asked, rows
-        self._walk_through()
-        self.asked = asked
+        self.follow(self.layout.bodies[0], [*[None] * count, *state[count:]])
         shapes: dict[Shape, list[int]] = {}
-        for k in range(self.regions.carries):
-            shapes.setdefault(self.regions.bodies[0].outputs[k].shape, []).append(k)
+        for k in range(count):
+            shapes.setdefault(self.layout.bodies[0].outputs[k].shape, []).append(k)
         for shape, places in shapes.items():
-            found = self._carry_liveness(shape, places)
+            found = self._carry_liveness(shape, places, state)
             if found is not None:
-                self.ahead.update(dict.fromkeys(places, found))
-        for k in self.ahead:
-            if k in self.asked:
-                self._add_ahead(k)
+                self.liveness.update(dict.fromkeys(places, found))
 
-    def _carry_liveness(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
+    def _carry_liveness(
+        self, shape: Shape, places: Sequence[int], state: Facts[Guards]
+    ) -> CarryLiveness | None:
         """Return the liveness of the carries at `places`, of that shape; None if it is unknown."""
-        ends = [[g.condition for g in self.marks.get(k, ())] for k in places if k in self.asked]
-        uses, inputs = self.walks[0].uses, self.regions.bodies[0].inputs[self.regions.consts :]
-        rows = [self._carry_conditions(k) for k in places if inputs[k] in uses]
+        assert self.inner is not None
+        ends = [[g.condition for g in guards] for k in places if (guards := state[k]) is not None]
+        inputs = [self.layout.consts + k for k in places]
+        used = [i for i in inputs if self.inner.joined(i) is not None]
+        rows = [self.inner.conditions_outside(i) for i in used]
         if not all(ends) or not all(rows):
             return None
-        stack, reverse = self._stack(shape), self.regions.reverse
+        stack, reverse = self._stack(shape), self.layout.reverse
         return _compute_liveness(self.around.conditions, ends, rows, stack, reverse=reverse)
 
     def _stack(self, shape: Shape) -> Shape:
         """Return the shape of a stack of rows of that shape; only a scan has stacks."""
-        return (self.regions.rows if self.regions.stacks else 0, *shape)
+        return (self.layout.rows if self.layout.stacks else 0, *shape)
 
-    def _carry_conditions(self, k: int) -> list[Value]:
-        """Return the conditions outside the loop under which carry `k` matters."""
-        (own,), (body,), (walk,) = self.regions.bodies, self.marked.bodies, self.walks
-        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
-        guards = walk.joined(own.inputs[self.regions.consts + k])
-        found = [out.around(walk.matters(g)) for g in guards]
-        return [value for value, _ in [f for f in found if f is not None]]
+    def _with_liveness(self, k: int, guards: Guards | None) -> Guards | None:
+        """Add the liveness condition of carry `k` to its guards, if it is used."""
+        if guards is None or k not in self.liveness:
+            return guards
+        condition = self.liveness[k].behind
+        if condition in [g.condition for g in guards]:
+            return guards
+        return (*guards, Guard(condition, True, strict=True))
 
-    def _add_ahead(self, k: int) -> None:
-        """Add the liveness condition of carry `k` to its guards."""
-        if k in self.ahead:
-            condition, guards = self.ahead[k].behind, self.marks.setdefault(k, [])
-            if condition not in [g.condition for g in guards]:
-                guards.append(Guard(condition, True, strict=True))
-
-    def _operand_guards(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
-        """Return the guards of a body input as guards of the operand; None if it is not used."""
-        value = own.inputs[i]
-        if value not in walk.uses:
-            return None
-        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
-        found = [out.to_operand(i, g) for g in walk.joined(value)]
-        return tuple(g for g in found if g is not None)
-
-    def _lost_guards(self) -> list[tuple[int, Guard]]:
-        """Return guards of carries that one iteration does not pass on to the previous one."""
-        inputs = self.regions.bodies[0].inputs[self.regions.consts :]
-        return [
-            (k, guard)
-            for k in range(self.regions.carries)
-            if inputs[k] in self.walks[0].uses
-            for guard in self._lost_guards_of_carry(k)
-        ]
-
-    def _lost_guards_of_carry(self, k: int) -> list[Guard]:
-        value, walk = self.regions.bodies[0].inputs[self.regions.consts + k], self.walks[0]
-        held = [walk.matters(g) for g in walk.joined(value)]
-        return [
-            guard
-            for guard in self.marks.get(k, ())
-            if self._in_body(k, guard.condition) not in held
-            and not self._is_told(k, guard.condition)
-        ]
+    def _without_lost(self, k: int, guards: Guards) -> Guards:
+        """Return the guards of a carry that one iteration passes on to the previous one."""
+        assert self.inner is not None
+        joined = self.inner.joined(self.layout.consts + k)
+        if joined is None:
+            return guards
+        held = [self.inner.analysis.matters(g) for g in joined]
+        return tuple(
+            g
+            for g in guards
+            if self._in_body(k, g.condition) in held or self._is_implied(k, g.condition)
+        )
 
     def _in_body(self, k: int, condition: Value) -> Value:
         """Return the value in the single body that stands for a condition on its result `k`."""
-        shape, brought = (
-            self.regions.bodies[0].outputs[k].shape,
-            self._convert_condition(condition, k),
-        )
-        inner = self.marked.entry.of(brought.condition, len(condition.shape) > len(shape))
+        assert self.inner is not None
+        shape = self.layout.bodies[0].outputs[k].shape
+        brought = self._convert_condition(condition, k)
+        inner = self.inner.entry.of(brought.condition, len(condition.shape) > len(shape))
         if not brought.new_axes:
             return inner
-        record = self.walks[0].conditions.record
+        record = self.inner.analysis.conditions.record
         return record(broadcast, inner, shape=shape, new_axes=brought.new_axes)
 
-    def _is_told(self, k: int, condition: Value) -> bool:
+    def _is_implied(self, k: int, condition: Value) -> bool:
         """Return whether guards before an iteration imply `condition` after the previous one."""
-        known = self.ahead.get(k)
+        known = self.liveness.get(k)
         if known is None or condition is not known.behind:
             return False
+        assert self.inner is not None
         conditions = self.around.conditions
-        stack = self._stack(self.regions.bodies[0].outputs[k].shape)
+        stack = self._stack(self.layout.bodies[0].outputs[k].shape)
         wanted = [[spread(conditions, condition, stack)], *known.reasons]
-        return implies(
-            conditions, [spread(conditions, c, stack) for c in self._carry_conditions(k)], wanted
-        )
-
-    def _walk_through(self) -> None:
-        self.marked = marked(self.eqn, self.opening(), self.asked)
-        self.walks = [
-            _walk_body(self.around, self.eqn, self.regions, own, body)
-            for own, body in zip(self.regions.bodies, self.marked.bodies, strict=True)
-        ]
-
-
-def _walk_body(around: Walk, eqn: Equation, regions: Regions, own: Graph, body: Graph) -> Walk:
-    """Walk guards backward through `body`, which is a body `own` of `eqn` with marks."""
-    risks, operands = around.risks, eqn.inputs[regions.lead :]
-    present = active_inputs(regions, [i for i, v in enumerate(operands) if v in risks.active])
-    sources = [own.inputs[i] for i in present]
-    given = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
-    before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
-    for value in own.inputs[regions.consts : regions.consts + regions.carries]:
-        before[value] = ALWAYS
-    conditions = Conditions(body)
-    look_into_loops(conditions, body)
-    known = dict(zip(own.inputs, given, strict=True))
-    starts = {v: before[v] for v in sources}
-    inner = Risks(body, depending(body, sources), known, conditions, starts)
-    return around.through(body, conditions, inner)
+        held = self.inner.conditions_outside(self.layout.consts + k)
+        return implies(conditions, [spread(conditions, c, stack) for c in held], wanted)
 
 
 # Liveness of carries. Where rows have different conditions, so have iterations: a carry matters
@@ -351,7 +381,7 @@ def _compute_liveness(
     stack: Shape,
     *,
     reverse: bool,
-) -> Ahead | None:
+) -> CarryLiveness | None:
     """Return where carries matter, or None if they matter everywhere.
 
     They matter at the end where all conditions in one of `ends` hold. In each iteration they matter
@@ -369,7 +399,9 @@ def _compute_liveness(
         first = conditions.either(end, any_along(conditions, row, (0,)))
     if conditions.always(behind):
         return None
-    return Ahead(behind, first, [[spread(conditions, c, stack) for c in row] for row in rows])
+    return CarryLiveness(
+        behind, first, [[spread(conditions, c, stack) for c in row] for row in rows]
+    )
 
 
 def _any_of(conditions: Conditions, found: Iterable[Sequence[Value]], shape: Shape) -> Value:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
 from primgraph.ir.facts.choices import LOGIC, Logic
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Value
 from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.repeated_conditions import DEEP, Record, repeated
@@ -87,7 +86,8 @@ class _Proof:
         return [repeated(self.conditions, v, condition.shape, axes) for v in inner]
 
     def _is_nowhere(self, condition: Value) -> bool:
-        number = number_of(self.conditions.definition(condition))
+        eqn = self.conditions.definition(condition)
+        number = eqn and eqn.number
         return number is not None and not number
 
     def _holds(self, condition: Value, held: Collection[Value], depth: int) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from primgraph.ir.facts.choices import LOGIC, Logic
-from primgraph.ir.facts.ranges import number_of
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape, drop_axes
@@ -62,7 +61,7 @@ def without(
     if not axes or eqn is None or not deep:
         return None if axes else condition
     shape = drop_axes(condition.shape, tuple(axes))
-    if (number := number_of(eqn)) is not None:
+    if (number := eqn.number) is not None:
         return conditions.record(full, value=number, shape=shape, dtype=condition.dtype)
     if (new_axes := repeated_axes(eqn)) and set(axes) <= set(new_axes):
         left = [i for i in range(len(condition.shape)) if i not in axes]

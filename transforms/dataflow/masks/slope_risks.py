@@ -12,6 +12,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import REGIONS, Regions
 from primgraph.transforms.dataflow.activity import active_inputs, depending
+from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import multiplies_sums
 from primgraph.transforms.dataflow.masks.conditions import Conditions
 from primgraph.transforms.dataflow.value_bounds import (
@@ -27,11 +28,26 @@ NEVER, AT_NAN, ALWAYS = 0, 1, 2
 
 
 @final
-class Risks:
+class _Fixed(Analysis[bool]):
+    """Whether values are the same for all inputs; equations with bodies are not entered."""
+
+    __slots__ = ()
+
+    dense = True
+    enters = False
+
+    def transfer(self, eqn: Equation, given: Facts[bool], flow: Flow[bool]) -> list[bool | None]:
+        return [all(given) or None] * len(eqn.outputs)
+
+
+@final
+class Risks(Analysis[int]):
     """Risks of derivatives along operands, and of products of derivatives before values.
 
     `before` has the risks before inputs, where there is one.
     """
+
+    enters = False
 
     def __init__(
         self,
@@ -43,17 +59,28 @@ class Risks:
     ) -> None:
         self.active = active
         self.ranges = ranges_of(graph, given, conditions.array)
-        self.before = {**dict.fromkeys(active, NEVER), **before}
         self._within: dict[Equation, int] = {}
-        self.fixed = {v for v in graph.inputs if self.ranges[v].is_number}
-        for eqn in graph.body:
-            if self.fixed.issuperset(eqn.inputs):
-                self.fixed.update(eqn.outputs)
-            elif not active.isdisjoint(eqn.outputs):
-                places = [i for i, v in enumerate(eqn.inputs) if v in active]
-                found = [max(self.before[eqn.inputs[i]], self.along(eqn, i)) for i in places]
-                for value in eqn.outputs:
-                    self.before[value] = max(found, default=NEVER)
+        numbers = {v: True for v in graph.inputs if self.ranges[v].is_number}
+        self.fixed = {*_Fixed().run(graph, numbers).facts}
+        self.before: dict[Value, int] = {}
+        self.run(graph, {**dict.fromkeys(active, NEVER), **before})
+
+    def scope(self, flow: Flow[int], eqn: Equation | None, outer: Flow[int] | None) -> None:
+        self.before = flow.facts
+
+    def update(self, value: Value, old: int, new: int) -> int:
+        return new
+
+    def transfer(self, eqn: Equation, given: Facts[int], flow: Flow[int]) -> Facts[int]:
+        """Return the risk before the results; the bodies of an equation are one factor."""
+        if self.active.isdisjoint(eqn.outputs) or self.fixed.issuperset(eqn.inputs):
+            return [None] * len(eqn.outputs)
+        risks = [
+            max(risk or NEVER, self.along(eqn, i))
+            for i, (v, risk) in enumerate(zip(eqn.inputs, given, strict=True))
+            if v in self.active
+        ]
+        return [max(risks, default=NEVER)] * len(eqn.outputs)
 
     def along(self, eqn: Equation, position: int) -> int:
         """Return the risk of the derivative of `eqn` along the operand at `position`."""
