@@ -774,6 +774,38 @@ def test_large_constants_stay_out_of_the_source():
     assert not any("normal" in line for line in array_lines("k0", np.geomspace(1, 9, 20)))
 
 
+def drawn_arrays() -> list[np.ndarray]:
+    rng = np.random.default_rng(3)
+    drawn = [rng.normal(size=s) * 10.0 ** rng.integers(-9, 9) for s in ((12,), (4, 4), (2, 3, 4))]
+    drawn += [rng.normal(size=(2, 20)), rng.normal(size=(3, 4)) + 1j, rng.normal(size=(4, 4)) > 0]
+    drawn += [x.astype(d) for x in drawn[:3] for d in ("f2", "f4", "i1", "u8", "c8")]
+    return [*drawn, np.where(drawn[1] > 0, -0.0, np.inf), rng.normal(size=100)]
+
+
+@pytest.mark.parametrize("array", drawn_arrays(), ids=lambda a: f"{a.dtype}-{a.shape}")
+def test_arrays_are_written_number_by_number_and_read_back(array):
+    lines = array_lines("k0", array)
+    namespace = {"np": np}
+    exec("\n".join(lines), namespace)
+    found = namespace["k0"]
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert found.tobytes() == array.tobytes()
+    assert max(map(len, lines)) <= 88
+    assert ("fromhex" in lines[0]) == (array.size > 64)
+
+
+def test_a_matrix_of_a_file_has_a_line_for_each_row():
+    assert array_lines("noise", np.diag([1e-4, 1e-4, 1e-6])) == [
+        "noise = np.array(",
+        "    [",
+        "        [0.0001, 0.0, 0.0],",
+        "        [0.0, 0.0001, 0.0],",
+        "        [0.0, 0.0, 1e-06],",
+        "    ],",
+        ")",
+    ]
+
+
 HOSTILE = [
     "", "def", "None", "np", "print", "__builtins__", "carried", "part_0", "erf", "match", "_",
     "x\n    canary()", "x\r canary()", "x; canary()", "'", '"', '"""', "\\", "#", "{{ canary() }}",

@@ -16,6 +16,8 @@ from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
 
 # Arrays up to this size are written number by number.
 SPELLED = 8
+# Arrays up to this size are written number by number over several lines.
+_LISTED = 64
 _LINE = 88
 
 
@@ -89,7 +91,11 @@ def full_text(value: Any, shape: Shape, dtype: DType) -> str:
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:
     """Return whether an array is small, and has no NaN, whose bits a literal cannot express."""
-    return array.size <= SPELLED and not (array.dtype.kind in "fc" and bool(np.isnan(array).any()))
+    return array.size <= SPELLED and not _has_nan(array)
+
+
+def _has_nan(array: np.ndarray[Any, Any]) -> bool:
+    return array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
@@ -110,11 +116,14 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
     """Return statements that bind `name` to an array of any size.
 
-    The array is written as a pattern or number by number, else as hexadecimal digits of its bytes.
+    The array is written as a pattern or number by number. A large one without a pattern, or one
+    with NaN, is written as hexadecimal digits of its bytes.
     """
     text = short_text(array)
     if text is not None:
         return [f"{name} = {text}"]
+    if array.size <= _LISTED and not _has_nan(array):
+        return _listed_lines(name, array)
     little = array.dtype.newbyteorder("<")
     digits = array.astype(little, copy=False).tobytes().hex()
     rows = [f'    "{row}"' for row in textwrap.wrap(digits, _LINE - len('    ""'))]
@@ -123,6 +132,24 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
         *_one_line(f"{name} = bytes.fromhex(", rows),
         f"{name} = {read}.reshape({shape_text(array.shape)})",
     ]
+
+
+def _listed_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
+    """Return a statement with all numbers; each row of a matrix has a line if all of them fit."""
+    texts = [scalar_text(x, array.dtype) for x in array.reshape(-1).tolist()]
+    width = array.shape[-1] if array.ndim == 2 else len(texts)
+    rows = [", ".join(texts[i : i + width]) for i in range(0, len(texts), width)]
+    in_rows = array.ndim == 2 and max(map(len, rows)) <= _LINE - len("        [],")
+    if in_rows:
+        lines = [f"[{row}]," for row in rows]
+    else:
+        # Lines end between numbers; spaces within complex ones do not count.
+        joined = ", ".join(text.replace(" ", "\0") for text in texts) + ","
+        lines = [line.replace("\0", " ") for line in textwrap.wrap(joined, _LINE - 8)]
+    dtype = [] if is_weak_default(array.dtype) else [f"    {dtype_text(array.dtype)},"]
+    reshaped = "" if in_rows or array.ndim == 1 else f".reshape({shape_text(array.shape)})"
+    body = [f"        {line}" for line in lines]
+    return [f"{name} = np.array(", "    [", *body, "    ],", *dtype, f"){reshaped}"]
 
 
 def _one_line(opening: str, rows: Sequence[str]) -> list[str]:
