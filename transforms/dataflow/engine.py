@@ -243,7 +243,7 @@ class Analysis(ABC, Generic[T]):
         state[inner] = self.widen(carried, state[inner], step)
         while True:
             found = self.follow(bodies[0], state, eqn, flow)
-            after = self.advance(carried, state[inner], found[outer])
+            after = [*self.advance(carried, state[inner], found[outer])]
             if all(map(self.same, after, state[inner])):
                 found[outer] = state[inner]
                 return state, found

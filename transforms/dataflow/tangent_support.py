@@ -161,7 +161,8 @@ class _Supports(Analysis[Support]):
         known = [x for x in present if isinstance(x, Value)]
         if len(known) < len(present):
             return True
-        return reduce(self.conditions.either, known) if known else None
+        found: Value | None = reduce(self.conditions.either, known) if known else None
+        return found
 
     def row(self, fact: Support, stack: Value, row: Value) -> Support:
         return fact if fact is True else of_row(self.conditions, fact)
