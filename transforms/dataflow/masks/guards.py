@@ -121,7 +121,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         """Return the uses of all values of `graph` that have some; its results have no guards."""
         return self.run(graph, {v: [Use()] for v in graph.outputs}).facts
 
-    def within(self, conditions: Conditions, risks: Risks) -> GuardAnalysis:
+    def of_body(self, conditions: Conditions, risks: Risks) -> GuardAnalysis:
         """Return the analysis of a body of an equation of this graph."""
         return GuardAnalysis(conditions, risks)
 

@@ -25,7 +25,7 @@ from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common
 from primgraph.transforms.dataflow.masks.implications import implies
-from primgraph.transforms.dataflow.masks.masks_through_loops import Passage, look_into_loops
+from primgraph.transforms.dataflow.masks.masks_through_loops import OuterConditions, look_into_loops
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
     apart,
     of_row,
@@ -54,7 +54,7 @@ class Around(Protocol):
     def uses_of(self, graph: Graph) -> Mapping[Value, Sequence[Use]]:
         """Return the uses of all values of `graph` that have some."""
 
-    def within(self, conditions: Conditions, risks: Risks) -> Around:
+    def of_body(self, conditions: Conditions, risks: Risks) -> Around:
         """Return the analysis of a body of an equation of this graph."""
 
 
@@ -83,9 +83,11 @@ class _Body:
         marks = marked(eqn, opening, kept, [own])
         (body,) = marks.bodies
         self.entry = marks.entry
-        self.analysis = around.within(*_conditions_and_risks(around, eqn, own, body))
+        self.analysis = around.of_body(*_conditions_and_risks(around, eqn, own, body))
         self.uses = self.analysis.uses_of(body)
-        self.outside = Passage(eqn, marks, body, self.analysis.conditions, around.conditions)
+        self.outside = OuterConditions(
+            eqn, marks, body, self.analysis.conditions, around.conditions
+        )
 
     def joined(self, i: int) -> Guards | None:
         """Return the guards of input `i`, within the body; None if it is not used."""
