@@ -85,9 +85,8 @@ class _Body:
         self.entry = marks.entry
         self.analysis = around.of_body(*_conditions_and_risks(around, eqn, own, body))
         self.uses = self.analysis.uses_of(body)
-        self.outside = OuterConditions(
-            eqn, marks, body, self.analysis.conditions, around.conditions
-        )
+        inner, outer = self.analysis.conditions, around.conditions
+        self.outside = OuterConditions(eqn, marks, body, inner, outer)
 
     def joined(self, i: int) -> Guards | None:
         """Return the guards of input `i`, within the body; None if it is not used."""
