@@ -147,9 +147,10 @@ class Analysis(ABC, Generic[T]):
         flow.scope = self.scope(flow, eqn, outer)
         backward, dense, get = self.backward, self.dense, facts.get
         visit = self.visit if self.enters else self.transfer
+        apart = facts.keys().isdisjoint
         for eqn in reversed(graph.body) if backward else graph.body:
             near, far = (eqn.outputs, eqn.inputs) if backward else (eqn.inputs, eqn.outputs)
-            if not dense and facts.keys().isdisjoint(near):
+            if not dense and apart(near):
                 continue
             try:
                 found = visit(eqn, [*map(get, near)], flow)
