@@ -16,7 +16,7 @@ from primgraph.ir.frontend.containers import Form, bound, leaves_of
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.result_names import Title
 from primgraph.ir.frontend.signature import checked
-from primgraph.ir.index_maps import Dependence, Opaque
+from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque
 from primgraph.ir.params import Nested, Params, bits
 from primgraph.ir.primitive import Fact, Op, Primitive, lookup
 from primgraph.ir.types import TensorType
@@ -71,6 +71,20 @@ class Equation:
             return Opaque("it is an operator")
         operands, results = (tuple([v.type for v in vs]) for vs in (self.inputs, self.outputs))
         return self.op.dependence(k, i, operands, results, self.kwargs)
+
+    @property
+    def repeated_axes(self) -> tuple[int, ...]:
+        """Axes of the result along which the operand is repeated, if nothing else is computed."""
+        if not self.op.is_view or self.op.multiple:
+            return ()
+        rank, (x,) = len(self.outputs[0].shape), self.inputs
+        if len(x.shape) >= rank:
+            return ()
+        found = self.dependence(0, 0)
+        if not isinstance(found, IndexMap):
+            return ()
+        kept = [place.variable for place in found.operand if isinstance(place, Index)]
+        return tuple([axis for axis in range(rank) if axis not in kept])
 
     @property
     def number(self) -> Any:

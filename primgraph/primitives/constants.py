@@ -8,8 +8,17 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.facts.matrices import (
+    DEFINITE,
+    DIAGONAL,
+    NOTHING,
+    POSITIVE,
+    STRUCTURE,
+    Definition,
+    Structure,
+)
 from primgraph.ir.facts.ranges import RANGE, Range, of_array
-from primgraph.ir.graph import ARRAY, COUNTED, NUMBER, SIZE, Value
+from primgraph.ir.graph import ARRAY, COUNTED, NUMBER, SIZE, Equation, Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_axis, scalar_of
@@ -65,6 +74,39 @@ full.declare(NUMBER, "value")
 extent.declare(SIZE, "size")
 constant.declare(ARRAY, "value")
 iota.declare(COUNTED, "axis")
+
+
+@full.declares(STRUCTURE)
+def _full_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
+    value = eqn.kwargs["value"]
+    sign = POSITIVE if value > 0 else Structure.NOT_NEGATIVE if value >= 0 else NOTHING
+    shape = eqn.output.shape
+    return sign | (Structure.SYMMETRIC if len(shape) > 1 and shape[-1] == shape[-2] else NOTHING)
+
+
+# Larger constants are not inspected.
+_LARGEST = 4096
+
+
+@constant.declares(STRUCTURE)
+def _constant_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
+    data = eqn.kwargs["value"].data
+    if data.dtype.kind != "f" or data.size > _LARGEST or not data.size:
+        return NOTHING
+    found = POSITIVE if np.all(data > 0) else NOTHING
+    if np.all(data >= 0):
+        found |= Structure.NOT_NEGATIVE
+    if data.ndim < 2 or data.shape[-1] != data.shape[-2]:
+        return found
+    if np.array_equal(data, np.tril(data)):
+        found |= Structure.LOWER
+    if np.array_equal(data, np.triu(data)):
+        found |= Structure.UPPER
+    if np.array_equal(data, np.swapaxes(data, -1, -2)):
+        found |= Structure.SYMMETRIC
+    if DIAGONAL in found and np.all(np.diagonal(data, 0, -2, -1) > 0):
+        found |= DEFINITE
+    return found
 
 
 @primitive(

@@ -17,11 +17,18 @@ from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import ADDS, CHOICE, JOINS, Choice
 from primgraph.ir.facts.matrices import (
     ALWAYS,
+    DEFINITE,
+    DIAGONAL,
     NOT_NEGATIVE,
     NOTHING,
     POSITIVE,
+    SHAPES,
     STRUCTURE,
+    Definition,
     Structure,
+    product_structure,
+    quotient_structure,
+    sum_structure,
 )
 from primgraph.ir.facts.ranges import (
     ANYTHING,
@@ -69,6 +76,7 @@ from primgraph.primitives.logic import (
     equal,
     greater,
     greater_equal,
+    is_diagonal_mask,
     less,
     less_equal,
     require_order,
@@ -221,7 +229,7 @@ add = elementwise(
     "add", np.add, flops=1, operands=2, kinds=ALGEBRA, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
-    facts={RANGE: added, LEAST: _least_of_sum},
+    facts={RANGE: added, LEAST: _least_of_sum, STRUCTURE: sum_structure},
 )  # fmt: skip
 add.declare(ADDS, True)
 sub = elementwise(
@@ -240,7 +248,7 @@ neg.declare(SIGNS, (-1,))
 mul = elementwise(
     "mul", np.multiply, flops=1, operands=2, kinds=ALGEBRA, linear="each", commutative=True,
     transpose=_mul_transpose,
-    facts={LEAST: lambda least: least(0) * least(1)},
+    facts={LEAST: lambda least: least(0) * least(1), STRUCTURE: product_structure},
 )  # fmt: skip
 
 
@@ -253,7 +261,9 @@ div = elementwise(
     "div", np.true_divide, flops=QUOTIENT, operands=2, kinds=INEXACT, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
-    facts={RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero},
+    facts={
+        RANGE: quotient, DOMAIN: lambda x, y: y.excludes_zero, STRUCTURE: quotient_structure,
+    },
 )  # fmt: skip
 
 
@@ -766,6 +776,14 @@ def cast(x: TensorType, *, dtype: DType) -> TensorType:
 
 cast.declare(RANGE, joined)
 cast.declare(SAME, True)
+
+
+@cast.declares(STRUCTURE)
+def _cast_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
+    """Recognise the identity matrix: a cast of the comparison of row and column indices."""
+    if is_diagonal_mask(eqn.inputs[0], definition):
+        return DIAGONAL | DEFINITE | Structure.NOT_NEGATIVE
+    return Structure.NOT_NEGATIVE if eqn.inputs[0].dtype.kind == "b" else facts[0] & SHAPES
 
 
 @cast.transpose

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
-from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, JOINS, LOGIC, NAN_OF, Choice, Logic
+from primgraph.ir.facts.choices import (
+    ADDS,
+    CHOICE,
+    FALSE_AT_NAN,
+    JOINS,
+    LOGIC,
+    NAN_OF,
+    Choice,
+    Logic,
+)
+from primgraph.ir.facts.matrices import (
+    DEFINITE,
+    DIAGONAL,
+    POSITIVE,
+    STRUCTURE,
+    Definition,
+    Structure,
+    is_uniform,
+)
 from primgraph.ir.facts.ranges import FINITE_SLOPE, LEAST, RANGE, Range
-from primgraph.ir.graph import Equation, Value
+from primgraph.ir.graph import COUNTED, Equation, Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.types import BOOL, TensorType, common_type
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.shapes import with_batch_axis
+
+# Larger constants are not inspected.
+_LARGEST = 4096
 
 
 def _declare(
@@ -105,6 +126,88 @@ def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
 
 select.declare(CHOICE, Choice(by=0, sides={1: True, 2: False}))
 select.declare(JOINS, True)
+
+
+# Triangles and diagonals of matrices, as they are recorded: by comparisons of indices.
+
+
+def _is_lower_mask(value: Value, definition: Definition, k: int) -> bool:
+    """Return whether a mask is true exactly where `column <= row + k`."""
+    eqn = definition(value)
+    if eqn is not None and (axes := eqn.repeated_axes):
+        if axes != tuple(range(len(axes))):
+            return False
+        eqn = definition(eqn.inputs[0])
+    if eqn is None:
+        return False
+    if (data := eqn.array) is not None:
+        square = data.ndim == 2 and data.size <= _LARGEST and data.dtype == np.bool_
+        return square and bool(np.array_equal(data, np.tril(np.ones_like(data), k)))
+    if eqn.op is not greater_equal:
+        return False
+    row, column = eqn.inputs
+    moved = definition(row)
+    if k and (
+        moved is None or not moved.op.fact(ADDS) or not _is_full(moved.inputs[1], definition, k)
+    ):
+        return False
+    return _counts((moved.inputs[0] if k and moved else row, column), (0, 1), definition)
+
+
+def _is_full(value: Value, definition: Definition, number: float) -> bool:
+    eqn = definition(value)
+    return eqn is not None and bool(eqn.number == number)
+
+
+def _counts(values: Sequence[Value], axes: Sequence[int], definition: Definition) -> bool:
+    """Return whether `values` are the indices of the axes `axes` (iota), in this order."""
+    for value, axis in zip(values, axes, strict=True):
+        eqn = definition(value)
+        if eqn is None or eqn.held(COUNTED) != axis or value.type.ndim != 2:
+            return False
+    return True
+
+
+def is_diagonal_mask(mask: Value, definition: Definition) -> bool:
+    """Return whether a mask is true exactly on the diagonal."""
+    eqn = definition(mask)
+    if eqn is None or eqn.op is not equal:
+        return False
+    return any(_counts(eqn.inputs, axes, definition) for axes in ((0, 1), (1, 0)))
+
+
+def lower_part_of(value: Value, definition: Definition) -> Value | None:
+    """Return `x` if `value` is the lower triangle of `x`, with zeros above; else None."""
+    eqn = definition(value)
+    if eqn is None or eqn.op is not select:
+        return None
+    mask, x, rest = eqn.inputs
+    return x if _is_full(rest, definition, 0) and _is_lower_mask(mask, definition, 0) else None
+
+
+def upper_part_of(value: Value, definition: Definition) -> Value | None:
+    """Return `x` if `value` is the upper triangle of `x`, with zeros below; else None."""
+    eqn = definition(value)
+    if eqn is None or eqn.op is not select:
+        return None
+    mask, rest, x = eqn.inputs
+    return x if _is_full(rest, definition, 0) and _is_lower_mask(mask, definition, -1) else None
+
+
+@select.declares(STRUCTURE)
+def _select_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
+    """Return the facts of a selected triangle, or of a vector placed on the diagonal."""
+    found = facts[1] & facts[2]
+    if not is_uniform(eqn.inputs[0], definition):
+        # A condition need not be symmetric.
+        found &= DIAGONAL | POSITIVE
+    if lower_part_of(eqn.output, definition) is not None:
+        found |= Structure.LOWER
+    if upper_part_of(eqn.output, definition) is not None:
+        found |= Structure.UPPER
+    if _is_full(eqn.inputs[2], definition, 0) and is_diagonal_mask(eqn.inputs[0], definition):
+        found |= DIAGONAL | (DEFINITE if Structure.POSITIVE in facts[1] else Structure.SYMMETRIC)
+    return found
 
 
 @select.transpose

@@ -32,9 +32,8 @@ FAMILIES = sorted(
 # Branches and loops are statements around others, and have no card; nor has what computes nothing.
 FAMILIES.remove("control")
 FAMILIES.remove("linear_algebra.spectral_derivatives")
-# Graphs of the primitives beside it, and facts about them.
+# Graphs of the primitives beside it.
 FAMILIES.remove("special_functions.formulas")
-FAMILIES.remove("linear_algebra.structure")
 ROOT = Path(cards.__file__).parent.parent
 FIELDS = [field.name for field in dataclasses.fields(Card)]
 

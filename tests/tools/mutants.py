@@ -111,6 +111,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/dataflow/region_interface.py": BODIES,
     "transforms/dataflow/masks/guard.py": GUARDS,
     "transforms/dataflow/masks/guards.py": GUARDS,
+    "transforms/dataflow/masks/uses.py": GUARDS,
     "transforms/dataflow/masks/implications.py": BODIES,
     "transforms/dataflow/known_values.py": ["sparsity"],
     "transforms/dataflow/locality.py": ["custom_functions", *GUARDS],

@@ -116,3 +116,57 @@ def test_a_fact_is_declared_once() -> None:
     assert (lookup("sin").fact(parity), lookup("exp").fact(parity)) == ("odd", None)
     with pytest.raises(BuildError, match="parity of tests already"):
         lookup("sin").declare(parity, "even")
+
+
+class _Whole(_Live):
+    """Whether outputs depend on a value, by equations alone."""
+
+    enters = False
+
+    def key(self) -> str:
+        return "live as a whole in tests"
+
+
+def test_an_analysis_that_does_not_enter_bodies_goes_through_the_whole_equation() -> None:
+    def chosen(x: Any, y: Any, z: Any) -> Any:
+        return pg.cond(pg.sum(x) > 0, lambda y, z: (y, z * 2.0), lambda y, z: (y * y, y), y, z)
+
+    graph = pg.transforms.lower(pg.trace(chosen, ROW, ROW, ROW))
+    found = _Whole().run(graph, {graph.outputs[0]: True}).facts
+    assert [v in found for v in graph.inputs] == [True, True, True]
+
+
+class _Late(_Depth):
+    """Depths of which those on carries are given up, once all carries have one."""
+
+    def advance(
+        self, values: Sequence[Value], state: Facts[int], found: Facts[int]
+    ) -> Sequence[int | None]:
+        late = [y if x is None else x for x, y in zip(state, found, strict=True)]
+        if late != state:
+            return late
+        return [x if x == y or x is None else 0 for x, y in zip(state, found, strict=True)]
+
+
+def test_an_analysis_may_first_reach_all_carries_and_then_weaken_facts() -> None:
+    def rotated(a: Any, b: Any, c: Any) -> Any:
+        def body(a: Any, b: Any, c: Any, row: Any) -> Any:
+            return pg.sin(c), pg.cos(a), pg.tanh(b), row
+
+        return pg.scan(lambda state, row: (body(*state, row)[:3], row), (a, b, c), c)
+
+    graph = pg.transforms.lower(pg.trace(rotated, *[pg.spec(2)] * 3))
+    (loop,) = [eqn for eqn in graph.body if eqn.op is lookup("scan")]
+    seen: list[Facts[int]] = []
+
+    class Noting(_Late):
+        def advance(self, values: Any, state: Facts[int], found: Facts[int]) -> Any:
+            seen.append(list(state))
+            return super().advance(values, state, found)
+
+    Noting().run(graph, {loop.inputs[0]: 5})
+    reached = [[x is not None for x in state] for state in seen]
+    assert reached[:3] == [[True, False, False], [True, True, False], [True, True, True]]
+    assert seen[2] == [5, 6, 7]
+    with pytest.raises(Fault):
+        _Depth().run(graph, {loop.inputs[0]: 5})

@@ -603,7 +603,7 @@ def test_any_number_of_uses_with_guards_of_their_own(count):
 
 
 def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
-    monkeypatch.setattr(sys.modules["primgraph.transforms.dataflow.masks.guards"], "LARGEST", 4)
+    monkeypatch.setattr(sys.modules["primgraph.transforms.dataflow.masks.uses"], "LARGEST", 4)
     for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
         assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 

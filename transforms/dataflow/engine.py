@@ -147,9 +147,10 @@ class Analysis(ABC, Generic[T]):
         flow.scope = self.scope(flow, eqn, outer)
         backward, dense, get = self.backward, self.dense, facts.get
         visit = self.visit if self.enters else self.transfer
+        apart = facts.keys().isdisjoint
         for eqn in reversed(graph.body) if backward else graph.body:
             near, far = (eqn.outputs, eqn.inputs) if backward else (eqn.inputs, eqn.outputs)
-            if not dense and facts.keys().isdisjoint(near):
+            if not dense and apart(near):
                 continue
             try:
                 found = visit(eqn, [*map(get, near)], flow)
@@ -243,7 +244,7 @@ class Analysis(ABC, Generic[T]):
         state[inner] = self.widen(carried, state[inner], step)
         while True:
             found = self.follow(bodies[0], state, eqn, flow)
-            after = self.advance(carried, state[inner], found[outer])
+            after = [*self.advance(carried, state[inner], found[outer])]
             if all(map(self.same, after, state[inner])):
                 found[outer] = state[inner]
                 return state, found

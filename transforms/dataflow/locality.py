@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.index_maps import Index, IndexMap
+from primgraph.ir.index_maps import IndexMap
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import forward_slice
 from primgraph.ir.views import View
@@ -23,16 +23,7 @@ def view_of(eqn: Equation) -> View | None:
 
 def repeated_axes(eqn: Equation | None) -> tuple[int, ...]:
     """Return the axes of the result along which an equation repeats its operand, and only that."""
-    if eqn is None or not eqn.op.is_view or eqn.op.multiple:
-        return ()
-    rank, (x,) = len(eqn.outputs[0].shape), eqn.inputs
-    if len(x.shape) >= rank:
-        return ()
-    found = eqn.dependence(0, 0)
-    if not isinstance(found, IndexMap):
-        return ()
-    kept = [place.variable for place in found.operand if isinstance(place, Index)]
-    return tuple([axis for axis in range(rank) if axis not in kept])
+    return () if eqn is None else eqn.repeated_axes
 
 
 def assignment_of(eqn: Equation | None) -> IndexMap | None:

@@ -18,13 +18,13 @@ from primgraph.ir.facts.matrices import (
     POSITIVE,
     SHAPES,
     STRUCTURE,
+    Definition,
     Structure,
 )
 from primgraph.ir.facts.ranges import SAME
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, RowMajor, variables_of
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.linear_algebra.structure import Definition
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 
 Known: TypeAlias = Mapping[Value, Structure]

@@ -20,7 +20,7 @@ from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import is_elementwise
 from primgraph.transforms.dataflow.masks.conditions import Conditions, moves_forth
-from primgraph.transforms.dataflow.masks.masks_through_loops import Passage
+from primgraph.transforms.dataflow.masks.masks_through_loops import OuterConditions
 from primgraph.transforms.dataflow.masks.repeated_conditions import of_row
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, Risks
 from primgraph.transforms.dataflow.region_interface import Opening, marked
@@ -161,7 +161,8 @@ class _Supports(Analysis[Support]):
         known = [x for x in present if isinstance(x, Value)]
         if len(known) < len(present):
             return True
-        return reduce(self.conditions.either, known) if known else None
+        found: Value | None = reduce(self.conditions.either, known) if known else None
+        return found
 
     def row(self, fact: Support, stack: Value, row: Value) -> Support:
         return fact if fact is True else of_row(self.conditions, fact)
@@ -190,7 +191,7 @@ class _Supports(Analysis[Support]):
         known = dict(zip(body.inputs, ranges, strict=True))
         inner = _Supports(conditions, Risks(inside, active, known, conditions))
         facts = inner.run(inside, dict.fromkeys(sources, True)).facts
-        outside = Passage(eqn, marks, inside, conditions, self.conditions)
+        outside = OuterConditions(eqn, marks, inside, conditions, self.conditions)
         consts = marks.regions.consts
         found: Facts[Support] = []
         for k, value in enumerate(inside.outputs):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
-from primgraph.primitives.linear_algebra.products import CONTRACTS
-from primgraph.primitives.linear_algebra.structure import transposed
+from primgraph.primitives.linear_algebra.products import CONTRACTS, transposed
 from primgraph.transforms.optimize.dead_code import dead_code
 
 

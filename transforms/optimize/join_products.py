@@ -12,8 +12,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import Index, IndexMap, RowMajor, axes_at
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.elementwise import SIGNS, add
-from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul, swap_last
-from primgraph.primitives.linear_algebra.structure import transposed
+from primgraph.primitives.linear_algebra.products import CONTRACTS, matmul, swap_last, transposed
 from primgraph.primitives.shapes import concat, reshape, slice_
 from primgraph.transforms.dataflow.contract import primitives_only, transform
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.facts.choices import MOVES_BACK
+from primgraph.ir.facts.matrices import DIAGONAL, PSD, STRUCTURE, Definition, Structure
 from primgraph.ir.facts.ranges import RANGE, products
-from primgraph.ir.graph import Value
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.index_maps import IndexMap, tied
 from primgraph.ir.primitive import Fact, Linear, Op, Primitive, Types, primitive
 from primgraph.ir.types import TensorType
@@ -44,6 +45,27 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 matmul.declare(MOVES_BACK, True)
 matmul.declare(RANGE, products)
 matmul.declare(CONTRACTS, True)
+
+
+def transposed(value: Value, definition: Definition) -> Value | None:
+    """Return the value that `value` is the matrix transpose of, or None."""
+    eqn = definition(value)
+    if eqn is None or eqn.op is not permute:
+        return None
+    axes = eqn.kwargs["axes"]
+    last = len(axes) - 1
+    swaps = last > 0 and tuple(axes) == (*range(last - 1), last, last - 1)
+    return eqn.inputs[0] if swaps else None
+
+
+@matmul.declares(STRUCTURE)
+def _matmul_structure(eqn: Equation, definition: Definition, *facts: Structure) -> Structure:
+    """Return the facts of a product: triangular if both factors are; `a @ a.T` is semidefinite."""
+    x, y = eqn.inputs
+    found = facts[0] & facts[1] & DIAGONAL
+    if transposed(x, definition) is y or transposed(y, definition) is x:
+        return found | PSD
+    return found
 
 
 @matmul.index_map

@@ -15,31 +15,27 @@ only derivatives that may be infinite at finite inputs count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeAlias, final
-
-import numpy as np
+from typing import TypeAlias, final
 
 from primgraph.ir.facts.choices import CHOICE, FALSE_AT_NAN, NAN_OF, Choice
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.index_maps import IndexMap
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.constants import constant_op
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.dataflow.locality import (
     is_elementwise,
     multiplies_sums,
 )
-from primgraph.transforms.dataflow.masks.box_conditions import any_of
 from primgraph.transforms.dataflow.masks.conditions import (
-    LARGEST,
     Conditions,
     moves_back,
 )
-from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common, sides
+from primgraph.transforms.dataflow.masks.guard import Guard, Guards
 from primgraph.transforms.dataflow.masks.guards_through_loops import BodyGuards
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, AT_NAN, NEVER, Risks
+from primgraph.transforms.dataflow.masks.uses import Use, join_uses, matters
 from primgraph.transforms.dataflow.region_interface import Opening
 
 # Maximum number of nested guards that are tracked separately; it bounds the work on chains of
@@ -48,14 +44,6 @@ _NESTING = 6
 
 
 ByOperand: TypeAlias = dict[Equation, list[Guards]]
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One use of a value: its guards, or the equation and result that read a part of it."""
-
-    guards: Guards = ()
-    part: tuple[Equation, int] | None = None
 
 
 def are_met(graph: Graph, risks: Risks) -> bool:
@@ -133,7 +121,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         """Return the uses of all values of `graph` that have some; its results have no guards."""
         return self.run(graph, {v: [Use()] for v in graph.outputs}).facts
 
-    def within(self, conditions: Conditions, risks: Risks) -> GuardAnalysis:
+    def of_body(self, conditions: Conditions, risks: Risks) -> GuardAnalysis:
         """Return the analysis of a body of an equation of this graph."""
         return GuardAnalysis(conditions, risks)
 
@@ -144,7 +132,7 @@ class GuardAnalysis(Analysis[list[Use]]):
 
     def visit(
         self, eqn: Equation, given: Facts[list[Use]], flow: Flow[list[Use]]
-    ) -> Facts[list[Use]]:
+    ) -> Sequence[list[Use] | None]:
         if self.risks.active.isdisjoint(eqn.outputs):
             return [None] * len(eqn.inputs)
         return super().visit(eqn, given, flow)
@@ -164,7 +152,8 @@ class GuardAnalysis(Analysis[list[Use]]):
             is_active = value in self.risks.active
             found = [self._use(eqn, i, *way) for way in ways] if is_active else [Use()]
             uses.append(found if is_active else None)
-            along.append(found[0].guards if len(found) == 1 else self.join_uses(value, found))
+            many = len(found) > 1
+            along.append(join_uses(self.conditions, value, found) if many else found[0].guards)
         if any(along):
             self.along.append((eqn, along))
         if guards and multiplies_sums(eqn.op):
@@ -193,7 +182,7 @@ class GuardAnalysis(Analysis[list[Use]]):
     def _guards_of_results(self, eqn: Equation, given: Facts[list[Use]]) -> Facts[Guards]:
         """Return the guards of each result that has uses, and note them."""
         pairs = zip(eqn.outputs, given, strict=True)
-        found = [None if uses is None else self.join_uses(v, uses) for v, uses in pairs]
+        found = [None if uses is None else join_uses(self.conditions, v, uses) for v, uses in pairs]
         self.held.update((v, x) for v, x in zip(eqn.outputs, found, strict=True) if x is not None)
         return found
 
@@ -264,7 +253,7 @@ class GuardAnalysis(Analysis[list[Use]]):
         return (*alike, reduce(self._both, others)) if others else alike
 
     def _both(self, one: Guard, other: Guard) -> Guard:
-        condition = self.conditions.both(self.matters(one), self.matters(other))
+        condition = self.conditions.both(*[matters(self.conditions, g) for g in (one, other)])
         return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
     def _move_guard(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
@@ -276,8 +265,8 @@ class GuardAnalysis(Analysis[list[Use]]):
         back = self.conditions.before(eqn, position, place, guard.condition)
         if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
             return replace(guard, condition=back)
-        matters = self.matters(guard)
-        back = self.conditions.before(eqn, position, place, matters)
+        held = matters(self.conditions, guard)
+        back = self.conditions.before(eqn, position, place, held)
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and not multiplies_sums(eqn.op), risky)
 
@@ -305,10 +294,6 @@ class GuardAnalysis(Analysis[list[Use]]):
             return guards
         return (self._both(*guards[:2]), *guards[2:])
 
-    def matters(self, guard: Guard) -> Value:
-        """Return the condition that holds where the guarded value matters."""
-        return guard.condition if guard.side else self.conditions.negated(guard.condition)
-
     def _guard_factors(self, eqn: Equation, guards: Guards) -> None:
         """Guard the factors of a matrix product where they do not matter but may not be finite.
 
@@ -323,117 +308,11 @@ class GuardAnalysis(Analysis[list[Use]]):
         if any(found):
             self.factors[eqn] = found
 
-    def join_uses(self, value: Value, uses: Sequence[Use]) -> Guards:
-        """Return the guards that hold on all uses; else one guard that some use matters.
-
-        A guard that is risky for one use is risky for the value.
-        """
-        risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
-        found = self._combine_guards(value, uses)
-        return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
-
-    def _combine_guards(self, value: Value, uses: Sequence[Use]) -> Guards:
-        if not all(u.guards or u.part for u in uses):
-            return ()
-        parts = [u.part for u in uses if u.part is not None]
-        guards = [u.guards for u in uses if u.guards]
-        guards = [g for g in guards if _may_matter(g)] or guards[:1]
-        if not guards:
-            return _guard_of_parts(self.conditions, value, parts)
-        if not parts:
-            shared = common(guards)
-            if shared:
-                return (*shared, *self._either_of_rest(shared, guards))
-        elif not (read := _guard_of_parts(self.conditions, value, parts)):
-            return ()
-        else:
-            # Elements outside all parts matter to no part: strictness is decided by the other
-            # guards.
-            guards.append(tuple(replace(g, strict=True) for g in read))
-        return self._either(guards)
-
-    def _either_of_rest(self, common: Guards, uses: Sequence[Guards]) -> Guards:
-        """Return the disjunction of the guards in which uses differ, beside the `common` ones."""
-        shared = {(g.condition, g.side) for g in common}
-        rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
-        return self._either(rest) if all(rest) else ()
-
-    def _either(self, uses: Sequence[Guards]) -> Guards:
-        """Return one guard in place of the guards of several uses: at least one of them matters.
-
-        Each use also keeps its own risky guards.
-        """
-        uses = _merge_complementary_uses(uses)
-        if not all(uses):
-            return ()
-        both = self.conditions.both
-        each = [reduce(both, map(self.matters, guards)) for guards in uses]
-        found = any_of(self.conditions, each)
-        strict = all(any(g.strict for g in guards) for guards in uses)
-        return () if self.conditions.always(found) else (Guard(found, True, strict),)
-
-
-def _guard_of_parts(
-    conditions: Conditions, value: Value, parts: Sequence[tuple[Equation, int]]
-) -> Guards:
-    """Return the guard of the elements that some part reads; empty if all are read."""
-    if len(parts) > 1 and not value.type.is_larger(LARGEST):
-        read = np.zeros(value.shape, bool)
-        for eqn, place in parts:
-            _mark(read, eqn, place)
-        op, params = constant_op(read)
-        condition = conditions.record(op, **params)
-    else:
-        # A constant of a larger size would be stored in the program.
-        found = [
-            conditions.before(eqn, 0, place, conditions.everywhere(eqn.outputs[place]))
-            for eqn, place in parts
-        ]
-        condition = found[0] if len(found) == 1 else any_of(conditions, found)
-    return () if conditions.always(condition) else (Guard(condition, True),)
-
 
 def _leaves_out(eqn: Equation, place: int, position: int) -> bool:
     """Return whether `eqn` reads elements of an operand at fixed places, and not the others."""
     found = eqn.dependence(place, position)
     return isinstance(found, IndexMap) and (eqn.op.is_view or found.hole is not None)
-
-
-def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
-    """Set the elements of the operand that `eqn` reads for its result `place` to True."""
-    found = eqn.dependence(place, 0)
-    assert isinstance(found, IndexMap)
-    _, sources = found.pairs(eqn.outputs[place].shape, eqn.inputs[0].shape)
-    read.reshape(-1)[sources] = True
-
-
-def _may_matter(guards: Guards) -> bool:
-    """Return whether `guards` do not require both sides of one condition."""
-    sides = {(g.condition, g.side) for g in guards}
-    return len({condition for condition, _ in sides}) == len(sides)
-
-
-def _merge_complementary_uses(uses: Sequence[Guards]) -> list[Guards]:
-    """Merge uses that differ in the side of the last condition only, by dropping that condition."""
-    found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
-    for guards in uses:
-        while guards:
-            *outer, (condition, side) = sides(guards)
-            twin = found.pop((*outer, (condition, not side)), None)
-            if twin is None:
-                break
-            guards = _alike(guards[:-1], twin)
-        key = sides(guards)
-        found[key] = _alike(guards, found.get(key, guards))
-    return list(found.values())
-
-
-def _alike(one: Guards, other: Guards) -> Guards:
-    """Merge the guards of two uses that have the same conditions."""
-    return tuple(
-        replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
-        for g, h in zip(one, other, strict=False)
-    )
 
 
 def _new_risky_guards(use: Guards, held: Guards) -> Guards:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
@@ -25,7 +25,7 @@ from primgraph.transforms.dataflow.locality import repeated_axes
 from primgraph.transforms.dataflow.masks.conditions import Conditions, any_along
 from primgraph.transforms.dataflow.masks.guard import Guard, Guards, common
 from primgraph.transforms.dataflow.masks.implications import implies
-from primgraph.transforms.dataflow.masks.masks_through_loops import Passage, look_into_loops
+from primgraph.transforms.dataflow.masks.masks_through_loops import OuterConditions, look_into_loops
 from primgraph.transforms.dataflow.masks.repeated_conditions import (
     apart,
     of_row,
@@ -33,6 +33,7 @@ from primgraph.transforms.dataflow.masks.repeated_conditions import (
     spread,
 )
 from primgraph.transforms.dataflow.masks.slope_risks import ALWAYS, NEVER, Risks
+from primgraph.transforms.dataflow.masks.uses import Use, join_uses, matters
 from primgraph.transforms.dataflow.region_interface import (
     Opening,
     Repeated,
@@ -50,16 +51,10 @@ class Around(Protocol):
     @property
     def risks(self) -> Risks: ...
 
-    def matters(self, guard: Guard) -> Value:
-        """Return the condition that holds where the guarded value matters."""
-
-    def join_uses(self, value: Value, uses: Sequence[Any]) -> Guards:
-        """Return the guards of `value` common to all `uses`."""
-
-    def uses_of(self, graph: Graph) -> Mapping[Value, Sequence[Any]]:
+    def uses_of(self, graph: Graph) -> Mapping[Value, Sequence[Use]]:
         """Return the uses of all values of `graph` that have some."""
 
-    def within(self, conditions: Conditions, risks: Risks) -> Around:
+    def of_body(self, conditions: Conditions, risks: Risks) -> Around:
         """Return the analysis of a body of an equation of this graph."""
 
 
@@ -88,16 +83,17 @@ class _Body:
         marks = marked(eqn, opening, kept, [own])
         (body,) = marks.bodies
         self.entry = marks.entry
-        self.analysis = around.within(*_conditions_and_risks(around, eqn, own, body))
+        self.analysis = around.of_body(*_conditions_and_risks(around, eqn, own, body))
         self.uses = self.analysis.uses_of(body)
-        self.outside = Passage(eqn, marks, body, self.analysis.conditions, around.conditions)
+        inner, outer = self.analysis.conditions, around.conditions
+        self.outside = OuterConditions(eqn, marks, body, inner, outer)
 
     def joined(self, i: int) -> Guards | None:
         """Return the guards of input `i`, within the body; None if it is not used."""
         value = self.inputs[i]
         if value not in self.uses:
             return None
-        return self.analysis.join_uses(value, self.uses[value])
+        return join_uses(self.analysis.conditions, value, self.uses[value])
 
     def of_operand(self, i: int) -> Guards | None:
         """Return the guards of input `i` as guards of the operand; None if it is not used."""
@@ -110,7 +106,7 @@ class _Body:
     def conditions_outside(self, i: int) -> list[Value]:
         """Return the conditions outside the body under which input `i` matters."""
         guards = self.joined(i) or ()
-        found = [self.outside.around(self.analysis.matters(g)) for g in guards]
+        found = [self.outside.around(matters(self.analysis.conditions, g)) for g in guards]
         return [value for value, _ in [f for f in found if f is not None]]
 
 
@@ -210,8 +206,9 @@ class BodyGuards(Analysis[Guards]):
 
     def opening(self) -> Opening:
         """Return the guards that begin in the bodies, and the body results that are not used."""
+        outputs = self.layout.bodies[0].outputs
         matters = {
-            k: [self._convert_condition(g.condition, k) for g in guards]
+            k: [_as_repeated(self.around.conditions, g.condition, outputs[k].shape) for g in guards]
             for k, guards in enumerate(self.marks)
             if guards
         }
@@ -224,19 +221,10 @@ class BodyGuards(Analysis[Guards]):
         A loop without iterations returns its initial carry, which passes no body: it enforces none.
         """
         k = self.layout.kept(place)
-        if k is None or (self.layout.is_carried(k) and self._may_make_no_trip()):
+        if k is None or (self.layout.is_carried(k) and _may_make_no_trip(self.layout)):
             return ()
         held = {g.condition for g in self.marks[k] or ()}
         return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
-
-    def _convert_condition(self, condition: Value, k: int) -> Repeated:
-        """Convert a condition on body result `k` to the form that the bodies take."""
-        row = len(condition.shape) > len(self.layout.bodies[0].outputs[k].shape)
-        eqn = self.around.conditions.definition(condition)
-        axes = repeated_axes(eqn)
-        if eqn is None or not axes or (row and 0 in axes):
-            return Repeated(condition)
-        return Repeated(eqn.inputs[0], tuple([i - row for i in axes]))
 
     def _first_carried(self, k: int) -> Guards | None:
         """Return the guards of an initial carry, which is also the result if no iteration runs."""
@@ -249,14 +237,13 @@ class BodyGuards(Analysis[Guards]):
         found = self.inner.of_operand(self.layout.consts + k) or ()
         more = [g for g in self._positive(found, k) if g.condition not in known]
         if more and self.layout.lead:
-            more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
-        elif self._may_make_no_trip():
+            conditions, trips = self.around.conditions, self.eqn.inputs[0]
+            more = [
+                replace(g, condition=_unless_no_trips(conditions, trips, g.condition)) for g in more
+            ]
+        elif _may_make_no_trip(self.layout):
             return marks
         return (*marks, *more)
-
-    def _may_make_no_trip(self) -> bool:
-        steps = self.layout.steps
-        return steps is None or bounds(steps)[0] < 1
 
     def _in_front(self, k: int, guard: Guard) -> Guard:
         """Convert a guard of a carry after iterations to one of the initial carry."""
@@ -264,16 +251,6 @@ class BodyGuards(Analysis[Guards]):
         if known is None or guard.condition is not known.behind:
             return guard
         return replace(guard, condition=known.first)
-
-    def _unless_no_trips(self, condition: Value) -> Value:
-        """Return `condition`, or true everywhere if the given iteration count is 0."""
-        conditions, trips = self.around.conditions, self.eqn.inputs[0]
-        one = conditions.record(full, value=1, shape=(), dtype=trips.dtype)
-        none = conditions.record(less, trips, one)
-        axes = tuple(range(len(condition.shape)))
-        if axes:
-            none = conditions.record(broadcast, none, shape=condition.shape, new_axes=axes)
-        return conditions.either(condition, none)
 
     def _is_taken(self, guard: Guard, k: int) -> bool:
         """Return whether the bodies can take the condition; growing stacks have no rows to take."""
@@ -284,7 +261,7 @@ class BodyGuards(Analysis[Guards]):
         conditions = self.around.conditions
         if self.layout.is_loop and not self.layout.is_carried(k):
             guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
-        found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
+        found = [replace(g, condition=matters(conditions, g), side=True) for g in guards]
         return list({g.condition: g for g in found}.values())
 
     # Liveness of carries.
@@ -339,7 +316,7 @@ class BodyGuards(Analysis[Guards]):
         joined = self.inner.joined(self.layout.consts + k)
         if joined is None:
             return guards
-        held = [self.inner.analysis.matters(g) for g in joined]
+        held = [matters(self.inner.analysis.conditions, g) for g in joined]
         return tuple(
             g
             for g in guards
@@ -350,7 +327,7 @@ class BodyGuards(Analysis[Guards]):
         """Return the value in the single body that stands for a condition on its result `k`."""
         assert self.inner is not None
         shape = self.layout.bodies[0].outputs[k].shape
-        brought = self._convert_condition(condition, k)
+        brought = _as_repeated(self.around.conditions, condition, shape)
         inner = self.inner.entry.of(brought.condition, len(condition.shape) > len(shape))
         if not brought.new_axes:
             return inner
@@ -368,6 +345,30 @@ class BodyGuards(Analysis[Guards]):
         wanted = [[spread(conditions, condition, stack)], *known.reasons]
         held = self.inner.conditions_outside(self.layout.consts + k)
         return implies(conditions, [spread(conditions, c, stack) for c in held], wanted)
+
+
+def _as_repeated(conditions: Conditions, condition: Value, shape: Shape) -> Repeated:
+    """Convert a condition on a body result of that shape to the form that the bodies take."""
+    row = len(condition.shape) > len(shape)
+    eqn = conditions.definition(condition)
+    axes = repeated_axes(eqn)
+    if eqn is None or not axes or (row and 0 in axes):
+        return Repeated(condition)
+    return Repeated(eqn.inputs[0], tuple([i - row for i in axes]))
+
+
+def _may_make_no_trip(regions: Regions) -> bool:
+    return regions.steps is None or bounds(regions.steps)[0] < 1
+
+
+def _unless_no_trips(conditions: Conditions, trips: Value, condition: Value) -> Value:
+    """Return `condition`, or true everywhere if the given iteration count is 0."""
+    one = conditions.record(full, value=1, shape=(), dtype=trips.dtype)
+    none = conditions.record(less, trips, one)
+    axes = tuple(range(len(condition.shape)))
+    if axes:
+        none = conditions.record(broadcast, none, shape=condition.shape, new_axes=axes)
+    return conditions.either(condition, none)
 
 
 # Liveness of carries. Where rows have different conditions, so have iterations: a carry matters

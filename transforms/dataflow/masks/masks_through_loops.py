@@ -28,7 +28,7 @@ _DEEP = 8
 
 
 @final
-class Passage:
+class OuterConditions:
     """Map from conditions of `inner`, in one of the bodies of `eqn`, to conditions of `outer`."""
 
     def __init__(
@@ -212,7 +212,7 @@ def look_into_loops(conditions: Conditions, graph: Graph) -> None:
             continue
         inner = Conditions(body)
         look_into_loops(inner, body)
-        way = Passage(eqn, Marked(regions, Entry(), eqn.bodies), body, inner, conditions)
+        way = OuterConditions(eqn, Marked(regions, Entry(), eqn.bodies), body, inner, conditions)
         for k in places:
             value, found = eqn.outputs[k], way.stack(k)
             made = None if found is None else conditions.definition(found)
