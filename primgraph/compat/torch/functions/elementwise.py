@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from primgraph import operators as pg
+from primgraph.compat.renamed import renamed
 from primgraph.compat.torch import framework
 from primgraph.eager.inplace.views import share_computed
 from primgraph.errors import ArgumentError, ShapeError
@@ -105,27 +106,19 @@ __all__ = [
     "where",
 ]
 
-Named = TypeVar("Named", bound=Callable[..., Any])
-
 
 def unary(function: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     def call(input: Any) -> Any:
         return function(input)
 
-    return _set_name(call, name, function)
+    return renamed(call, name, function)
 
 
 def binary(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
     def call(input: Any, other: Any) -> Any:
         return function(input, other)
 
-    return _set_name(call, name, function)
-
-
-def _set_name(call: Named, name: str, function: Callable[..., Any]) -> Named:
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = function.__doc__
-    return call
+    return renamed(call, name, function)
 
 
 abs = absolute = unary(pg.abs, "abs")
