@@ -269,6 +269,7 @@ else:
         "primgraph.custom.primitives",
         "primgraph.primitives.fourier",
         "primgraph.primitives.linear_algebra.assumptions",
+        "primgraph.primitives.linear_algebra.cholesky",
         "primgraph.primitives.linear_algebra.matrix_functions",
         "primgraph.primitives.linear_algebra.spectra",
         "primgraph.primitives.linear_algebra.systems",

@@ -13,6 +13,7 @@ from primgraph.codegen.cards.spelling.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.cards.spelling.notation import Read, Target, Text
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
+from primgraph.primitives.linear_algebra import cholesky as c
 from primgraph.primitives.linear_algebra import systems as p
 
 # Nanoseconds for a call, and for an operation of LAPACK.
@@ -77,7 +78,7 @@ def _cholesky_by_parts(a: Any) -> Any:
     """Return the factor of the real part, plus its tangent along the imaginary part."""
     factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
     along = d + np.swapaxes(np.tril(d, -1), -1, -2)
-    return factor + 1j * p.cholesky_tangent.evaluate([factor, along], {})[0]
+    return factor + 1j * c.cholesky_tangent.evaluate([factor, along], {})[0]
 
 
 def _cofactors_of_regular(a: Any) -> Any:
@@ -100,15 +101,15 @@ CARDS: dict[Op, Card] = {
     ),
     p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
     p.inv: numpy_card("inv", ANALYTIC),
-    p.cholesky: replace(
+    c.cholesky: replace(
         numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
     ),
-    p.cholesky_tangent: function_card(
+    c.cholesky_tangent: function_card(
         lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
         "cholesky_tangent",
         None,
     ),
-    p.cholesky_slope: changing_card(
+    c.cholesky_slope: changing_card(
         lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
         "cholesky_slope",
         None,
