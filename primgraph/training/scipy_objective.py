@@ -22,8 +22,8 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, style_for
+from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
-from primgraph.program.run import check_names, input_values, state_values
 from primgraph.training.flat import FlatObjective
 from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
