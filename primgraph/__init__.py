@@ -52,8 +52,6 @@ from primgraph.operators.call import appliers
 from primgraph.operators.variable import Variable
 from primgraph.program.program import (
     Program,
-    create_parameter,
-    data,
     default_main_program,
     default_startup_program,
     program_guard,
@@ -118,6 +116,7 @@ if TYPE_CHECKING:
     from primgraph.numpy.impure import TracingWarning
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.compile import compile
+    from primgraph.program.declarations import create_parameter, data
     from primgraph.program.finite import check_finite
     from primgraph.program.run import Executor
     from primgraph.program.save import load, save
@@ -133,6 +132,8 @@ if TYPE_CHECKING:
 
 else:
     _HOMES = {
+        "create_parameter": "primgraph.program.declarations",
+        "data": "primgraph.program.declarations",
         "Cost": "primgraph.inspect.cost",
         "Difference": "primgraph.inspect.diff",
         "Executor": "primgraph.program.run",

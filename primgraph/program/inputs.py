@@ -12,8 +12,8 @@ from primgraph.errors import FeedError, near_matches
 from primgraph.ir.graph import Value
 from primgraph.ir.sizes import Fitting
 from primgraph.ir.types import TensorType
-from primgraph.program.program import Program, State
-from primgraph.program.scope import Reading, Scope
+from primgraph.program.program import Program
+from primgraph.program.scope import Reading, Scope, State
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -21,8 +21,8 @@ from primgraph.ir.sizes import Fitting, at_sizes
 from primgraph.ir.types import TensorType
 from primgraph.program.compile import Pipeline, pipeline, simplified_early
 from primgraph.program.inputs import declaration_lines
-from primgraph.program.program import Program, State
-from primgraph.program.scope import Changes, Version, changes_of, taker
+from primgraph.program.program import Program
+from primgraph.program.scope import Changes, State, Version, changes_of, taker
 from primgraph.program.sized import BySizes, Policy
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
