@@ -27,6 +27,9 @@ _INTEGERS = frozenset({int})
 # Arrays up to this size are copied for hashing, which is faster for them.
 _COPIED = 2**14
 
+# Prefix of the hash of an array in text.
+HASHED = "sha256:"
+
 
 @final
 class Array:

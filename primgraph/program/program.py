@@ -159,8 +159,6 @@ class Program(Drawn):
             raise _ownership_error(variable, self.builder)
         return variable
 
-    # State.
-
     def state(
         self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
     ) -> Variable:
