@@ -47,7 +47,6 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import later
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
-from primgraph.ir.verify import verify
 from primgraph.operators.call import appliers
 from primgraph.operators.variable import Variable
 from primgraph.program.program import (
@@ -113,6 +112,7 @@ if TYPE_CHECKING:
     from primgraph.inspect.diff import Difference, diff
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
+    from primgraph.ir.verify import verify
     from primgraph.numpy.impure import TracingWarning
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.compile import compile
@@ -217,6 +217,7 @@ else:
         "vhp": "primgraph.api.derivatives.products",
         "vjp": "primgraph.api.derivatives.products",
         "vmap": "primgraph.api.vmap",
+        "verify": "primgraph.ir.verify",
         "while_loop": "primgraph.control.loops",
     }
     _ROOMS = {
@@ -243,6 +244,7 @@ else:
     providers.update(
         {
             "Taylor mode": "primgraph.derivatives.jets",
+            "advice": "primgraph.operators.advice",
             "array API": "primgraph.array_api",
             "calls of NumPy": "primgraph.operators.numpy_calls",
             "calls of ufuncs": "primgraph.operators.numpy_ufuncs",
@@ -253,6 +255,7 @@ else:
             "norms": "primgraph.operators.reduce.norms",
             "pictures": "primgraph.view",
             "pictures of patterns": "primgraph.view.formats.spy",
+            "expressions of users": "primgraph.ir.frontend.user_expression",
             "random numbers": "primgraph.random",
             "scipy": "primgraph.scipy",
             "scipy.integrate": "primgraph.scipy.integrate",
