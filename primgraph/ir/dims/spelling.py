@@ -7,15 +7,7 @@ import re
 from collections.abc import Sequence
 
 from primgraph.base.providers import provider
-from primgraph.ir.dims.polynomial import (
-    FLOOR,
-    Atom,
-    Polynomial,
-    divided,
-    made,
-    product,
-    terms_of,
-)
+from primgraph.ir.dims.polynomial import FLOOR, Atom, Polynomial, divided, made, product, terms_of
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
