@@ -39,6 +39,8 @@ from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+# The packed kernel of a member, its large constants, the form of its result, and its text.
+_Packed: TypeAlias = "tuple[Parcel | None, list[Array], Any, str]"
 
 # Default number of members per task.
 _BLOCK = 16
@@ -80,28 +82,14 @@ def vmap(
     if key is not None and type(key) is not int:
         raise ArgumentError(f"key is an integer, not {key!r:.60}")
     leaves, structure, count = _members(over)
-    keyed = key is not None
-    form: Any = None
-    parcel: Parcel | None = None
-    large: list[Array] = []
-    said = ""
+    packed: _Packed = (None, [], None, "")
     if compiled:
-        parcel, large, form, said = _pack_kernel(f, leaves, structure, keyed)
+        packed = _pack_kernel(f, leaves, structure, key is not None)
+    parcel, large, form, said = packed
     folder = None if out is None else Path(out).absolute()
-    starts = list(range(0, count, block))
     if folder is not None:
         _claim(folder, _digest(f, said, leaves, count, key, block))
-    blocks = [
-        Block(
-            start,
-            tuple([a[start : start + block] for a in leaves]),
-            None if leaves else min(block, count - start),
-            structure,
-            key,
-            None if folder is None else str(folder / f"members-{start:09d}.npz"),
-        )
-        for start in starts
-    ]
+    blocks = _blocks_of(leaves, structure, count, block, key, folder)
     waiting = [b for b in blocks if b.file is None or not Path(b.file).exists()]
 
     def draft() -> list[tuple[Any, ...]]:
@@ -112,7 +100,36 @@ def vmap(
     found: list[dict[str, Array]] = engine.gathered("vmap", draft, []) if waiting else []
     for other, done in zip(waiting, found, strict=True):
         _require_same(other.start, _kinds(done), _kinds(found[0]), waiting[0].start)
-    if folder is not None:
+    return _assembled(blocks, found, folder is not None, form)
+
+
+def _blocks_of(
+    leaves: Sequence[Array],
+    structure: tree.Structure,
+    count: int,
+    size: int,
+    key: int | None,
+    folder: Path | None,
+) -> list[Block]:
+    """Return the members in blocks of `size`, with the files of their results."""
+    return [
+        Block(
+            start,
+            tuple([a[start : start + size] for a in leaves]),
+            None if leaves else min(size, count - start),
+            structure,
+            key,
+            None if folder is None else str(folder / f"members-{start:09d}.npz"),
+        )
+        for start in range(0, count, size)
+    ]
+
+
+def _assembled(
+    blocks: Sequence[Block], found: Sequence[dict[str, Array]], is_lazy: bool, form: Any
+) -> Any:
+    """Return the results of all blocks in the containers of one result."""
+    if is_lazy:
         names, columns = _lazy([(b.file or "", len(b)) for b in blocks])
     else:
         names = list(found[0])

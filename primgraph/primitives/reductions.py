@@ -53,14 +53,7 @@ from primgraph.primitives.elementwise import (
     sub,
 )
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    permute,
-    reshape,
-    slice_,
-    with_batch_axis,
-)
+from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_, with_batch_axis
 
 Axes = tuple[int, ...]
 

@@ -128,7 +128,14 @@ def elementwise(
         flops=flops,
         facts=facts,
     )
-    for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
+    _declare_rules(op, (jvp,) if callable(jvp) else jvp, transpose)
+    return op
+
+
+def _declare_rules(
+    op: Primitive[Value], jvps: Sequence[Rule | None], transpose: Rule | None
+) -> None:
+    for position, rule in enumerate(jvps):
         if rule is not None:
             op.jvp(position)(rule)
     if transpose is not None:
@@ -137,8 +144,6 @@ def elementwise(
     @op.batch
     def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
         return op(*with_batch_axis(batched, inputs))
-
-    return op
 
 
 def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ...]) -> TensorType:
