@@ -39,8 +39,6 @@ from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-# The packed kernel of a member, its large constants, the form of its result, and its text.
-_Packed: TypeAlias = "tuple[Parcel | None, list[Array], Any, str]"
 
 # Default number of members per task.
 _BLOCK = 16
@@ -77,15 +75,9 @@ def vmap(
     errors of a member, with its number.
     """
     engine = engine_of(client)
-    if type(block) is not int or block < 1:
-        raise ArgumentError(f"block is an integer from 1 on, not {block!r:.60}")
-    if key is not None and type(key) is not int:
-        raise ArgumentError(f"key is an integer, not {key!r:.60}")
+    _require_integers(block, key)
     leaves, structure, count = _members(over)
-    packed: _Packed = (None, [], None, "")
-    if compiled:
-        packed = _pack_kernel(f, leaves, structure, key is not None)
-    parcel, large, form, said = packed
+    parcel, large, form, said = _packed(f, leaves, structure, key is not None, compiled)
     folder = None if out is None else Path(out).absolute()
     if folder is not None:
         _claim(folder, _digest(f, said, leaves, count, key, block))
@@ -101,6 +93,13 @@ def vmap(
     for other, done in zip(waiting, found, strict=True):
         _require_same(other.start, _kinds(done), _kinds(found[0]), waiting[0].start)
     return _assembled(blocks, found, folder is not None, form)
+
+
+def _require_integers(block: Any, key: Any) -> None:
+    if type(block) is not int or block < 1:
+        raise ArgumentError(f"block is an integer from 1 on, not {block!r:.60}")
+    if key is not None and type(key) is not int:
+        raise ArgumentError(f"key is an integer, not {key!r:.60}")
 
 
 def _blocks_of(
@@ -249,11 +248,17 @@ def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
     return arrays, structure, arrays[0].shape[0]
 
 
-def _pack_kernel(
-    f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
-) -> tuple[Parcel, list[Array], Any, str]:
+def _packed(
+    f: Callable[..., Any],
+    leaves: Sequence[Array],
+    structure: tree.Structure,
+    keyed: bool,
+    compiled: bool,
+) -> tuple[Parcel | None, list[Array], Any, str]:
     """Return the packed kernel of one member, its large constants, the form of its result, and its
-    computation as text without source lines."""
+    computation as text without source lines. There are none if it is not to be compiled."""
+    if not compiled:
+        return None, [], None, ""
     specs = [TensorType(a.shape[1:], a.dtype) for a in leaves]
     given = [tree.unflatten(structure, specs)] if leaves else []
     graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))
