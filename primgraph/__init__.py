@@ -253,6 +253,7 @@ else:
             "evaluation": "primgraph.eager.steps",
             "kernels": "primgraph.codegen.kernel",
             "norms": "primgraph.operators.reduce.norms",
+            "origins": "primgraph.ir.frontend.origins",
             "pictures": "primgraph.view",
             "pictures of patterns": "primgraph.view.formats.spy",
             "expressions of users": "primgraph.ir.frontend.user_expression",

@@ -20,10 +20,11 @@ from typing import Any, final
 
 from primgraph.base.atomic import Exit
 from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.frontend.containers import Form
-from primgraph.ir.frontend.gradient_names import Joint, Line, titles_of
+from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, note_moved, titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
@@ -172,12 +173,8 @@ class Builder:
         if value in self._defined_by:
             return value
         if self.outer is None:
-            raise BuildError(
-                f"{self.name} uses {value.hint or 'a value'} {value.type}, which belongs to "
-                "another program or graph",
-                origin=self.origin(self.source or caller(), ()),
-                hint="values can be used only in the program in which they were made",
-            )
+            uses = f"{self.name} uses {value.hint or 'a value'} {value.type}, which"
+            raise provider("origins").unowned(self, uses)
         if value not in self.captured:
             around = self.outer.own(value)
             inner = self.captured[value] = Value(value.type)
@@ -282,7 +279,7 @@ class Builder:
             other = again[eqn][eqn.outputs.index(value)]
         self.claim(other)
         if other is not value:
-            self._note_equal(value, other)
+            note_equal(self, value, other)
         return other
 
     def _is_new(self, eqn: Equation) -> bool:
@@ -313,22 +310,9 @@ class Builder:
         shape = {"shape": value.type.shape}
         return self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
 
-    def _note_equal(self, value: Value, other: Value) -> None:
-        """Copy the notes about derivatives from `value` to `other`, which equals it."""
-        tables: tuple[dict[Value, Any], ...] = (self.gradients, self.targets, self.lines)
-        for table in tables:
-            if value in table:
-                table[other] = table[value]
-        if value in self.joints:
-            joint = self.joints[value]
-            gradients = tuple([other if g is value else g for g in joint.gradients])
-            self.joints[other] = joint._replace(gradients=gradients)
-
     def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
         """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
-        for table in (self.gradients, self.targets):
-            if value in table:
-                table.setdefault(moved[value], moved.get(table[value], table[value]))
+        note_moved(self, value, moved)
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
@@ -390,7 +374,7 @@ class Builder:
         or `DTypeError`, and `BuildError` for a value of another builder.
         """
         if self.ended:
-            raise leaked(self, inputs[0] if inputs else None)
+            raise provider("origins").leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._intern_params(params) if params else ()
@@ -503,35 +487,13 @@ class Builder:
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
         """Return the lines for an error: the source line, and the lines that computed the
         operands."""
-        lines = []
-        if source is not None:
-            lines.append(f"written here:  {source}   {source.text}")
-        for value in dict.fromkeys(operands):
-            eqn = self._defined_by.get(value)
-            if eqn is not None and eqn.source is not None:
-                made = f"{eqn.op.name} at {eqn.source}   {eqn.source.text}"
-                lines.append(f"{value.type} comes from {made}")
-            elif value in self.declared_at:
-                place = self.declared_at[value]
-                name = f"input {value.hint!r} of" if value.hint else "an input at"
-                lines.append(f"{value.type} is {name} {place}   {place.text}")
-        return lines
+        found: list[str] = provider("origins").lines_of(self, source, operands)
+        return found
 
     def described(self, value: Value) -> list[tuple[str, str]]:
         """Return the known properties of `value`, as names and texts, without empty ones."""
-        eqn = self._defined_by.get(value)
-        place = self.declared_at.get(value) if eqn is None else eqn.source
-        made = "changed by runs" if value in self.kept else "fed"
-        return [
-            ("type", str(value.type)),
-            ("name", self.name_of(value)),
-            ("program", self.name),
-            ("input", made if eqn is None else ""),
-            ("computed by", "" if eqn is None else eqn.op.name),
-            ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
-            ("layer", "" if place is None else place.scope),
-            ("stop_gradient", "True" if value in self.stopped else ""),
-        ]
+        found: list[tuple[str, str]] = provider("origins").described(self, value)
+        return found
 
     def _append(self, key: Hashable | None, eqn: Equation) -> None:
         self.body.append(eqn)
@@ -556,11 +518,7 @@ class Builder:
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
         for value in inputs:
             if value not in self._defined_by:
-                raise BuildError(
-                    f"an operand of {name} belongs to another program or graph",
-                    origin=self.origin(self.source or caller(), ()),
-                    hint="values can be used only in the program in which they were made",
-                )
+                raise provider("origins").unowned(self, f"an operand of {name}")
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
@@ -573,70 +531,3 @@ def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashabl
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
     """Remove and return the newest entries of `table` until `length` are left."""
     return [table.popitem() for _ in range(len(table) - length)]
-
-
-# Errors for a variable used outside of the program or function that it belongs to.
-
-_LEFT = {
-    "function": "return it from the function: it has a value only when the compiled function runs",
-    "body": "return it from the body: f of pg.scan returns carry, y and the y of all iterations "
-    "are stacked; what a loop carries on is in the carry",
-}
-
-
-def has_ended(builder: object) -> bool:
-    """Return whether `builder` recorded a function or body that has ended."""
-    if not isinstance(builder, Builder):
-        return False
-    return builder.ended or (builder.owner in _LEFT and not builder.is_entered)
-
-
-def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
-    """Return the error for `operands`, recorders and values, that belong to different programs."""
-    owned = [(b, v) for b, v in operands if isinstance(b, Builder)]
-    builders = list(dict.fromkeys(b for b, _ in owned))
-    firsts = [next(v for b, v in owned if b is builder) for builder in builders]
-    lines = origins(owned)
-    for builder, value in zip(builders, firsts, strict=True):
-        if has_ended(builder):
-            return leaked(builder, value)
-    parts = [f"{named(v)} of {b.title}" for b, v in zip(builders, firsts, strict=True)]
-    listed = f": {' and '.join(parts[:2])}" if len(parts) > 1 else ""
-    return BuildError(
-        f"variables of two different programs meet in one operation{listed}",
-        origin=lines,
-        hint="build the whole computation in one program",
-    )
-
-
-def outside(builder: Builder, value: Value, user: Builder) -> BuildError:
-    """Return the error for a `value` of `builder` that `user`, a body or function, has found."""
-    if has_ended(builder):
-        return leaked(builder, value)
-    return BuildError(
-        f"{user.title} uses {named(value)}, which belongs to another program, {builder.title}",
-        origin=origins([(builder, value)]),
-        hint="a variable can be used only in the program in which it was made: pass it as an "
-        "argument",
-    )
-
-
-def named(value: Value) -> str:
-    """Return a value's name and type, as messages say them."""
-    return f"{value.hint!r} {value.type}" if value.hint else str(value.type)
-
-
-def origins(operands: Iterable[tuple[Builder, Value]]) -> list[str]:
-    """Return the lines of an error: the user's, and where each operand was made."""
-    found = [builder.origin(caller(), [value]) for builder, value in operands]
-    return list(dict.fromkeys(line for lines in found for line in lines))
-
-
-def leaked(builder: Builder, value: Value | None) -> BuildError:
-    """Return the error for a `value` of a function or body that is used after its end."""
-    what = "this" if value is None else named(value)
-    return BuildError(
-        f"{what} is a variable of {builder.title}, and is used outside of it",
-        origin=[] if value is None else origins([(builder, value)]),
-        hint=_LEFT.get(builder.owner, _LEFT["function"]),
-    )

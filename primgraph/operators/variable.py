@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
-from primgraph.ir.builder import Builder, leaked, outside
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.html_tables import facts
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
@@ -111,7 +111,7 @@ class Variable(Handle):
         while around is not None and around is not self.recorder:
             around = around.outer
         if around is None and isinstance(self.recorder, Builder) and self.value not in body:
-            raise outside(self.recorder, self.value, body)
+            raise provider("origins").outside(self.recorder, self.value, body)
         return Variable(body, body.own(self.value))
 
     @classmethod
@@ -150,7 +150,7 @@ class Variable(Handle):
     def _require_open(self) -> None:
         """Raise `BuildError` for a variable of a function whose trace has ended."""
         if isinstance(self.recorder, Builder) and self.recorder.ended:
-            raise leaked(self.recorder, self.value)
+            raise provider("origins").leaked(self.recorder, self.value)
 
     def __bool__(self) -> bool:
         self._require_open()

@@ -12,10 +12,11 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from primgraph.base.atomic import Exit
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import Source, caller
 from primgraph.errors import ArgumentError, BoundsError, BuildError, PrimgraphError, ShapeError
 from primgraph.initializers import Initializer, Uniform
-from primgraph.ir.builder import Builder, origins
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.gradient_names import titles_of
 from primgraph.ir.frontend.signature import checked, checked_methods
@@ -492,7 +493,7 @@ def refuse_twin(builder: Builder, name: str) -> None:
         if other == name:
             raise BuildError(
                 f"the program has an input or variable named {name!r} already",
-                origin=origins([(builder, builder.names[name])]),
+                origin=provider("origins").origins([(builder, builder.names[name])]),
                 hint=f"reuse that variable, or choose another name than {name!r}",
             )
         if unicodedata.normalize("NFKC", other) == folded:
