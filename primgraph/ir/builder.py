@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import (
     Callable,
@@ -23,16 +22,15 @@ from primgraph.base.interpreter_limits import uncollected
 from primgraph.base.providers import provider
 from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
+from primgraph.ir.facts.ops import Entered
 from primgraph.ir.frontend.containers import Form
 from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, note_moved, titles_of
+from primgraph.ir.frontend.result_names import automatic_name, read_automatic_name
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import Params, bits, freeze_all
-from primgraph.ir.primitive import Op, Types, lookup, recording
+from primgraph.ir.params import InternedParams, Params
+from primgraph.ir.primitive import Op, Types, lookup
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import DType, TensorType
-
-# The automatic name of a value: its op, the index of its equation, its output.
-_AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 
 @final
@@ -47,10 +45,9 @@ class Builder:
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
     constants, `kept` the inputs that stand for something that runs change. `in_call` tells that an
-    operator is at work, whose intermediate values no user sees. `gradients` has what results
-    of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one,
-    and `joints` all gradients of one function with each whose derivative is known to be symmetric;
-    `lines` has what is a derivative along a line, and of which order.
+    operator is at work, whose intermediate values no user sees. For notes about derivatives see
+    `Gradients`. Equal parameters are one tuple in the table `params`.
+
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
@@ -99,11 +96,9 @@ class Builder:
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
-        self._params: dict[Hashable, Params] = {}
-        # Interned parameters, by the id of equal ones.
-        self._shared: dict[int, tuple[Params, Params]] = {}
+        self.params = InternedParams()
         self._inferred: dict[Hashable, Types] = {}
-        self._entered: list[recording] = []
+        self._entered = Entered()
         self.in_call = False
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
@@ -112,24 +107,17 @@ class Builder:
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
-        scope = recording(self, user_frame())
-        self._entered.append(scope)
-        scope.__enter__()
+        self._entered.enter(self, user_frame())
         return self
 
     def _leave(self) -> None:
         if not self._entered:
             raise BuildError(f"{self.name} is left, but was not entered", hint="use `with`")
-        self._leave_to(len(self._entered) - 1)
+        self._entered.leave_to(len(self._entered) - 1)
 
     def undoing(self) -> Callable[[], None]:
         """Return a function that leaves all contexts of this builder entered from now on."""
-        return partial(self._leave_to, len(self._entered))
-
-    def _leave_to(self, depth: int) -> None:
-        while len(self._entered) > depth:
-            self._entered[-1].leave()
-            self._entered.pop()
+        return partial(self._entered.leave_to, len(self._entered))
 
     __exit__ = Exit(_leave, undoing)
 
@@ -201,17 +189,16 @@ class Builder:
         eqn = self._defined_by.get(value)
         if value.hint or eqn is None:
             return value.hint
-        return f"{eqn.op.name}_{self._slices.place(eqn)}.tmp_{eqn.outputs.index(value)}"
+        return automatic_name(eqn.op.name, self._slices.place(eqn), eqn.outputs.index(value))
 
     def named(self, name: str) -> Value | None:
         """Return the value with a given or automatic name, or None."""
         found = self.names.get(name)
-        automatic = None if found is not None else _AUTOMATIC.fullmatch(name)
-        if automatic is None or int(automatic[2]) >= len(self.body):
+        op, place, output = ("", -1, 0) if found is not None else read_automatic_name(name)
+        if not 0 <= place < len(self.body):
             return found
-        eqn, output = self.body[int(automatic[2])], int(automatic[3])
-        fits = eqn.op.name == automatic[1] and output < len(eqn.outputs)
-        return eqn.outputs[output] if fits else None
+        eqn = self.body[place]
+        return eqn.outputs[output] if eqn.op.name == op and output < len(eqn.outputs) else None
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
@@ -238,8 +225,7 @@ class Builder:
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
-        """Return a new value of the type of `like`, distinct from all others, for use in a
-        scratch."""
+        """Return a new value of the type of `like`, distinct from all others, for a scratch."""
         value = Value(like.type)
         self._defined_by[value] = None
         return value
@@ -270,7 +256,8 @@ class Builder:
     ) -> Value:
         eqn = self._defined_by[value]
         if eqn is None or repeated or value in self._held:
-            other = self._identity(value)
+            shape = {"shape": value.type.shape}
+            other = self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
         elif self._is_new(eqn):
             other = value
         else:
@@ -297,18 +284,13 @@ class Builder:
 
     def _leave_table(self, eqn: Equation) -> None:
         """Exclude `eqn` from merging with later equations."""
-        key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
+        key = _interning_key(eqn.op, eqn.inputs, self.params.own(eqn.params) if eqn.params else ())
         if self._known.get(key) is eqn.outputs:
             del self._known[key]
 
     def is_held(self, value: Value) -> bool:
         """Return whether a user holds `value`."""
         return value in self._held
-
-    def _identity(self, value: Value) -> Value:
-        """Record an identity of `value`."""
-        shape = {"shape": value.type.shape}
-        return self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
 
     def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
         """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
@@ -361,12 +343,7 @@ class Builder:
         return [moved.get(v, v) for v in graph.outputs]
 
     def emit(
-        self,
-        op: Op,
-        inputs: Sequence[Value],
-        params: dict[str, Any],
-        *,
-        distinct: bool = False,
+        self, op: Op, inputs: Sequence[Value], params: dict[str, Any], *, distinct: bool = False
     ) -> tuple[Value, ...]:
         """Record `op` on `inputs`, unless an equal equation exists, and return its outputs.
 
@@ -377,7 +354,7 @@ class Builder:
             raise provider("origins").leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
-        frozen = self._intern_params(params) if params else ()
+        frozen = self.params.frozen(params) if params else ()
         key = None if distinct else _interning_key(op, operands, frozen)
         found = None if distinct else self._known.get(key)
         if found is not None:
@@ -396,7 +373,7 @@ class Builder:
     ) -> tuple[Value, ...] | None:
         """Return the outputs of an equal equation, or None."""
         self._require_own(op.name, inputs)
-        frozen = self._intern_params(params) if params else ()
+        frozen = self.params.frozen(params) if params else ()
         return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
     def copy(
@@ -406,7 +383,7 @@ class Builder:
 
         It keeps its source line unless `source` is given.
         """
-        params = self._own(eqn.params) if eqn.params else ()
+        params = self.params.own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
@@ -419,7 +396,7 @@ class Builder:
         self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
     ) -> tuple[Value, ...]:
         """Like `copy`, but always record the equation, and never merge it."""
-        params = self._own(eqn.params) if eqn.params else ()
+        params = self.params.own(eqn.params) if eqn.params else ()
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(None, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
@@ -437,7 +414,7 @@ class Builder:
             return copied(eqn, inputs)
         key = None
         if not distinct:
-            key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
+            key = _interning_key(eqn.op, inputs, self.params.own(eqn.params) if eqn.params else ())
             found = self._known.get(key)
             if found is not None:
                 return found
@@ -485,8 +462,7 @@ class Builder:
         return Graph(self.inputs, self.body, outputs, name or self.name)
 
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
-        """Return the lines for an error: the source line, and the lines that computed the
-        operands."""
+        """Return the lines for an error: the source, and the lines that computed the operands."""
         found: list[str] = provider("origins").lines_of(self, source, operands)
         return found
 
@@ -501,19 +477,6 @@ class Builder:
             self._known[key] = eqn.outputs
         for value in eqn.outputs:
             self._defined_by[value] = eqn
-
-    def _intern_params(self, params: dict[str, Any]) -> Params:
-        """Freeze and intern `params`: equal ones are one tuple in this builder."""
-        frozen = freeze_all(params.items())
-        return self._params.setdefault(bits(frozen), frozen)
-
-    def _own(self, params: Params) -> Params:
-        """Intern the parameters of an equation of another graph."""
-        found = self._shared.get(id(params))
-        if found is None:
-            own = self._params.setdefault(bits(params), params)
-            found = self._shared[id(params)] = params, own
-        return found[1]
 
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
         for value in inputs:

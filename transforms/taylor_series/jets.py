@@ -209,7 +209,7 @@ class Jets:
 
     def apply(self, op: Primitive[Any], *operands: Series, **params: Any) -> Series:
         """Return the series of a primitive with one result."""
-        frozen = self.builder._intern_params(params) if params else ()
+        frozen = self.builder.params.frozen(params) if params else ()
         return self.apply_all(op, operands, frozen, self.order)[0]
 
     def apply_all(

@@ -311,6 +311,31 @@ class recording:
         return entered is not None and not self.left
 
 
+@final
+class Entered:
+    """Contexts of one recorder that were entered and not left yet."""
+
+    __slots__ = ("_contexts",)
+
+    def __init__(self) -> None:
+        self._contexts: list[recording] = []
+
+    def __len__(self) -> int:
+        return len(self._contexts)
+
+    def enter(self, recorder: Recorder, frame: FrameType | None) -> None:
+        """Enter a context that records into `recorder`."""
+        context = recording(recorder, frame)
+        self._contexts.append(context)
+        context.__enter__()
+
+    def leave_to(self, depth: int) -> None:
+        """Leave the innermost contexts until `depth` are left."""
+        while len(self._contexts) > depth:
+            self._contexts[-1].leave()
+            self._contexts.pop()
+
+
 def record_by_default_into(provider: Callable[[], Recorder]) -> None:
     """Set the recorder that is used when none is entered."""
     _fallback.append(provider)

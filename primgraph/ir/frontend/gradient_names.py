@@ -30,7 +30,10 @@ class Line(NamedTuple):
 class Gradients(Protocol):
     """Interface of objects that know gradients, such as a builder.
 
-    `definition` maps a value to its defining equation, None for an input.
+    `gradients` has what results of reverse mode are the gradients by, `targets` what they are the
+    gradients of, if that is one value, `joints` all gradients of one function with each whose
+    derivative is known to be symmetric, and `lines` what is a derivative along a line, and of which
+    order. `definition` maps a value to its defining equation, None for an input.
     """
 
     gradients: dict[Value, Value]
