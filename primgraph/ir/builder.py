@@ -97,6 +97,7 @@ class Builder:
         self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self.params = InternedParams()
+        self._own, self._frozen = self.params.own, self.params.frozen
         self._inferred: dict[Hashable, Types] = {}
         self._entered = Entered()
         self.in_call = False
@@ -284,7 +285,7 @@ class Builder:
 
     def _leave_table(self, eqn: Equation) -> None:
         """Exclude `eqn` from merging with later equations."""
-        key = _interning_key(eqn.op, eqn.inputs, self.params.own(eqn.params) if eqn.params else ())
+        key = _interning_key(eqn.op, eqn.inputs, self._own(eqn.params) if eqn.params else ())
         if self._known.get(key) is eqn.outputs:
             del self._known[key]
 
@@ -354,7 +355,7 @@ class Builder:
             raise provider("origins").leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
-        frozen = self.params.frozen(params) if params else ()
+        frozen = self._frozen(params) if params else ()
         key = None if distinct else _interning_key(op, operands, frozen)
         found = None if distinct else self._known.get(key)
         if found is not None:
@@ -373,7 +374,7 @@ class Builder:
     ) -> tuple[Value, ...] | None:
         """Return the outputs of an equal equation, or None."""
         self._require_own(op.name, inputs)
-        frozen = self.params.frozen(params) if params else ()
+        frozen = self._frozen(params) if params else ()
         return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
     def copy(
@@ -383,7 +384,7 @@ class Builder:
 
         It keeps its source line unless `source` is given.
         """
-        params = self.params.own(eqn.params) if eqn.params else ()
+        params = self._own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
@@ -396,7 +397,7 @@ class Builder:
         self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
     ) -> tuple[Value, ...]:
         """Like `copy`, but always record the equation, and never merge it."""
-        params = self.params.own(eqn.params) if eqn.params else ()
+        params = self._own(eqn.params) if eqn.params else ()
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(None, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
@@ -414,7 +415,7 @@ class Builder:
             return copied(eqn, inputs)
         key = None
         if not distinct:
-            key = _interning_key(eqn.op, inputs, self.params.own(eqn.params) if eqn.params else ())
+            key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
             found = self._known.get(key)
             if found is not None:
                 return found

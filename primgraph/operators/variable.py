@@ -173,7 +173,8 @@ class Variable(Handle):
 
     def _number_hint(self) -> str:
         otherwise = provider("advice").to_use("convert", self._is_traced)
-        return provider("advice").on_number(array_functions(), otherwise)
+        hint: str = provider("advice").on_number(array_functions(), otherwise)
+        return hint
 
     def _static_hint(self) -> str:
         """Return advice if this is an argument of a traced function, or nothing."""
