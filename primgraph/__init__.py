@@ -47,13 +47,10 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import later
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
-from primgraph.ir.verify import verify
 from primgraph.operators.call import appliers
 from primgraph.operators.variable import Variable
 from primgraph.program.program import (
     Program,
-    create_parameter,
-    data,
     default_main_program,
     default_startup_program,
     program_guard,
@@ -115,9 +112,11 @@ if TYPE_CHECKING:
     from primgraph.inspect.diff import Difference, diff
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
+    from primgraph.ir.verify import verify
     from primgraph.numpy.impure import TracingWarning
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.compile import compile
+    from primgraph.program.declarations import create_parameter, data
     from primgraph.program.finite import check_finite
     from primgraph.program.run import Executor
     from primgraph.program.save import load, save
@@ -133,6 +132,8 @@ if TYPE_CHECKING:
 
 else:
     _HOMES = {
+        "create_parameter": "primgraph.program.declarations",
+        "data": "primgraph.program.declarations",
         "Cost": "primgraph.inspect.cost",
         "Difference": "primgraph.inspect.diff",
         "Executor": "primgraph.program.run",
@@ -216,6 +217,7 @@ else:
         "vhp": "primgraph.api.derivatives.products",
         "vjp": "primgraph.api.derivatives.products",
         "vmap": "primgraph.api.vmap",
+        "verify": "primgraph.ir.verify",
         "while_loop": "primgraph.control.loops",
     }
     _ROOMS = {
@@ -242,6 +244,7 @@ else:
     providers.update(
         {
             "Taylor mode": "primgraph.derivatives.jets",
+            "advice": "primgraph.operators.advice",
             "array API": "primgraph.array_api",
             "calls of NumPy": "primgraph.operators.numpy_calls",
             "calls of ufuncs": "primgraph.operators.numpy_ufuncs",
@@ -250,8 +253,10 @@ else:
             "evaluation": "primgraph.eager.steps",
             "kernels": "primgraph.codegen.kernel",
             "norms": "primgraph.operators.reduce.norms",
+            "origins": "primgraph.ir.frontend.origins",
             "pictures": "primgraph.view",
             "pictures of patterns": "primgraph.view.formats.spy",
+            "expressions of users": "primgraph.ir.frontend.user_expression",
             "random numbers": "primgraph.random",
             "scipy": "primgraph.scipy",
             "scipy.integrate": "primgraph.scipy.integrate",
@@ -269,6 +274,7 @@ else:
         "primgraph.custom.primitives",
         "primgraph.primitives.fourier",
         "primgraph.primitives.linear_algebra.assumptions",
+        "primgraph.primitives.linear_algebra.cholesky",
         "primgraph.primitives.linear_algebra.matrix_functions",
         "primgraph.primitives.linear_algebra.spectra",
         "primgraph.primitives.linear_algebra.systems",

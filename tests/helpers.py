@@ -14,8 +14,8 @@ import primgraph as pg
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.native.c.spellings import SPELLINGS
 from primgraph.extend import registered
-from primgraph.ir import primitive as registry
 from primgraph.ir.builder import Builder
+from primgraph.ir.facts import ops as registry
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

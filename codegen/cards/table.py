@@ -16,7 +16,6 @@ import numpy as np
 from primgraph.codegen.cards import (
     bits,
     constants,
-    elementwise,
     fourier,
     indexing,
     logic,
@@ -28,8 +27,10 @@ from primgraph.codegen.cards import (
     windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.elementwise import arithmetic, functions
 from primgraph.codegen.cards.linear_algebra import (
     assumptions,
+    cholesky,
     matrix_functions,
     products,
     spectra,
@@ -49,7 +50,8 @@ from primgraph.ir.primitive import Op, Primitive
 CARDS: dict[Op, Card] = {
     **constants.CARDS,
     **shapes.CARDS,
-    **elementwise.CARDS,
+    **arithmetic.CARDS,
+    **functions.CARDS,
     **logic.CARDS,
     **parts.CARDS,
     **fourier.CARDS,
@@ -60,6 +62,7 @@ CARDS: dict[Op, Card] = {
     **sorting.CARDS,
     **products.CARDS,
     **systems.CARDS,
+    **cholesky.CARDS,
     **assumptions.CARDS,
     **matrix_functions.CARDS,
     **spectra.CARDS,

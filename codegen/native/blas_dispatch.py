@@ -9,7 +9,7 @@ from primgraph.codegen.native.c.extents import extent, is_few
 from primgraph.codegen.native.c.spellings import type_name
 from primgraph.codegen.run.lapack import lapack
 from primgraph.ir.primitive import Op
-from primgraph.primitives.linear_algebra import matrix_functions, systems
+from primgraph.primitives.linear_algebra import cholesky, matrix_functions, systems
 
 # Minimum number of rows at which LAPACK is faster than the loops of linear.c.
 FROM: dict[Op, int] = {
@@ -18,9 +18,9 @@ FROM: dict[Op, int] = {
     systems.slogdet: 96,
     systems.det: 96,
     systems.triangular_solve: 56,
-    systems.cholesky: 112,
-    systems.cholesky_tangent: 64,
-    systems.cholesky_slope: 56,
+    cholesky.cholesky: 112,
+    cholesky.cholesky_tangent: 64,
+    cholesky.cholesky_slope: 56,
     matrix_functions.lu: 112,
 }
 

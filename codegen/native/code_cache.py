@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph import ir, primitives
-from primgraph.codegen.cards.linear_algebra import matrix_functions, spectra, systems
+from primgraph.codegen.cards.linear_algebra import cholesky, matrix_functions, spectra, systems
 from primgraph.codegen.cards.table import OWN
 from primgraph.codegen.native.toolchain import cache
 from primgraph.codegen.native.toolchain.compile_c import Compiler, machine
@@ -50,7 +50,7 @@ FIRST = 2
 MADE, HANDED = -1, -2
 
 # Primitives whose C depends on libraries that this process finds.
-_APART = frozenset({*systems.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
+_APART = frozenset({*systems.CARDS, *cholesky.CARDS, *spectra.CARDS, *matrix_functions.CARDS})
 _OWN = (OWN | CONTROL) - _APART
 # Size limit in bytes of constants that are stored because no equation defines them.
 _MOST = 1 << 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.constants import literal
-from primgraph.codegen.cards.elementwise import SHORT_CUTS
+from primgraph.codegen.cards.elementwise.functions import SHORT_CUTS
 from primgraph.codegen.cards.spelling.literals import (
     dtype_text,
     full_text,

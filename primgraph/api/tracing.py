@@ -14,8 +14,9 @@ from primgraph.base.grad_mode import tracked
 from primgraph.eager.inplace.adoption import Adoption, Trainable, adopting
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
-from primgraph.ir.builder import Builder, has_ended, outside
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import LEAF, Form
+from primgraph.ir.frontend.origins import has_ended, outside
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable, handle_of, mannered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from types import NoneType
 from typing import Any
@@ -10,46 +10,18 @@ from typing import Any
 import numpy as np
 
 from primgraph import tree
-from primgraph.api.tracing import traced as trace_function
 from primgraph.api.world import as_tensor, is_array
-from primgraph.base.frames import is_interruption
-from primgraph.control.bodies import (
-    Body,
-    captured,
-    inputs_of,
-    record,
-    require_equal,
-    require_function,
-    takes,
-    traced,
-    typed,
-)
-from primgraph.control.carried import Carried, weak_in
-from primgraph.control.checkpoints import OnTensors
-from primgraph.control.checkpoints import checkpoint as checkpoint_of
-from primgraph.control.numbers import met, with_numbers
+from primgraph.control.bodies import require_function
+from primgraph.control.eager_loops import fori_tensors, scan_tensors, tensor_loop, while_tensors
+from primgraph.control.recorded_loops import record_fori, record_scan, record_while
 from primgraph.control.segments import segments
 from primgraph.control.world import in_world, own
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.builder import Builder
+from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.frontend.signature import checked
-from primgraph.ir.types import (
-    BOOL,
-    INT64,
-    TensorType,
-    integer,
-    larger,
-    smaller,
-    without_leading,
-)
+from primgraph.ir.types import INT64, TensorType, integer, larger, smaller
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import converted
-from primgraph.operators.shape.creation import zeros
-from primgraph.operators.shape.joining import concatenate, stack
-from primgraph.operators.shape.shaping import reshape
-from primgraph.operators.variable import Variable, emit
-from primgraph.primitives import control
-from primgraph.primitives.constants import iota
+from primgraph.operators.variable import Variable
 
 
 @checked
@@ -84,9 +56,9 @@ def scan(
     require_function("scan", f, "(carry, x)")
     count = _length("scan", xs, length, init)
     lengths = segments("scan", count, checkpoint)
-    build = partial(_scan, f, count, bool(reverse), lengths=lengths)
-    run = partial(_scan_of_tensors, f, count, bool(reverse), init)
-    return in_world(build, _tensor_loop(build, init) if lengths else run, (init, xs))
+    build = partial(record_scan, f, count, bool(reverse), lengths=lengths)
+    run = partial(scan_tensors, f, count, bool(reverse), init)
+    return in_world(build, tensor_loop(build, init) if lengths else run, (init, xs))
 
 
 @checked
@@ -119,12 +91,12 @@ def fori_loop(
     if max_trips is not None:
         count = smaller(count, _limit("fori_loop", max_trips) or 0)
     lengths = segments("fori_loop", count, checkpoint)
-    build = partial(_fori, body_fun, start, count, lengths=lengths)
+    build = partial(record_fori, body_fun, start, count, lengths=lengths)
 
     def run(init: Any) -> Any:
-        return _fori_of_tensors(body_fun, range(start, start + count), init_val, init)
+        return fori_tensors(body_fun, range(start, start + count), init_val, init)
 
-    return in_world(build, _tensor_loop(build, init_val) if lengths else run, (init_val,))
+    return in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
 @checked
@@ -141,10 +113,10 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
     count = _length("map", xs, None)
 
     def build(xs: Any) -> Any:
-        return _scan(lambda _, x: (None, f(x)), count, False, None, xs, operator="map")[1]
+        return record_scan(lambda _, x: (None, f(x)), count, False, None, xs, operator="map")[1]
 
     def run(xs: Any) -> Any:
-        return _scan_of_tensors(lambda _, x: (None, f(x)), count, False, None, None, xs)[1]
+        return scan_tensors(lambda _, x: (None, f(x)), count, False, None, None, xs)[1]
 
     return in_world(build, run, (xs,))
 
@@ -175,113 +147,9 @@ def while_loop(
         require_function("while_loop", function, "(val)")
     limit = _limit("while_loop", max_trips)
     lengths = segments("while_loop", limit, checkpoint)
-    build = partial(_while, cond_fun, body_fun, limit, lengths=lengths)
-    run = partial(_while_of_tensors, cond_fun, body_fun, limit, init_val)
-    return in_world(build, _tensor_loop(build, init_val) if lengths else run, (init_val,))
-
-
-# In programs.
-
-
-def _scan(
-    f: Callable[..., Any],
-    length: int,
-    reverse: bool,
-    init: Any,
-    xs: Any,
-    operator: str = "scan",
-    lengths: Sequence[int] = (),
-) -> Any:
-    leaves, rows = tree.flatten(xs)
-    stacks = [own(leaf) for leaf in leaves]
-    types = [without_leading(operator, length, v.type) for v in stacks]
-    hints = [v.value.hint for v in stacks]
-
-    def arguments(builder: Builder) -> list[Any]:
-        made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
-        return [tree.unflatten(rows, made)]
-
-    state, structure, body = settled(operator, f, init, arguments)
-    if lengths:
-        begin, all_rows = tree.unflatten(structure, state), tree.unflatten(rows, stacks)
-        return _scan_in_segments(f, length, reverse, begin, all_rows, operator, lengths)
-    _, ys = _parts(operator, body)
-    carries = len(state)
-    if not body.found:
-        return tree.unflatten(structure, []), tree.unflatten(ys, [])
-    outside = captured([body])
-    results = record(
-        [*outside, *[v.value for v in (*state, *stacks)]],
-        partial(
-            control.scan,
-            body=body.graph(outside),
-            consts=len(outside),
-            carries=carries,
-            length=length,
-            reverse=reverse,
-            counted=False,
-        ),
-    )
-    return tree.unflatten(structure, results[:carries]), tree.unflatten(ys, results[carries:])
-
-
-def _scan_in_segments(
-    f: Callable[..., Any],
-    length: int,
-    reverse: bool,
-    init: Any,
-    xs: Any,
-    operator: str,
-    lengths: Sequence[int],
-) -> Any:
-    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
-    size, *inner = lengths
-    count = length // size
-    whole = count * size
-
-    def segment(trips: int) -> Callable[..., Any]:
-        def made(carry: Any, x: Any) -> Any:
-            fits = [n for n in inner if n < trips]
-            return _scan(f, trips, reverse, carry, x, operator, fits)
-
-        made.__name__ = getattr(f, "__name__", "body")
-        return checkpoint_of(made)
-
-    # In step order, the shorter segment comes last.
-    first, rest = (
-        (slice(length - whole, None), slice(length - whole))
-        if reverse
-        else (slice(whole), slice(whole, None))
-    )
-    carry, ys = init, None
-    if count:
-        blocks = tree.map(lambda x: reshape(x[first], (count, size, *x.shape[1:])), xs)
-        carry, ys = _scan(segment(size), count, reverse, init, blocks, operator)
-        ys = tree.map(lambda y: reshape(y, (whole, *y.shape[2:])), ys)
-    if whole < length:
-        carry, more = segment(length - whole)(carry, tree.map(lambda x: x[rest], xs))
-
-        def joined(y: Any, z: Any) -> Any:
-            return concatenate([z, y] if reverse else [y, z])
-
-        ys = tree.map(joined, ys, more) if count else more
-    return carry, ys
-
-
-def _fori(
-    body_fun: Callable[..., Any],
-    start: int,
-    count: int,
-    init: Any,
-    lengths: Sequence[int] = (),
-) -> Any:
-    number = emit(iota, shape=(count,), axis=0, dtype=INT64)
-
-    def step(val: Any, i: Any) -> Any:
-        return body_fun(i, val), None
-
-    step.__name__ = getattr(body_fun, "__name__", "body")
-    return _scan(step, count, False, init, number + start, "fori_loop", lengths)[0]
+    build = partial(record_while, cond_fun, body_fun, limit, lengths=lengths)
+    run = partial(while_tensors, cond_fun, body_fun, limit, init_val)
+    return in_world(build, tensor_loop(build, init_val) if lengths else run, (init_val,))
 
 
 def _build_counted_loop(
@@ -314,13 +182,13 @@ def _build_counted_loop(
     def build(lower: Any, upper: Any, init: Any) -> Any:
         begin, end = (_convert_bound(own(bound)) for bound in (lower, upper))
         state = begin, end, init
-        return _while(goes_on, step, limit, state, "fori_loop", lengths, told=2)[2]
+        return record_while(goes_on, step, limit, state, "fori_loop", lengths, told=2)[2]
 
     def made(lower: Any, upper: Any, init: Any) -> Any:
         start, stop = _bound_of_tensors(lower), _bound_of_tensors(upper)
-        return _fori_of_tensors(body_fun, range(start, stop)[:limit], numbers, init)
+        return fori_tensors(body_fun, range(start, stop)[:limit], numbers, init)
 
-    run = _tensor_loop(build, init, 2) if lengths else made
+    run = tensor_loop(build, init, 2) if lengths else made
     return in_world(build, run, (lower, upper, init))
 
 
@@ -341,282 +209,6 @@ def _require_bound(type: TensorType) -> None:
             f"fori_loop: a bound is a single integer, not {type}",
             hint="write pg.astype(n, 'int64') for a bound n of another dtype",
         )
-
-
-def _while(
-    cond_fun: Callable[..., Any],
-    body_fun: Callable[..., Any],
-    limit: int | None,
-    init: Any,
-    operator: str = "while_loop",
-    lengths: Sequence[int] = (),
-    told: int | None = None,
-) -> Any:
-    def step(val: Any) -> Any:
-        return body_fun(val), None
-
-    step.__name__ = getattr(body_fun, "__name__", "body")
-    state, structure, body = settled(operator, step, init, lambda builder: [], told)
-    if not state:
-        raise ArgumentError(f"{operator}: init_val has no array in it, so the loop cannot end")
-    if lengths:
-        assert limit is not None
-        begin = tree.unflatten(structure, state)
-        return _while_in_segments(cond_fun, body_fun, limit, begin, operator, lengths)
-    types, hints = [v.type for v in state], [v.value.hint for v in state]
-
-    def arguments(builder: Builder) -> list[Any]:
-        made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
-        return [tree.unflatten(structure, made)]
-
-    named = getattr(cond_fun, "__name__", "").isidentifier()
-    test = traced(operator, cond_fun, arguments, "" if named else "condition")
-    _require_truth(operator, test)
-    outside = captured([test, body])
-    results = record(
-        [*outside, *[v.value for v in state]],
-        partial(
-            control.while_loop,
-            test=test.graph(outside),
-            body=body.graph(outside),
-            consts=len(outside),
-            limit=limit,
-        ),
-    )
-    return tree.unflatten(structure, results[: len(state)])
-
-
-def _while_in_segments(
-    cond_fun: Callable[..., Any],
-    body_fun: Callable[..., Any],
-    limit: int,
-    init: Any,
-    operator: str,
-    lengths: Sequence[int],
-) -> Any:
-    """Build a loop over segments that are loops, plus a shorter segment for the remaining steps."""
-    size, *inner = lengths
-
-    def segment(trips: int) -> Callable[..., Any]:
-        def made(val: Any) -> Any:
-            fits = [n for n in inner if n < trips]
-            return _while(cond_fun, body_fun, trips, val, operator, fits)
-
-        made.__name__ = getattr(body_fun, "__name__", "body")
-        return checkpoint_of(made)
-
-    val = init
-    if limit >= size:
-        val = _while(cond_fun, segment(size), limit // size, val, operator)
-    return segment(limit % size)(val) if limit % size else val
-
-
-def settled(
-    operator: str,
-    f: Callable[..., Any],
-    init: Any,
-    more: Callable[[Builder], list[Any]],
-    told: int | None = None,
-    given: str = "",
-) -> tuple[list[Variable], tree.Structure, Body]:
-    """Trace the body, and return the initial carry in the dtypes that it keeps.
-
-    Python's numbers begin in the dtype of the arrays that they meet in the body, as its code would
-    give it; see `met`. One that takes its dtype from another one of them has it a round later.
-    Of a carry whose last part alone is the user's, `told` is the number of that part.
-    """
-    leaves, structure = tree.flatten(init)
-    state = [own(leaf) for leaf in leaves]
-    hints = [v.value.hint for v in state]
-
-    def trace(state: Sequence[Any]) -> Body:
-        kept = [(v.type, h) for v, h in zip(state, hints, strict=True) if isinstance(v, Variable)]
-        types, names = [t for t, _ in kept], [h for _, h in kept]
-
-        def arguments(builder: Builder) -> list[Any]:
-            made = iter([Variable(builder, v) for v in inputs_of(builder, types, names)])
-            given = [next(made) if isinstance(v, Variable) else v for v in state]
-            return [tree.unflatten(structure, given), *more(builder)]
-
-        return traced(operator, f, arguments)
-
-    weak = weak_in(init)
-    state, body = met(operator, trace, leaves, state, weak, structure)
-    carried, _ = _parts(operator, body)
-    # A dtype is wider after a round, of which there are few.
-    for _ in range(4 * sum(weak)):
-        if carried != structure:
-            break
-        wanted = [
-            t.dtype if is_weak and not t.shape and takes(t.dtype, v.dtype, leaf) else v.dtype
-            for leaf, v, t, is_weak in zip(leaves, state, body.types, weak, strict=False)
-        ]
-        if all(v.dtype == dtype for v, dtype in zip(state, wanted, strict=True)):
-            break
-        state = [converted(v, dtype) for v, dtype in zip(state, wanted, strict=True)]
-        body = trace(state)
-        carried, _ = _parts(operator, body)
-    if carried == structure:
-        body = with_numbers(body, state)
-    before, after = [v.type for v in state], body.types[: tree.count(carried)]
-    first, found = structure, carried
-    if told is not None:
-        # The parts before it are scalars.
-        first, found = first.parts[told], found.parts[told]
-        before, after = before[told:], after[told:]
-    require_equal(
-        operator,
-        body.name,
-        given or ("init is" if operator == "scan" else "init_val is"),
-        (first, before),
-        (found, after),
-    )
-    return state, structure, body
-
-
-def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
-    """Return the containers of the carry and of the stacked results of a body."""
-    found = body.structure
-    if found.kind not in (tuple, list) or len(found.parts) != 2:
-        raise ArgumentError(
-            f"{operator}: {body.name} returned {typed(found, body.types)}, not a pair carry, y",
-            hint="return carry, y; or return carry, None to stack nothing",
-        )
-    return found.parts[0], found.parts[1]
-
-
-def _require_truth(operator: str, test: Body) -> None:
-    if len(test.found) != 1 or test.found[0].type != TensorType((), BOOL):
-        given = ", ".join([str(t) for t in test.types]) or "nothing"
-        raise (ShapeError if test.found and test.types[0].shape else DTypeError)(
-            f"{operator}: {test.name} returned {given}, not a single boolean",
-            hint="cond_fun(val) compares, such as pg.any(val > 0) or pg.all(val > 0)",
-        )
-
-
-# On tensors, and before any are known.
-
-
-def _tensor_loop(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
-    """Return the recorded loop as a function of tensors; Python numbers in `init`, the argument at
-    `place`, stay weak."""
-    numbers, structure = tree.flatten(init)
-    weak = weak_in(init)
-
-    def built(*arguments: Any) -> Any:
-        given = list(arguments)
-        arrays = tree.leaves(given[place])
-        begun = [x if w else y for x, y, w in zip(numbers, arrays, weak, strict=True)]
-        given[place] = tree.unflatten(structure, begun)
-        return build(*given)
-
-    return OnTensors(built)
-
-
-def _scan_of_tensors(
-    f: Callable[..., Any], length: int, reverse: bool, given: Any, init: Any, xs: Any
-) -> Any:
-    leaves, rows = tree.flatten(xs)
-    types = [TensorType(leaf.shape[1:], leaf.dtype) for leaf in leaves]
-    init = _convert_init("scan", f, given, init, types, rows)
-    order = range(length)
-    found, carry, structure = [], init, None
-    carried = Carried("scan", _name_of(f), init, weak_in(given))
-    for k in reversed(order) if reverse else order:
-        carry, y = _pair(f(carry, tree.unflatten(rows, [leaf[k] for leaf in leaves])))
-        carry = carried.after(carry)
-        parts, structure = tree.flatten(y)
-        found.append(parts)
-    if structure is None:
-        # Without steps, the types of stacked results come from a discarded step on a row of zeros.
-        row = [zeros(leaf.shape[1:], leaf.dtype) for leaf in leaves]
-        parts, structure = tree.flatten(_pair(f(init, tree.unflatten(rows, row)))[1])
-        return init, tree.unflatten(structure, [stack([part])[:0] for part in parts])
-    if reverse:
-        found.reverse()
-    stacked = [stack(list(column)) for column in zip(*found, strict=True)]
-    return carry, tree.unflatten(structure, stacked)
-
-
-def _convert_init(
-    operator: str,
-    step: Callable[..., Any],
-    given: Any,
-    init: Any,
-    types: Sequence[TensorType] = (),
-    rows: tree.Structure | None = None,
-) -> Any:
-    """`init` with the numbers of Python in `given` in the dtypes that they have in a program.
-
-    The body is traced for that. One that cannot be traced leaves them in their own dtypes.
-    """
-    weak = weak_in(given)
-    if not any(weak):
-        return init
-    dtypes: list[Any] = []
-
-    def more(builder: Builder) -> list[Any]:
-        if rows is None:
-            return []
-        made = inputs_of(builder, types, [""] * len(types))
-        return [tree.unflatten(rows, [Variable(builder, v) for v in made])]
-
-    def begin(_: Any) -> Any:
-        state, _, _ = settled(operator, step, given, more)
-        dtypes.extend(v.dtype for v in state)
-        return [state[0]]
-
-    try:
-        trace_function(operator, begin, [])
-    except Exception as error:
-        if is_interruption(error):
-            raise
-        return init
-    leaves, structure = tree.flatten(init)
-    begun = [
-        as_tensor(x).astype(dtype) if w and as_tensor(x).dtype != dtype else x
-        for x, w, dtype in zip(leaves, weak, dtypes, strict=True)
-    ]
-    return tree.unflatten(structure, begun)
-
-
-def _pair(given: Any) -> tuple[Any, Any]:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ArgumentError(
-            f"scan: the function returned {given!r:.60}, not a pair carry, y",
-            hint="return carry, y; or return carry, None to stack nothing",
-        )
-    carry, y = given
-    return carry, y
-
-
-def _fori_of_tensors(body_fun: Callable[..., Any], order: range, given: Any, init: Any) -> Any:
-    init = _convert_init("fori_loop", lambda v: (body_fun(order.start, v), None), given, init)
-    carried = Carried("fori_loop", _name_of(body_fun), init, weak_in(given))
-    for i in order:
-        init = carried.after(body_fun(i, init))
-    return init
-
-
-def _while_of_tensors(
-    cond_fun: Callable[..., Any],
-    body_fun: Callable[..., Any],
-    limit: int | None,
-    given: Any,
-    init: Any,
-) -> Any:
-    init = _convert_init("while_loop", lambda val: (body_fun(val), None), given, init)
-    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak_in(given))
-    while (limit is None or trips < limit) and bool(cond_fun(init)):
-        init = carried.after(body_fun(init))
-        trips += 1
-    return init
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a body for errors, as in programs."""
-    name = getattr(function, "__name__", "body")
-    return name if name.isidentifier() else "body"
 
 
 # Validation of arguments.

@@ -21,7 +21,7 @@ from primgraph.control.bodies import (
     traced,
 )
 from primgraph.control.carried import weak_in
-from primgraph.control.loops import settled
+from primgraph.control.recorded_loops import settled
 from primgraph.control.world import in_world
 from primgraph.eager.derivatives.inlined import inlined, results
 from primgraph.eager.inplace.adoption import stand_in

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
+from primgraph.custom.definition import Definition
 from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
-from primgraph.custom.traced import Definition, TracedCall, without_batch
+from primgraph.custom.traced import TracedCall, without_batch
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.params import bits

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 from primgraph.custom.called import called
 from primgraph.custom.declared import Declared
-from primgraph.custom.traced import Call, Definition, asked, lifted, refused
+from primgraph.custom.definition import Call, Definition, asked, lifted, refused
 from primgraph.errors import ArgumentError, MissingRuleError
 from primgraph.ir.frontend.signature import applied
 from primgraph.operators.elementwise.arithmetic import add

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 from primgraph.custom.called import called
 from primgraph.custom.declared import Declared
-from primgraph.custom.traced import Call, Definition, asked
+from primgraph.custom.definition import Call, Definition, asked
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BuildError, MissingMethodError
 from primgraph.ir.frontend.containers import LEAF

@@ -9,8 +9,9 @@ import numpy as np
 
 from primgraph.base.user_lines import instruction
 from primgraph.custom.declared import Declared, ruled
+from primgraph.custom.definition import Call, pulled, pushed
 from primgraph.custom.primitives import Static
-from primgraph.custom.traced import Call, TracedCall, TracedSlope, pulled, pushed
+from primgraph.custom.traced import TracedCall, TracedSlope
 from primgraph.eager.derivatives import recording
 from primgraph.eager.derivatives.custom_vjp_node import held
 from primgraph.eager.derivatives.gradient_nodes import gradients
@@ -18,13 +19,7 @@ from primgraph.eager.derivatives.reverse import holder_of
 from primgraph.eager.node import Node, Passed, given
 from primgraph.eager.steps import Arrays, Step
 from primgraph.eager.tensor import Tensor, family_of, tensor
-from primgraph.errors import (
-    ArgumentError,
-    DTypeError,
-    MissingRuleError,
-    PrimgraphError,
-    ShapeError,
-)
+from primgraph.errors import ArgumentError, DTypeError, MissingRuleError, PrimgraphError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.containers import taken_apart
 from primgraph.ir.frontend.signature import UNFIT

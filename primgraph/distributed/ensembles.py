@@ -75,33 +75,13 @@ def vmap(
     errors of a member, with its number.
     """
     engine = engine_of(client)
-    if type(block) is not int or block < 1:
-        raise ArgumentError(f"block is an integer from 1 on, not {block!r:.60}")
-    if key is not None and type(key) is not int:
-        raise ArgumentError(f"key is an integer, not {key!r:.60}")
+    _require_integers(block, key)
     leaves, structure, count = _members(over)
-    keyed = key is not None
-    form: Any = None
-    parcel: Parcel | None = None
-    large: list[Array] = []
-    said = ""
-    if compiled:
-        parcel, large, form, said = _pack_kernel(f, leaves, structure, keyed)
+    parcel, large, form, said = _packed(f, leaves, structure, key is not None, compiled)
     folder = None if out is None else Path(out).absolute()
-    starts = list(range(0, count, block))
     if folder is not None:
         _claim(folder, _digest(f, said, leaves, count, key, block))
-    blocks = [
-        Block(
-            start,
-            tuple([a[start : start + block] for a in leaves]),
-            None if leaves else min(block, count - start),
-            structure,
-            key,
-            None if folder is None else str(folder / f"members-{start:09d}.npz"),
-        )
-        for start in starts
-    ]
+    blocks = _blocks_of(leaves, structure, count, block, key, folder)
     waiting = [b for b in blocks if b.file is None or not Path(b.file).exists()]
 
     def draft() -> list[tuple[Any, ...]]:
@@ -112,7 +92,43 @@ def vmap(
     found: list[dict[str, Array]] = engine.gathered("vmap", draft, []) if waiting else []
     for other, done in zip(waiting, found, strict=True):
         _require_same(other.start, _kinds(done), _kinds(found[0]), waiting[0].start)
-    if folder is not None:
+    return _assembled(blocks, found, folder is not None, form)
+
+
+def _require_integers(block: Any, key: Any) -> None:
+    if type(block) is not int or block < 1:
+        raise ArgumentError(f"block is an integer from 1 on, not {block!r:.60}")
+    if key is not None and type(key) is not int:
+        raise ArgumentError(f"key is an integer, not {key!r:.60}")
+
+
+def _blocks_of(
+    leaves: Sequence[Array],
+    structure: tree.Structure,
+    count: int,
+    size: int,
+    key: int | None,
+    folder: Path | None,
+) -> list[Block]:
+    """Return the members in blocks of `size`, with the files of their results."""
+    return [
+        Block(
+            start,
+            tuple([a[start : start + size] for a in leaves]),
+            None if leaves else min(size, count - start),
+            structure,
+            key,
+            None if folder is None else str(folder / f"members-{start:09d}.npz"),
+        )
+        for start in range(0, count, size)
+    ]
+
+
+def _assembled(
+    blocks: Sequence[Block], found: Sequence[dict[str, Array]], is_lazy: bool, form: Any
+) -> Any:
+    """Return the results of all blocks in the containers of one result."""
+    if is_lazy:
         names, columns = _lazy([(b.file or "", len(b)) for b in blocks])
     else:
         names = list(found[0])
@@ -232,11 +248,17 @@ def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
     return arrays, structure, arrays[0].shape[0]
 
 
-def _pack_kernel(
-    f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
-) -> tuple[Parcel, list[Array], Any, str]:
+def _packed(
+    f: Callable[..., Any],
+    leaves: Sequence[Array],
+    structure: tree.Structure,
+    keyed: bool,
+    compiled: bool,
+) -> tuple[Parcel | None, list[Array], Any, str]:
     """Return the packed kernel of one member, its large constants, the form of its result, and its
-    computation as text without source lines."""
+    computation as text without source lines. There are none if it is not to be compiled."""
+    if not compiled:
+        return None, [], None, ""
     specs = [TensorType(a.shape[1:], a.dtype) for a in leaves]
     given = [tree.unflatten(structure, specs)] if leaves else []
     graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))

@@ -30,8 +30,8 @@ from primgraph.operators import sum as sum_
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 from primgraph.primitives.shapes import broadcast
+from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
-from primgraph.program.run import check_names, input_values, state_values
 from primgraph.program.trace import trace, with_flags
 from primgraph.transforms.dataflow.batch_independence import Mixing
 from primgraph.transforms.dataflow.sum_separability import Parts, cut_at_sums, taken_apart

@@ -18,12 +18,7 @@ from primgraph.ir.primitive import recording
 from primgraph.operators.call import called, on_handles
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable, handles
-from primgraph.program.program import (
-    Program,
-    belongs_to_program,
-    program_guard,
-    program_of,
-)
+from primgraph.program.program import Program, belongs_to_program, program_guard, program_of
 
 
 def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from primgraph.base.interpreter_limits import uncollected
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.html_tables import ROWS, Row, Sheet, Tabled
+from primgraph.ir.frontend.parser import TEXT_FILE
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
-from primgraph.ir.text import TEXT_FILE, equation_text, names
+from primgraph.ir.text import equation_text, names
 from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.lazy_loading import named_function
 from primgraph.operators.variable import Variable

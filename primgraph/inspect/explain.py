@@ -22,8 +22,8 @@ from primgraph.ir.rebuild import full_value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.operators.variable import Variable
 from primgraph.program.finite import Walk, spread
+from primgraph.program.inputs import check_names, input_values
 from primgraph.program.program import Program, program_of
-from primgraph.program.run import check_names, input_values
 from primgraph.transforms.bind import bind
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
 from primgraph.transforms.lower import lower

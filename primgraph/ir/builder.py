@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import (
     Callable,
@@ -20,18 +19,18 @@ from typing import Any, final
 
 from primgraph.base.atomic import Exit
 from primgraph.base.interpreter_limits import uncollected
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import Source, caller, user_frame
 from primgraph.errors import BuildError, PrimgraphError
+from primgraph.ir.facts.ops import Entered
 from primgraph.ir.frontend.containers import Form
-from primgraph.ir.frontend.gradient_names import Joint, Line, titles_of
+from primgraph.ir.frontend.gradient_names import Joint, Line, note_equal, note_moved, titles_of
+from primgraph.ir.frontend.result_names import automatic_name, read_automatic_name
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import Params, bits, freeze_all
-from primgraph.ir.primitive import Op, Types, lookup, recording
+from primgraph.ir.params import InternedParams, Params
+from primgraph.ir.primitive import Op, Types, lookup
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import DType, TensorType
-
-# The automatic name of a value: its op, the index of its equation, its output.
-_AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 
 @final
@@ -46,10 +45,9 @@ class Builder:
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
     constants, `kept` the inputs that stand for something that runs change. `in_call` tells that an
-    operator is at work, whose intermediate values no user sees. `gradients` has what results
-    of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one,
-    and `joints` all gradients of one function with each whose derivative is known to be symmetric;
-    `lines` has what is a derivative along a line, and of which order.
+    operator is at work, whose intermediate values no user sees. For notes about derivatives see
+    `Gradients`. Equal parameters are one tuple in the table `params`.
+
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     A `written` one takes what users write: in `pg.no_grad()` that is constant to derivatives.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
@@ -98,11 +96,10 @@ class Builder:
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
-        self._params: dict[Hashable, Params] = {}
-        # Interned parameters, by the id of equal ones.
-        self._shared: dict[int, tuple[Params, Params]] = {}
+        self.params = InternedParams()
+        self._own, self._frozen = self.params.own, self.params.frozen
         self._inferred: dict[Hashable, Types] = {}
-        self._entered: list[recording] = []
+        self._entered = Entered()
         self.in_call = False
         # Values that users hold, and the number of equations before the last call.
         self._held: set[Value] = set()
@@ -111,24 +108,17 @@ class Builder:
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
-        scope = recording(self, user_frame())
-        self._entered.append(scope)
-        scope.__enter__()
+        self._entered.enter(self, user_frame())
         return self
 
     def _leave(self) -> None:
         if not self._entered:
             raise BuildError(f"{self.name} is left, but was not entered", hint="use `with`")
-        self._leave_to(len(self._entered) - 1)
+        self._entered.leave_to(len(self._entered) - 1)
 
     def undoing(self) -> Callable[[], None]:
         """Return a function that leaves all contexts of this builder entered from now on."""
-        return partial(self._leave_to, len(self._entered))
-
-    def _leave_to(self, depth: int) -> None:
-        while len(self._entered) > depth:
-            self._entered[-1].leave()
-            self._entered.pop()
+        return partial(self._entered.leave_to, len(self._entered))
 
     __exit__ = Exit(_leave, undoing)
 
@@ -172,12 +162,8 @@ class Builder:
         if value in self._defined_by:
             return value
         if self.outer is None:
-            raise BuildError(
-                f"{self.name} uses {value.hint or 'a value'} {value.type}, which belongs to "
-                "another program or graph",
-                origin=self.origin(self.source or caller(), ()),
-                hint="values can be used only in the program in which they were made",
-            )
+            uses = f"{self.name} uses {value.hint or 'a value'} {value.type}, which"
+            raise provider("origins").unowned(self, uses)
         if value not in self.captured:
             around = self.outer.own(value)
             inner = self.captured[value] = Value(value.type)
@@ -204,17 +190,16 @@ class Builder:
         eqn = self._defined_by.get(value)
         if value.hint or eqn is None:
             return value.hint
-        return f"{eqn.op.name}_{self._slices.place(eqn)}.tmp_{eqn.outputs.index(value)}"
+        return automatic_name(eqn.op.name, self._slices.place(eqn), eqn.outputs.index(value))
 
     def named(self, name: str) -> Value | None:
         """Return the value with a given or automatic name, or None."""
         found = self.names.get(name)
-        automatic = None if found is not None else _AUTOMATIC.fullmatch(name)
-        if automatic is None or int(automatic[2]) >= len(self.body):
+        op, place, output = ("", -1, 0) if found is not None else read_automatic_name(name)
+        if not 0 <= place < len(self.body):
             return found
-        eqn, output = self.body[int(automatic[2])], int(automatic[3])
-        fits = eqn.op.name == automatic[1] and output < len(eqn.outputs)
-        return eqn.outputs[output] if fits else None
+        eqn = self.body[place]
+        return eqn.outputs[output] if eqn.op.name == op and output < len(eqn.outputs) else None
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
@@ -241,8 +226,7 @@ class Builder:
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
-        """Return a new value of the type of `like`, distinct from all others, for use in a
-        scratch."""
+        """Return a new value of the type of `like`, distinct from all others, for a scratch."""
         value = Value(like.type)
         self._defined_by[value] = None
         return value
@@ -273,7 +257,8 @@ class Builder:
     ) -> Value:
         eqn = self._defined_by[value]
         if eqn is None or repeated or value in self._held:
-            other = self._identity(value)
+            shape = {"shape": value.type.shape}
+            other = self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
         elif self._is_new(eqn):
             other = value
         else:
@@ -282,7 +267,7 @@ class Builder:
             other = again[eqn][eqn.outputs.index(value)]
         self.claim(other)
         if other is not value:
-            self._note_equal(value, other)
+            note_equal(self, value, other)
         return other
 
     def _is_new(self, eqn: Equation) -> bool:
@@ -308,27 +293,9 @@ class Builder:
         """Return whether a user holds `value`."""
         return value in self._held
 
-    def _identity(self, value: Value) -> Value:
-        """Record an identity of `value`."""
-        shape = {"shape": value.type.shape}
-        return self.emit(lookup("reshape"), [value], shape, distinct=True)[0]
-
-    def _note_equal(self, value: Value, other: Value) -> None:
-        """Copy the notes about derivatives from `value` to `other`, which equals it."""
-        tables: tuple[dict[Value, Any], ...] = (self.gradients, self.targets, self.lines)
-        for table in tables:
-            if value in table:
-                table[other] = table[value]
-        if value in self.joints:
-            joint = self.joints[value]
-            gradients = tuple([other if g is value else g for g in joint.gradients])
-            self.joints[other] = joint._replace(gradients=gradients)
-
     def note_moved(self, value: Value, moved: Mapping[Value, Value]) -> None:
         """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
-        for table in (self.gradients, self.targets):
-            if value in table:
-                table.setdefault(moved[value], moved.get(table[value], table[value]))
+        note_moved(self, value, moved)
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """Return the equations that `outputs` depend on, in order, stopping at values in `cut`."""
@@ -377,12 +344,7 @@ class Builder:
         return [moved.get(v, v) for v in graph.outputs]
 
     def emit(
-        self,
-        op: Op,
-        inputs: Sequence[Value],
-        params: dict[str, Any],
-        *,
-        distinct: bool = False,
+        self, op: Op, inputs: Sequence[Value], params: dict[str, Any], *, distinct: bool = False
     ) -> tuple[Value, ...]:
         """Record `op` on `inputs`, unless an equal equation exists, and return its outputs.
 
@@ -390,10 +352,10 @@ class Builder:
         or `DTypeError`, and `BuildError` for a value of another builder.
         """
         if self.ended:
-            raise leaked(self, inputs[0] if inputs else None)
+            raise provider("origins").leaked(self, inputs[0] if inputs else None)
         operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
-        frozen = self._intern_params(params) if params else ()
+        frozen = self._frozen(params) if params else ()
         key = None if distinct else _interning_key(op, operands, frozen)
         found = None if distinct else self._known.get(key)
         if found is not None:
@@ -412,7 +374,7 @@ class Builder:
     ) -> tuple[Value, ...] | None:
         """Return the outputs of an equal equation, or None."""
         self._require_own(op.name, inputs)
-        frozen = self._intern_params(params) if params else ()
+        frozen = self._frozen(params) if params else ()
         return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
     def copy(
@@ -501,37 +463,14 @@ class Builder:
         return Graph(self.inputs, self.body, outputs, name or self.name)
 
     def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
-        """Return the lines for an error: the source line, and the lines that computed the
-        operands."""
-        lines = []
-        if source is not None:
-            lines.append(f"written here:  {source}   {source.text}")
-        for value in dict.fromkeys(operands):
-            eqn = self._defined_by.get(value)
-            if eqn is not None and eqn.source is not None:
-                made = f"{eqn.op.name} at {eqn.source}   {eqn.source.text}"
-                lines.append(f"{value.type} comes from {made}")
-            elif value in self.declared_at:
-                place = self.declared_at[value]
-                name = f"input {value.hint!r} of" if value.hint else "an input at"
-                lines.append(f"{value.type} is {name} {place}   {place.text}")
-        return lines
+        """Return the lines for an error: the source, and the lines that computed the operands."""
+        found: list[str] = provider("origins").lines_of(self, source, operands)
+        return found
 
     def described(self, value: Value) -> list[tuple[str, str]]:
         """Return the known properties of `value`, as names and texts, without empty ones."""
-        eqn = self._defined_by.get(value)
-        place = self.declared_at.get(value) if eqn is None else eqn.source
-        made = "changed by runs" if value in self.kept else "fed"
-        return [
-            ("type", str(value.type)),
-            ("name", self.name_of(value)),
-            ("program", self.name),
-            ("input", made if eqn is None else ""),
-            ("computed by", "" if eqn is None else eqn.op.name),
-            ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
-            ("layer", "" if place is None else place.scope),
-            ("stop_gradient", "True" if value in self.stopped else ""),
-        ]
+        found: list[tuple[str, str]] = provider("origins").described(self, value)
+        return found
 
     def _append(self, key: Hashable | None, eqn: Equation) -> None:
         self.body.append(eqn)
@@ -540,27 +479,10 @@ class Builder:
         for value in eqn.outputs:
             self._defined_by[value] = eqn
 
-    def _intern_params(self, params: dict[str, Any]) -> Params:
-        """Freeze and intern `params`: equal ones are one tuple in this builder."""
-        frozen = freeze_all(params.items())
-        return self._params.setdefault(bits(frozen), frozen)
-
-    def _own(self, params: Params) -> Params:
-        """Intern the parameters of an equation of another graph."""
-        found = self._shared.get(id(params))
-        if found is None:
-            own = self._params.setdefault(bits(params), params)
-            found = self._shared[id(params)] = params, own
-        return found[1]
-
     def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
         for value in inputs:
             if value not in self._defined_by:
-                raise BuildError(
-                    f"an operand of {name} belongs to another program or graph",
-                    origin=self.origin(self.source or caller(), ()),
-                    hint="values can be used only in the program in which they were made",
-                )
+                raise provider("origins").unowned(self, f"an operand of {name}")
 
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
@@ -573,70 +495,3 @@ def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashabl
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
     """Remove and return the newest entries of `table` until `length` are left."""
     return [table.popitem() for _ in range(len(table) - length)]
-
-
-# Errors for a variable used outside of the program or function that it belongs to.
-
-_LEFT = {
-    "function": "return it from the function: it has a value only when the compiled function runs",
-    "body": "return it from the body: f of pg.scan returns carry, y and the y of all iterations "
-    "are stacked; what a loop carries on is in the carry",
-}
-
-
-def has_ended(builder: object) -> bool:
-    """Return whether `builder` recorded a function or body that has ended."""
-    if not isinstance(builder, Builder):
-        return False
-    return builder.ended or (builder.owner in _LEFT and not builder.is_entered)
-
-
-def foreign(operands: Sequence[tuple[object, Value]]) -> BuildError:
-    """Return the error for `operands`, recorders and values, that belong to different programs."""
-    owned = [(b, v) for b, v in operands if isinstance(b, Builder)]
-    builders = list(dict.fromkeys(b for b, _ in owned))
-    firsts = [next(v for b, v in owned if b is builder) for builder in builders]
-    lines = origins(owned)
-    for builder, value in zip(builders, firsts, strict=True):
-        if has_ended(builder):
-            return leaked(builder, value)
-    parts = [f"{named(v)} of {b.title}" for b, v in zip(builders, firsts, strict=True)]
-    listed = f": {' and '.join(parts[:2])}" if len(parts) > 1 else ""
-    return BuildError(
-        f"variables of two different programs meet in one operation{listed}",
-        origin=lines,
-        hint="build the whole computation in one program",
-    )
-
-
-def outside(builder: Builder, value: Value, user: Builder) -> BuildError:
-    """Return the error for a `value` of `builder` that `user`, a body or function, has found."""
-    if has_ended(builder):
-        return leaked(builder, value)
-    return BuildError(
-        f"{user.title} uses {named(value)}, which belongs to another program, {builder.title}",
-        origin=origins([(builder, value)]),
-        hint="a variable can be used only in the program in which it was made: pass it as an "
-        "argument",
-    )
-
-
-def named(value: Value) -> str:
-    """Return a value's name and type, as messages say them."""
-    return f"{value.hint!r} {value.type}" if value.hint else str(value.type)
-
-
-def origins(operands: Iterable[tuple[Builder, Value]]) -> list[str]:
-    """Return the lines of an error: the user's, and where each operand was made."""
-    found = [builder.origin(caller(), [value]) for builder, value in operands]
-    return list(dict.fromkeys(line for lines in found for line in lines))
-
-
-def leaked(builder: Builder, value: Value | None) -> BuildError:
-    """Return the error for a `value` of a function or body that is used after its end."""
-    what = "this" if value is None else named(value)
-    return BuildError(
-        f"{what} is a variable of {builder.title}, and is used outside of it",
-        origin=[] if value is None else origins([(builder, value)]),
-        hint=_LEFT.get(builder.owner, _LEFT["function"]),
-    )

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 from itertools import count
 from types import NoneType
@@ -26,6 +26,9 @@ _INTEGERS = frozenset({int})
 
 # Arrays up to this size are copied for hashing, which is faster for them.
 _COPIED = 2**14
+
+# Prefix of the hash of an array in text.
+HASHED = "sha256:"
 
 
 @final
@@ -241,3 +244,28 @@ def _is_hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+@final
+class InternedParams:
+    """Table of parameters, in which equal ones are one tuple."""
+
+    __slots__ = ("_by_bits", "_by_id")
+
+    def __init__(self) -> None:
+        self._by_bits: dict[Hashable, Params] = {}
+        # Interned parameters, by the id of equal ones.
+        self._by_id: dict[int, tuple[Params, Params]] = {}
+
+    def frozen(self, params: Mapping[str, Any]) -> Params:
+        """Freeze and intern `params`."""
+        frozen = freeze_all(params.items())
+        return self._by_bits.setdefault(bits(frozen), frozen)
+
+    def own(self, params: Params) -> Params:
+        """Intern frozen parameters, such as those of an equation of another graph."""
+        found = self._by_id.get(id(params))
+        if found is None:
+            own = self._by_bits.setdefault(bits(params), params)
+            found = self._by_id[id(params)] = params, own
+        return found[1]

@@ -1,179 +1,44 @@
-"""Ops that equations apply: primitives with their rules, and the registry of names."""
+"""Primitives: ops of the small closed set, with the rules that transforms need."""
 
 from __future__ import annotations
 
-import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import import_module
-from types import FrameType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    final,
-    overload,
-)
+from typing import Any, Generic, Literal, TypeVar, final, overload
 
-from primgraph.base.atomic import Exit
-from primgraph.errors import (
-    ArgumentError,
-    BuildError,
-    MissingRuleError,
-    PrimgraphError,
-    near_matches,
-)
+from primgraph.errors import ArgumentError, BuildError, MissingRuleError, PrimgraphError
 from primgraph.ir.dims import Dim
+from primgraph.ir.facts.ops import (
+    Fact,
+    Op,
+    Recorder,
+    Rule,
+    Types,
+    active_recorder,
+    homes,
+    innermost,
+    later,
+    loaded,
+    lookup,
+    record_by_default_into,
+    recording,
+    registered,
+)
 from primgraph.ir.frontend.signature import checked, misfit
 from primgraph.ir.index_maps import Dependence, Opaque, identity, of_view
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.ir.value import Value, recorders
+from primgraph.ir.value import Value
 from primgraph.ir.views import View
 
-if TYPE_CHECKING:
-    from primgraph.base.user_lines import Source
+__all__ = [
+    "Fact", "Linear", "Op", "Primitive", "Recorder", "Rule", "Types", "active_recorder", "homes",
+    "innermost", "later", "loaded", "lookup", "primitive", "record_by_default_into", "recording",
+    "registered",
+]  # fmt: skip
 
-Rule: TypeAlias = Callable[..., Any]
-Types: TypeAlias = tuple[TensorType, ...]
 # The result of calling a primitive: a value, or a tuple of values.
 R = TypeVar("R")
 T = TypeVar("T")
-F = TypeVar("F")
-
-_registry: dict[str, Op] = {}
-
-
-class Recorder(Protocol):
-    """Interface that receives equations: a builder, or a probe that only looks them up."""
-
-    source: Source | None
-    expands: Callable[[Op], bool]
-    stopped: set[Value]
-    in_call: bool
-
-    def emit(
-        self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
-    ) -> tuple[Value, ...]: ...
-
-    def rename(self, value: Value, name: str) -> None: ...
-
-    def name_of(self, value: Value) -> str: ...
-
-    def described(self, value: Value) -> list[tuple[str, str]]: ...
-
-    def hold(self, value: Value, stop: bool) -> None: ...
-
-    def begin_call(self) -> None: ...
-
-    def hand_out(self, values: Sequence[Value]) -> list[Value]: ...
-
-
-# The context that was entered last and not left yet.
-innermost: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
-_fallback: list[Callable[[], Recorder]] = []
-
-
-def active_recorder() -> Recorder:
-    """Return the innermost entered recorder, else the default program's."""
-    entered = innermost.get()
-    if entered is not None:
-        return entered.recorder if not entered.mixed else entered.meant().recorder
-    if _fallback:
-        return _fallback[-1]()
-    raise BuildError("no builder is active", hint="enter one: `with pg.Builder() as builder:`")
-
-
-class recording:
-    """Context manager that records ops into `recorder`.
-
-    Contexts may be left in any order, and two generators, each in one, may alternate. With the
-    `frame` that entered it, a context applies to code that this frame runs. `outer` is the
-    enclosing context, `within` the innermost one whose frame was running when this one was entered.
-    `mixed` says that these may differ.
-    """
-
-    __slots__ = ("frame", "left", "mixed", "outer", "recorder", "within")
-
-    frame: FrameType | None
-    left: bool
-    mixed: bool
-    outer: recording | None
-    within: recording | None
-
-    def __init__(self, recorder: Recorder, frame: FrameType | None = None) -> None:
-        self.recorder = recorder
-        self.frame = frame
-        self.left = False
-
-    def __enter__(self) -> None:
-        outer = self.outer = innermost.get()
-        self.mixed = outer is not None and outer.mixed
-        self.within = outer
-        if self.frame is not None and outer is not None:
-            self.within = outer._context_of_frame(self.frame)
-            self.mixed = self.mixed or self.within is not outer._context_with_frame()
-        innermost.set(self)
-
-    def leave(self) -> None:
-        """Leave the context unless it was left before."""
-        self.left, self.frame = True, None
-        outer = innermost.get()
-        if outer is self:
-            while outer is not None and outer.left:
-                outer = outer.outer
-            innermost.set(outer)
-
-    def _prepare_restore(self) -> Callable[[], None]:
-        return self.leave
-
-    __exit__ = Exit(leave, _prepare_restore)
-
-    def meant(self) -> recording:
-        """Return the context of the running frame, among this and the enclosing ones."""
-        running = None if self.frame is None else self._context_of_frame(sys._getframe(1))
-        if running is None:
-            return self
-        entered: recording | None = self
-        while entered is not None and not entered._belongs(running.frame):
-            entered = entered.outer
-        return running if entered is None else entered
-
-    def _context_with_frame(self) -> recording | None:
-        """Return the innermost context with a frame, starting with this one."""
-        entered: recording | None = self
-        while entered is not None and entered.frame is None:
-            entered = entered.outer
-        return entered
-
-    def _context_of_frame(self, frame: FrameType | None) -> recording | None:
-        """Return the innermost context entered by `frame` or by one of its callers."""
-        frames: dict[FrameType, recording] = {}
-        entered: recording | None = self
-        while entered is not None:
-            if entered.frame is not None:
-                frames.setdefault(entered.frame, entered)
-            entered = entered.outer
-        while frame is not None and frame not in frames:
-            frame = frame.f_back
-        return None if frame is None else frames[frame]
-
-    def _belongs(self, frame: FrameType | None) -> bool:
-        """Return whether this was entered by `frame` or its callees."""
-        entered: recording | None = self
-        while entered is not None and entered.frame is not frame:
-            entered = entered.within
-        return entered is not None and not self.left
-
-
-def record_by_default_into(provider: Callable[[], Recorder]) -> None:
-    """Set the recorder that is used when none is entered."""
-    _fallback.append(provider)
 
 
 @final
@@ -190,117 +55,6 @@ class Linear:
     @property
     def dtype(self) -> DType:
         return self.type.dtype
-
-
-@final
-class Fact(Generic[F]):
-    """Kind of fact that an op may declare about itself; `default` holds for all other ops.
-
-    An analysis asks an op for a fact, and does not compare ops.
-
-    >>> from primgraph.extend import Fact, lookup
-    >>> parity = Fact("parity", None)
-    >>> lookup("cosh").declare(parity, "even")
-    >>> [lookup(name).fact(parity) for name in ("cosh", "exp")]
-    ['even', None]
-    """
-
-    __slots__ = ("default", "name")
-
-    def __init__(self, name: str, default: F) -> None:
-        self.name = name
-        self.default = default
-
-    def __repr__(self) -> str:
-        return f"<fact {self.name}>"
-
-
-class Op(ABC):
-    """Op that equations apply: a name, a type rule and a NumPy implementation.
-
-    `multiple` ops return a tuple. The two operands of `commutative` ops may be swapped without
-    changing a bit. `formal` ops return their first operand; the others matter to derivatives only.
-    A formal op with `own_slope` has a derivative along these others and none along the first: that
-    of their computation or, if "given", any that is requested. The result of an op with `stops` is
-    a constant for derivatives. The results of an op with `is_view` are views of the operand. An op
-    with `has_bodies` has graphs in its parameters.
-    """
-
-    __slots__ = (
-        "_facts",
-        "commutative",
-        "formal",
-        "has_bodies",
-        "is_view",
-        "multiple",
-        "name",
-        "own_slope",
-        "stops",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        multiple: bool = False,
-        commutative: bool = False,
-        formal: bool = False,
-        own_slope: bool | str = False,
-        stops: bool = False,
-        has_bodies: bool = False,
-    ) -> None:
-        if not isinstance(name, str) or not name:
-            raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
-        if name in _registry:
-            raise BuildError(f"an op named {name!r} is registered already")
-        self.name = name
-        self.multiple = multiple
-        self.commutative = commutative
-        self.formal = formal
-        self.own_slope = own_slope
-        self.stops = stops
-        self.has_bodies = has_bodies
-        self.is_view = False
-        self._facts: dict[Fact[Any], Any] = {}
-        _registry[name] = self
-
-    def fact(self, kind: Fact[F]) -> F:
-        """Return the declared fact of that kind, or its default."""
-        found: F = self._facts.get(kind, kind.default)
-        return found
-
-    def declare(self, kind: Fact[F], fact: F) -> None:
-        """Declare a fact of this op; raises `BuildError` if it is declared already."""
-        if kind in self._facts:
-            raise BuildError(f"{self.name} has a fact {kind.name} already")
-        self._facts[kind] = fact
-
-    def declares(self, kind: Fact[Any]) -> Callable[[Rule], Rule]:
-        """Decorate a rule to declare it as the fact of that kind."""
-
-        def declare(rule: Rule) -> Rule:
-            self.declare(kind, rule)
-            return rule
-
-        return declare
-
-    @abstractmethod
-    def infer(self, types: Types, params: dict[str, Any]) -> Types:
-        """Return the types of the outputs; raises `ShapeError` or `DTypeError` for invalid
-        operands."""
-
-    @abstractmethod
-    def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Evaluate with NumPy, and return one array per output."""
-
-    def __repr__(self) -> str:
-        return f"<op {self.name}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return lookup, (self.name,)
-
-    def __deepcopy__(self, memo: Any) -> Op:
-        return self
 
 
 def _no_tangent(*operands: Value, **params: Any) -> None:
@@ -326,27 +80,20 @@ class Primitive(Op, Generic[R]):
     """
 
     __slots__ = (
-        "_batch",
-        "_expansion",
-        "_flops",
-        "_index_map",
-        "_jvp",
-        "_pushforward",
-        "_separate",
-        "_slopes",
-        "_taylor",
-        "_transpose",
-        "_view",
-        "constant",
-        "elementwise",
-        "impl",
-        "linear",
-        "literal",
-        "moves",
-        "random",
-        "singular",
-        "type_rule",
-    )
+        "_batch", "_flops", "_index_map", "_jvp", "_transpose", "_view", "constant", "elementwise",
+        "expansion_rule", "impl", "linear", "literal", "moves", "pushforward_rule", "random",
+        "separate_rule", "singular", "slopes_rule", "taylor_rule", "type_rule",
+    )  # fmt: skip
+
+    expansion_rule: Rule | None
+    pushforward_rule: Rule | None
+    separate_rule: Rule | None
+    slopes_rule: Rule | None
+    taylor_rule: Rule | None
+    _batch: Rule | None
+    _index_map: Rule | None
+    _transpose: Rule | None
+    _view: Rule | None
 
     def __init__(
         self,
@@ -370,9 +117,7 @@ class Primitive(Op, Generic[R]):
         flops: int | Rule | None = None,
         facts: Mapping[Fact[Any], Any] | None = None,
     ) -> None:
-        for part, rule in (("type rule", type_rule), ("impl", impl)):
-            if not callable(rule):
-                raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
+        _require_functions(name, type_rule, impl)
         super().__init__(
             name,
             multiple=multiple,
@@ -393,15 +138,8 @@ class Primitive(Op, Generic[R]):
         self.random = random
         self._flops = flops
         self._jvp: dict[int, Rule] = {}
-        self._pushforward: Rule | None = None
-        self._slopes: Rule | None = None
-        self._taylor: Rule | None = None
-        self._expansion: Rule | None = None
-        self._separate: Rule | None = None
-        self._index_map: Rule | None = None
-        self._transpose: Rule | None = None
-        self._batch: Rule | None = None
-        self._view: Rule | None = None
+        for rule in _RULES:
+            setattr(self, rule, None)
         for kind, fact in (facts or {}).items():
             self.declare(kind, fact)
 
@@ -422,13 +160,10 @@ class Primitive(Op, Generic[R]):
         try:
             result = self.type_rule(*types, **params)
         except TypeError as error:
-            found = None
-            if not isinstance(error, PrimgraphError):
-                found = misfit(self.type_rule, types, params)
+            found = _misfit_error(self, error, types, params)
             if found is None:
                 raise
-            fault = found.message.partition(":")[2]
-            raise ArgumentError(f"{self.name}:{fault}", hint=found.hint) from None
+            raise found from None
         return result if self.multiple else (result,)
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -482,10 +217,7 @@ class Primitive(Op, Generic[R]):
         `tangents` has the given tangents by position. `turned` says that the recorded equations
         will be transposed instead of evaluated.
         """
-        if self._pushforward is not None:
-            raise BuildError(f"{self.name} has a rule for all tangents already")
-        self._pushforward = rule
-        return rule
+        return self._declare_rule("pushforward_rule", rule)
 
     def slopes(self, rule: Rule) -> Rule:
         """Declare `rule(inputs, positions, **params)` for a derivative that is in the parameters.
@@ -494,10 +226,7 @@ class Primitive(Op, Generic[R]):
         for these operands, results and seeds. They determine which elements of operands and results
         are related.
         """
-        if self._slopes is not None:
-            raise BuildError(f"{self.name} has graphs of its derivative already")
-        self._slopes = rule
-        return rule
+        return self._declare_rule("slopes_rule", rule)
 
     def taylor(self, rule: Rule) -> Rule:
         """Declare `rule(jets, k, z, *inputs, **params)`: Taylor coefficient `k` >= 1 of the result
@@ -507,10 +236,7 @@ class Primitive(Op, Generic[R]):
         below `k` are known. `jets` combines them. Primitives without a rule, and rules that return
         `NotImplemented`, use the JVP rules instead.
         """
-        if self._taylor is not None:
-            raise BuildError(f"{self.name} has a Taylor rule already")
-        self._taylor = rule
-        return rule
+        return self._declare_rule("taylor_rule", rule)
 
     def expansion(self, rule: Rule) -> Rule:
         """Declare `rule(expand, inputs, moving, order, **params)`, for all Taylor coefficients at
@@ -520,10 +246,7 @@ class Primitive(Op, Generic[R]):
         of the results. `expand(graph, places)` appends the coefficients of the inputs at `places`
         to the graph's inputs, and those of its floating-point outputs to its outputs.
         """
-        if self._expansion is not None:
-            raise BuildError(f"{self.name} has a rule for all coefficients already")
-        self._expansion = rule
-        return rule
+        return self._declare_rule("expansion_rule", rule)
 
     def separate(self, rule: Rule) -> Rule:
         """Declare `rule(linear, *inputs, **params)`, for an op whose linearity depends on
@@ -533,27 +256,18 @@ class Primitive(Op, Generic[R]):
         the same results by equations that either do not use these operands, or are linear in them
         with all results. The transpose rule receives only the latter.
         """
-        if self._separate is not None:
-            raise BuildError(f"{self.name} has a rule that separates it already")
-        self._separate = rule
-        return rule
+        return self._declare_rule("separate_rule", rule)
 
     def transpose(self, rule: Rule) -> Rule:
         """Declare `rule(ct, *inputs, **params)`, which returns one cotangent or None per input."""
-        if self._transpose is not None:
-            raise BuildError(f"{self.name} has a transpose rule already")
-        self._transpose = rule
-        return rule
+        return self._declare_rule("_transpose", rule)
 
     def batch(self, rule: Rule) -> Rule:
         """Declare `rule(batched, *inputs, **params)`: the op with a leading batch dimension.
 
         `batched` says for each input whether it has that axis; at least one does.
         """
-        if self._batch is not None:
-            raise BuildError(f"{self.name} has a batching rule already")
-        self._batch = rule
-        return rule
+        return self._declare_rule("_batch", rule)
 
     def index_map(self, rule: Rule) -> Rule:
         """Declare `rule(k, i, operands, results, **params)`: the index map of a result and operand.
@@ -563,10 +277,7 @@ class Primitive(Op, Generic[R]):
         or consists of graphs needs none. Of a primitive that has no map all elements of operands
         may matter to all of results.
         """
-        if self._index_map is not None:
-            raise BuildError(f"{self.name} has an index map already")
-        self._index_map = rule
-        return rule
+        return self._declare_rule("_index_map", rule)
 
     def opaque(self, reason: str) -> None:
         """Declare that any element of results may depend on any of operands, and why."""
@@ -578,20 +289,15 @@ class Primitive(Op, Generic[R]):
         It returns a view of `primgraph.ir.views`, or None if the result is the operand, possibly
         broadcast along leading axes.
         """
-        if self._view is not None:
-            raise BuildError(f"{self.name} has a rule for its view already")
-        self._view = rule
         self.is_view = self.moves = True
-        return rule
+        return self._declare_rule("_view", rule)
 
     def flops(self, types: Types, params: dict[str, Any]) -> int:
         """Return the number of floating-point operations on operands of these types.
 
-        One addition, subtraction, multiplication or comparison of two numbers is one operation, a
-        division or a square root is four, any other function eight: the weights of F. H. McMahon,
-        The Livermore Fortran Kernels, report UCRL-53745, 1986. Every element of a sum but the first
-        is one addition. Integers and booleans count like floats; moving and converting elements
-        counts nothing.
+        Additions, subtractions, multiplications and comparisons count as one, divisions and square
+        roots as four, other functions as eight: F. H. McMahon, The Livermore Fortran Kernels,
+        report UCRL-53745, 1986. Integers and booleans count like floats, moves as nothing.
 
         Raises `MissingRuleError` for a primitive that was declared without it.
         """
@@ -642,38 +348,18 @@ class Primitive(Op, Generic[R]):
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
 
-    @property
-    def slopes_rule(self) -> Rule | None:
-        return self._slopes
-
-    @property
-    def separate_rule(self) -> Rule | None:
-        return self._separate
-
-    @property
-    def taylor_rule(self) -> Rule | None:
-        return self._taylor
-
-    @property
-    def expansion_rule(self) -> Rule | None:
-        return self._expansion
-
-    @property
-    def pushforward_rule(self) -> Rule | None:
-        return self._pushforward
-
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
         """Return how result `k` is a view of the operand `x`, for a view primitive."""
-        found: View | None = self._require_rule(self._view, "view")(k, x, **params)
+        found: View | None = _require_rule(self.name, self._view, "view")(k, x, **params)
         return found
 
     @property
     def transpose_rule(self) -> Rule:
-        return self._require_rule(self._transpose, "transpose")
+        return _require_rule(self.name, self._transpose, "transpose")
 
     @property
     def batch_rule(self) -> Rule:
-        return self._require_rule(self._batch, "batching")
+        return _require_rule(self.name, self._batch, "batching")
 
     @property
     def has_transpose_rule(self) -> bool:
@@ -683,13 +369,52 @@ class Primitive(Op, Generic[R]):
     def has_batch_rule(self) -> bool:
         return self._batch is not None
 
-    def _require_rule(self, rule: Rule | None, kind: str) -> Rule:
-        if rule is None:
-            raise MissingRuleError(
-                f"primitive {self.name} has no {kind} rule",
-                hint=f"declare one with @{self.name}.{'batch' if kind == 'batching' else kind}",
-            )
+    def _declare_rule(self, slot: str, rule: Rule) -> Rule:
+        if getattr(self, slot) is not None:
+            raise BuildError(f"{self.name} has {_RULES[slot]} already")
+        setattr(self, slot, rule)
         return rule
+
+
+# Rules that a primitive has once, by attribute.
+_RULES = {
+    "expansion_rule": "a rule for all coefficients",
+    "pushforward_rule": "a rule for all tangents",
+    "separate_rule": "a rule that separates it",
+    "slopes_rule": "graphs of its derivative",
+    "taylor_rule": "a Taylor rule",
+    "_batch": "a batching rule",
+    "_index_map": "an index map",
+    "_transpose": "a transpose rule",
+    "_view": "a rule for its view",
+}
+
+
+def _require_functions(name: str, type_rule: Any, impl: Any) -> None:
+    for part, rule in (("type rule", type_rule), ("impl", impl)):
+        if not callable(rule):
+            raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
+
+
+def _require_rule(name: str, rule: Rule | None, kind: str) -> Rule:
+    """Return `rule`; raise `MissingRuleError` if the primitive of that name has none."""
+    if rule is None:
+        raise MissingRuleError(
+            f"primitive {name} has no {kind} rule",
+            hint=f"declare one with @{name}.{'batch' if kind == 'batching' else kind}",
+        )
+    return rule
+
+
+def _misfit_error(
+    op: Primitive[Any], error: TypeError, types: Types, params: dict[str, Any]
+) -> ArgumentError | None:
+    """Return the error for arguments that the type rule does not take, if that is the fault."""
+    is_own = isinstance(error, PrimgraphError)
+    found = None if is_own else misfit(op.type_rule, types, params)
+    if found is None:
+        return None
+    return ArgumentError(f"{op.name}:{found.message.partition(':')[2]}", hint=found.hint)
 
 
 @overload
@@ -726,59 +451,3 @@ def primitive(
         return Primitive(name or type_rule.__name__.rstrip("_"), type_rule, impl, **properties)
 
     return declare
-
-
-# Modules that declare ops, loaded when one of these is first looked up by name.
-later: list[str] = []
-# The module of each function and operator that is loaded on first use, by name.
-homes: dict[str, str] = {}
-
-
-def lookup(name: str) -> Op:
-    """Return the op of that name.
-
-    Raises `MissingRuleError`, with near matches, if there is none.
-
-    >>> from primgraph.extend import lookup
-    >>> lookup("sin").elementwise
-    True
-    """
-    if name not in _registry and name in homes:
-        import_module(homes[name])
-    if name not in _registry:
-        _load_others()
-    try:
-        return _registry[name]
-    except KeyError:
-        hint = near_matches(name, _registry)
-        raise MissingRuleError(f"no op is named {name!r}", hint=hint) from None
-
-
-def registered() -> dict[str, Op]:
-    """Return all ops by name, in the order in which they were declared.
-
-    >>> from primgraph.extend import registered
-    >>> "sin" in registered()
-    True
-    """
-    _load_others()
-    return dict(_registry)
-
-
-def loaded() -> dict[str, Op]:
-    """Return the ops of the modules loaded so far."""
-    return dict(_registry)
-
-
-def _record_op(name: str, operands: Sequence[Value], params: dict[str, Any]) -> Value:
-    """Record an op of one result into the active recorder."""
-    return active_recorder().emit(lookup(name), operands, params)[0]
-
-
-recorders.append(_record_op)
-
-
-def _load_others() -> None:
-    """Load the modules of rarely used ops."""
-    for name in [*later, *sorted(set(homes.values()))]:
-        import_module(name)

@@ -7,7 +7,8 @@ from typing import Any, final, overload
 
 from primgraph.errors import ArgumentError, BoundsError, BuildError, UnknownKeyError, near_matches
 from primgraph.ir.frontend.signature import checked_methods
-from primgraph.nn.layer import Layer, as_parameter
+from primgraph.nn.layer import Layer, read_parameter
+from primgraph.nn.parameter import as_parameter
 
 
 def _place(index: Any, count: int, what: str, *, end: bool = False) -> int:
@@ -220,7 +221,7 @@ class ParameterList(Layer):
         return len(self._table("_states"))
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._read_parameter(p) for p in list(self._table("_states").values()))
+        return (read_parameter(self, p) for p in list(self._table("_states").values()))
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -230,7 +231,7 @@ class ParameterList(Layer):
         if isinstance(index, slice):
             return list(self)[index]
         name = str(_place(index, len(self), "ParameterList"))
-        return self._read_parameter(self._table("_states")[name])
+        return read_parameter(self, self._table("_states")[name])
 
     def __setitem__(self, index: int, parameter: Any) -> None:
         name = str(_place(index, len(self), "ParameterList"))

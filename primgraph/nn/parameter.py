@@ -14,7 +14,7 @@ from primgraph.eager.node import given
 from primgraph.eager.run import along, compute
 from primgraph.eager.seeds import reserved
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, BuildError
+from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.initializers import Constant, Initializer, first_array
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
@@ -124,6 +124,18 @@ class Parameter:
             return [(setattr, self, "_tensor", Tensor(given(array, self.trainable)))]
         return self.tensor.showing(given(array, self.tensor.requires_grad))
 
+    def assign(self, name: str, value: Tensor) -> None:
+        """Let a buffer hold the value of a tensor, computed when it is first read."""
+        if self.trainable:
+            raise ArgumentError(
+                f"{name!r} is a parameter, and {value.type} is computed or a constant",
+                hint="assign a leaf that requires grad, or use "
+                "`with pg.no_grad(): layer.weight.copy_(x)`",
+            )
+        if value.type != self.type:
+            raise ShapeError(f"{name!r} is {self.type} and cannot become {value.type}")
+        self.become(value.detach())
+
     def become(self, value: Tensor) -> None:
         """Hold what is computed with the next look; after many changes, with this one."""
         tensor = self.tensor
@@ -192,4 +204,12 @@ def parameter_of(value: Any) -> Parameter | None:
         return None
     found = Parameter(state.type, state.initializer, state.trainable)
     found._home, found._states[program] = program, value
+    return found
+
+
+def as_parameter(name: str, given: Any) -> Parameter:
+    """Return the registered parameter of `given`, a parameter of a layer or of a program."""
+    found = given if isinstance(given, Parameter) else parameter_of(given)
+    if found is None:
+        raise ArgumentError(f"parameter {name!r} is made by create_parameter, not {given!r:.80}")
     return found

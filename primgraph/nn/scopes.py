@@ -1,4 +1,4 @@
-"""The paths of layers, by which the lines of a call are marked as those of the layer called."""
+"""Calls of layers that are under way: what they compute with, and paths that mark their lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, final
 from weakref import WeakKeyDictionary
 
 from primgraph.base.user_lines import marked
-from primgraph.ir.primitive import active_recorder
+from primgraph.ir.primitive import active_recorder, innermost
+from primgraph.program.program import Program, current_program
 
 
 @final
@@ -50,3 +51,20 @@ def calling(path: str, names: Mapping[int, str] | None = None) -> Iterator[None]
             yield
     finally:
         _outermost.set(before)
+
+
+# What calls of layers that are under way compute with: variables of a program, or tensors.
+EAGERLY = object()
+world: ContextVar[object] = ContextVar("world", default=None)
+
+
+def computes_eagerly() -> bool:
+    """Return whether a layer that is called on no variables computes eagerly."""
+    current = world.get()
+    return current is EAGERLY or (current is None and innermost.get() is None)
+
+
+def program_of_call() -> Program:
+    """Return the program that calls under way are part of, or else the one being built."""
+    current = world.get()
+    return current if isinstance(current, Program) else current_program()

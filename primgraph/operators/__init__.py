@@ -8,8 +8,9 @@ from primgraph.operators.elementwise import arithmetic, elementary, logic
 from primgraph.operators.elementwise.arithmetic import *  # noqa: F403
 from primgraph.operators.elementwise.elementary import *  # noqa: F403
 from primgraph.operators.elementwise.logic import *  # noqa: F403
-from primgraph.operators.index import indexing
+from primgraph.operators.index import indexing, scatter
 from primgraph.operators.index.indexing import *  # noqa: F403
+from primgraph.operators.index.scatter import *  # noqa: F403
 from primgraph.operators.linear_algebra import contraction, products
 from primgraph.operators.linear_algebra.contraction import *  # noqa: F403
 from primgraph.operators.linear_algebra.products import *  # noqa: F403
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from primgraph.operators.elementwise.rounding import *  # noqa: F403
     from primgraph.operators.elementwise.selection import *  # noqa: F403
     from primgraph.operators.index.histograms import *  # noqa: F403
+    from primgraph.operators.index.positions import *  # noqa: F403
     from primgraph.operators.index.sets import *  # noqa: F403
     from primgraph.operators.index.sorting import *  # noqa: F403
     from primgraph.operators.linear_algebra.matrices import *  # noqa: F403
@@ -59,6 +61,7 @@ if not TYPE_CHECKING:
         *products.__all__,
         *logic.__all__,
         *reductions.__all__,
+        *scatter.__all__,
         *shaping.__all__,
         *statistics.__all__,
         *families.NAMES,

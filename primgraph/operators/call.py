@@ -11,10 +11,11 @@ import numpy as np
 
 from primgraph.base.frames import is_interruption
 from primgraph.base.grad_mode import is_on, tracked
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import caller
 from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.ir.assumptions import Condition, note, noting
-from primgraph.ir.builder import Builder, foreign
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.signature import UNFIT, misfit
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
@@ -86,7 +87,7 @@ def common_recorder(operands: Sequence[Variable]) -> Recorder:
         if found is None:
             found = operand.recorder
         elif operand.recorder is not found:
-            raise foreign([(v.recorder, v.value) for v in operands])
+            raise provider("origins").foreign([(v.recorder, v.value) for v in operands])
     return found if found is not None else active_recorder()
 
 

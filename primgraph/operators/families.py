@@ -49,9 +49,12 @@ _FAMILIES = {
     "primgraph.operators.reduce.nan_quantiles": """
         nancumprod nanmedian nanpercentile nanquantile
         """,
+    "primgraph.operators.index.positions": """
+        argwhere flatnonzero ix_ nonzero trim_zeros
+        """,
     "primgraph.operators.index.sets": """
-        argwhere flatnonzero intersect1d ix_ nonzero setdiff1d setxor1d trim_zeros union1d unique
-        unique_all unique_counts unique_inverse unique_values
+        intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse
+        unique_values
         """,
     "primgraph.operators.index.histograms": """
         bincount histogram histogram2d histogram_bin_edges histogramdd

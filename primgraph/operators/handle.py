@@ -16,7 +16,6 @@ from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.operators import advice
 from primgraph.operators.lazy_loading import (
     all_functions,
     function_named,
@@ -91,7 +90,7 @@ class Handle:
             special = name.startswith("__")
             public = [n for n in dir(type(self)) if not n.startswith("_")]
             known = [] if special else [*public, *array_functions()]
-            hint = "" if special else advice.on_method(name, self._is_traced)
+            hint = "" if special else provider("advice").on_method(name, self._is_traced)
             raise unknown_name(self._called, name, known, hint)
 
     def _dispatch(self, name: str, *args: Any, **kwargs: Any) -> Self:

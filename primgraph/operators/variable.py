@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy.typing as npt
 
+from primgraph.base.providers import provider
 from primgraph.errors import ArgumentError, BuildError, UnknownValueError
-from primgraph.ir.builder import Builder, leaked, outside
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.html_tables import facts
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.types import TensorType
-from primgraph.operators import advice
 from primgraph.operators.handle import Handle, array_functions
 from primgraph.operators.lazy_loading import all_functions
 
@@ -111,7 +111,7 @@ class Variable(Handle):
         while around is not None and around is not self.recorder:
             around = around.outer
         if around is None and isinstance(self.recorder, Builder) and self.value not in body:
-            raise outside(self.recorder, self.value, body)
+            raise provider("origins").outside(self.recorder, self.value, body)
         return Variable(body, body.own(self.value))
 
     @classmethod
@@ -142,19 +142,21 @@ class Variable(Handle):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ArgumentError(
             "a variable does not change: nothing can be assigned to its elements",
-            hint=advice.on_setting(masked=getattr(index, "dtype", None) in (bool, "bool")),
+            hint=provider("advice").on_setting(
+                masked=getattr(index, "dtype", None) in (bool, "bool")
+            ),
         )
 
     def _require_open(self) -> None:
         """Raise `BuildError` for a variable of a function whose trace has ended."""
         if isinstance(self.recorder, Builder) and self.recorder.ended:
-            raise leaked(self.recorder, self.value)
+            raise provider("origins").leaked(self.recorder, self.value)
 
     def __bool__(self) -> bool:
         self._require_open()
         raise UnknownValueError(
             "the truth of a variable is not known while the program is built",
-            hint=advice.on_truth(),
+            hint=provider("advice").on_truth(),
         )
 
     def __float__(self) -> float:
@@ -170,8 +172,9 @@ class Variable(Handle):
         return "the compiled function" if self._is_traced else "the program"
 
     def _number_hint(self) -> str:
-        otherwise = advice.to_use("convert", self._is_traced)
-        return advice.on_number(array_functions(), otherwise)
+        otherwise = provider("advice").to_use("convert", self._is_traced)
+        hint: str = provider("advice").on_number(array_functions(), otherwise)
+        return hint
 
     def _static_hint(self) -> str:
         """Return advice if this is an argument of a traced function, or nothing."""
@@ -192,7 +195,7 @@ class Variable(Handle):
             return str(self)
         raise UnknownValueError(
             f"a variable has no number before {self._run} runs that {spec!r:.60} could format",
-            hint=advice.to_use("format", self._is_traced),
+            hint=provider("advice").to_use("format", self._is_traced),
         )
 
     def __reduce__(self) -> str:
@@ -226,7 +229,7 @@ class Variable(Handle):
         self._require_open()
         raise UnknownValueError(
             f"a variable has no elements before {self._run} runs, so NumPy cannot read it",
-            hint=advice.on_reading(all_functions(), array_functions()),
+            hint=provider("advice").on_reading(all_functions(), array_functions()),
         )
 
 

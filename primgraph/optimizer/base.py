@@ -20,11 +20,9 @@ from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     ArgumentError,
     BuildError,
-    FeedError,
     NotDifferentiable,
     PrimgraphError,
     ShapeError,
-    near_matches,
 )
 from primgraph.initializers import Constant
 from primgraph.ir.frontend.signature import applied, checked_methods
@@ -35,7 +33,7 @@ from primgraph.operators.variable import Variable
 from primgraph.optimizer.kinds import Clip, Pairs, Schedule, from_zero, rate_from
 from primgraph.optimizer.stepping import Draft, Ledger, Rule, Stepped
 from primgraph.program.program import Program, program_of
-from primgraph.program.scope import Scope, copied
+from primgraph.program.scope import Scope, copied, require_known
 
 
 @final
@@ -146,7 +144,7 @@ class Optimizer(ABC):
             )
         rule = eager.rules.get(places)
         if rule is None:
-            rule = eager.rules[places] = self._trace_rule(places)
+            rule = eager.rules[places] = _trace_rule(self, places)
         eager.settle(rule, rate_from(self.learning_rate))
         eager.apply(rule, places, gradients)
 
@@ -172,18 +170,6 @@ class Optimizer(ABC):
             )
         return self._eager
 
-    def _trace_rule(self, places: Sequence[int]) -> Rule:
-        """The rule, traced for the parameters at these places."""
-        eager = self._require_eager()
-        draft = Draft(type(self).__name__.lower())
-        with draft.builder:
-            pairs = []
-            for i in places:
-                name, kind = eager.names[i], eager.parameters[i].type
-                pairs.append(draft.pair(name, kind))
-            self._steps(draft, pairs)
-        return draft.rule()
-
     # In a program.
 
     def minimize(
@@ -207,7 +193,7 @@ class Optimizer(ABC):
         optimizer; `ArgumentError` for what is no variable.
         """
         if isinstance(loss, Tensor):
-            return self._minimize_eagerly(loss, parameters, no_grad_set)
+            return _minimize_eagerly(self, loss, parameters, no_grad_set)
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable or a tensor, not {type(loss).__name__}")
         if parameters is None and self._eager is not None:
@@ -221,7 +207,7 @@ class Optimizer(ABC):
                 )
             chosen = _select_parameters(program, parameters, held)
             pairs = _pairs(loss, chosen, held)
-            former = self._former(program, pairs)
+            former = _former(self, program, pairs)
             _refuse_second(program, pairs, former)
         except PrimgraphError as error:
             raise error.located(program.builder.origin(caller(), [loss.value])) from None
@@ -232,31 +218,6 @@ class Optimizer(ABC):
         except BaseException:
             program.updates, self._applied = updates, steps
             raise
-
-    def _former(self, program: Program, pairs: Pairs) -> list[Step]:
-        """The steps of this optimizer that change one of these parameters too."""
-        changed = {p.value for p, _ in pairs}
-        return [
-            step
-            for step in self._applied
-            if step.program is program and not changed.isdisjoint(step.updates)
-        ]
-
-    def _minimize_eagerly(
-        self, loss: Tensor, parameters: Iterable[Any] | None, held: Collection[Any] | None
-    ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Run `minimize` eagerly."""
-        if parameters is not None or held is not None:
-            raise ArgumentError(
-                "which parameters are changed is said when the optimizer is made, for tensors",
-                hint="give them as `parameters=`, and let the others not require grad",
-            )
-        eager = self._require_eager()
-        if not loss.node.spent:
-            backward(loss)
-        pairs = [(p, p.grad) for p in eager.parameters if p.grad is not None]
-        self.step()
-        return [p for p, _ in pairs], pairs
 
     def set_learning_rate(self, value: float, scope: Scope | None = None) -> None:
         """Use `value` from the next step on: in `scope` or else the program's own, and eagerly.
@@ -282,12 +243,12 @@ class Optimizer(ABC):
         `BuildError` before that.
         """
         if scope is not None or self._eager is None:
-            step = self._first()
+            step = _first(self)
             start = f"{step.prefix}."
             found = step.program.state_dict(scope)
             return {n.removeprefix(start): a for n, a in found.items() if n.startswith(start)}
         if not self._eager.states:
-            self._settle(self._eager)
+            _settle(self, self._eager)
         return {name: tensor.numpy() for name, tensor in self._eager.states.items()}
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
@@ -297,44 +258,15 @@ class Optimizer(ABC):
         kind of dtype; nothing is stored then. Raises `BuildError` as `state_dict` does.
         """
         if scope is not None or self._eager is None:
-            step = self._first()
+            step = _first(self)
             named = {f"{step.prefix}.{name}": value for name, value in values.items()}
             step.program.set_state_dict(named, scope)
             return
-        eager = self._eager
-        self._settle(eager)
-        unknown = [n for n in values if n not in eager.states]
-        if unknown:
-            raise FeedError(
-                f"this {type(self).__name__} keeps nothing named {', '.join(map(repr, unknown))}",
-                hint=near_matches(unknown[0], eager.states),
-            )
-        new = {n: copied(n, value, eager.states[n].type) for n, value in values.items()}
-        calls: list[Call] = []
-        if "learning_rate" in new:
-            rate = rate_from(new.pop("learning_rate").item())
-            calls = [(object.__setattr__, self, "learning_rate", rate), *eager.using_rate(rate)]
-        for name, array in new.items():
-            calls += eager.states[name].showing(given(array))
-        call_all(calls)
+        _store_eagerly(self, self._eager, values)
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """`set_state_dict`, as torch calls it."""
         self.set_state_dict(values)
-
-    def _settle(self, eager: Stepped) -> None:
-        """Let all states be there that steps of all parameters need."""
-        rule = self._trace_rule(range(len(eager.parameters)))
-        eager.settle(rule, rate_from(self.learning_rate))
-
-    def _first(self) -> Step:
-        if not self._applied:
-            raise BuildError(
-                f"this {type(self).__name__} has no states yet",
-                origin=_user_lines(),
-                hint="call minimize first, or give it `parameters`",
-            )
-        return self._applied[0]
 
     def _apply(self, program: Program, pairs: Pairs, former: Sequence[Step]) -> list[Variable]:
         prefix = former[0].prefix if former else program.free_name(type(self).__name__.lower())
@@ -391,6 +323,86 @@ class Optimizer(ABC):
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """
+
+
+# Eager steps.
+
+
+def _trace_rule(optimizer: Optimizer, places: Sequence[int]) -> Rule:
+    """Return the rule, traced for the parameters at these places."""
+    eager = optimizer._require_eager()
+    draft = Draft(type(optimizer).__name__.lower())
+    with draft.builder:
+        pairs = []
+        for i in places:
+            name, kind = eager.names[i], eager.parameters[i].type
+            pairs.append(draft.pair(name, kind))
+        optimizer._steps(draft, pairs)
+    return draft.rule()
+
+
+def _settle(optimizer: Optimizer, eager: Stepped) -> None:
+    """Create all states that steps of all parameters need."""
+    rule = _trace_rule(optimizer, range(len(eager.parameters)))
+    eager.settle(rule, rate_from(optimizer.learning_rate))
+
+
+def _minimize_eagerly(
+    optimizer: Optimizer,
+    loss: Tensor,
+    parameters: Iterable[Any] | None,
+    held: Collection[Any] | None,
+) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Run `minimize` eagerly."""
+    if parameters is not None or held is not None:
+        raise ArgumentError(
+            "which parameters are changed is said when the optimizer is made, for tensors",
+            hint="give them as `parameters=`, and let the others not require grad",
+        )
+    eager = optimizer._require_eager()
+    if not loss.node.spent:
+        backward(loss)
+    pairs = [(p, p.grad) for p in eager.parameters if p.grad is not None]
+    optimizer.step()
+    return [p for p, _ in pairs], pairs
+
+
+def _store_eagerly(optimizer: Optimizer, eager: Stepped, values: Mapping[str, Any]) -> None:
+    """Store `values` in the states of eager steps, all or none."""
+    _settle(optimizer, eager)
+    require_known(values, eager.states, f"this {type(optimizer).__name__} keeps nothing named")
+    new = {n: copied(n, value, eager.states[n].type) for n, value in values.items()}
+    calls: list[Call] = []
+    if "learning_rate" in new:
+        rate = rate_from(new.pop("learning_rate").item())
+        calls = [(object.__setattr__, optimizer, "learning_rate", rate), *eager.using_rate(rate)]
+    for name, array in new.items():
+        calls += eager.states[name].showing(given(array))
+    call_all(calls)
+
+
+# Steps in programs.
+
+
+def _first(optimizer: Optimizer) -> Step:
+    """Return the first step in a program, whose states stand for the optimizer."""
+    if not optimizer._applied:
+        raise BuildError(
+            f"this {type(optimizer).__name__} has no states yet",
+            origin=_user_lines(),
+            hint="call minimize first, or give it `parameters`",
+        )
+    return optimizer._applied[0]
+
+
+def _former(optimizer: Optimizer, program: Program, pairs: Pairs) -> list[Step]:
+    """Return the steps of an optimizer that change one of these parameters too."""
+    changed = {p.value for p, _ in pairs}
+    return [
+        step
+        for step in optimizer._applied
+        if step.program is program and not changed.isdisjoint(step.updates)
+    ]
 
 
 def _user_lines() -> list[str]:

@@ -53,14 +53,7 @@ from primgraph.primitives.elementwise import (
     sub,
 )
 from primgraph.primitives.logic import equal, greater, less, require_order, select, unless_nan
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    permute,
-    reshape,
-    slice_,
-    with_batch_axis,
-)
+from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_, with_batch_axis
 
 Axes = tuple[int, ...]
 
@@ -357,14 +350,6 @@ def _root_of_squares_jvp(
 root_of_squares.flat(1)
 
 
-@root_of_squares.batch
-def _root_of_squares_batch(
-    batched: tuple[bool, ...], x: Value, squares: Value, *, axes: Axes, divisor: float
-) -> Value:
-    operands = with_batch_axis(batched, (x, squares))
-    return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
-
-
 @root_of_squares.index_map
 def _root_of_squares_map(
     k: int, i: int, operands: Types, results: Types, *, axes: Axes, divisor: float
@@ -408,13 +393,6 @@ def _as_softmax_of_jvp(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) ->
 @as_softmax_of.index_map
 def _as_softmax_of_map(k: int, i: int, operands: Types, results: Types, *, axes: Axes) -> IndexMap:
     return mixed_along(operands[i].shape, results[k].shape, axes)
-
-
-@as_softmax_of.batch
-def _as_softmax_of_batch(batched: tuple[bool, ...], z: Value, x: Value, *, axes: Axes) -> Value:
-    z, x = with_batch_axis(batched, (z, x))
-    result: Value = as_softmax_of(z, x, axes=tuple(a + 1 for a in axes))
-    return result
 
 
 def _operation_count(x: TensorType, *, axis: int, reverse: bool = False) -> int:
@@ -486,21 +464,24 @@ def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bo
     return cumsum(x, axis=axis + 1, reverse=reverse)
 
 
-def _batch_over_axes(op: Primitive[Value]) -> None:
+def _map_reduction(op: Primitive[Value]) -> None:
     @op.index_map
     def map_rule(k: int, i: int, operands: Types, results: Types, *, axes: Axes) -> IndexMap:
         return reduced(operands[0].shape, results[0].shape, axes, exact=op is reduce_sum)
 
+
+def _batch_over_axes(op: Primitive[Value]) -> None:
     @op.batch
-    def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Value:
-        return op(x, axes=tuple(a + 1 for a in axes))
+    def batch_rule(batched: tuple[bool, ...], *inputs: Value, axes: Axes, **params: Any) -> Value:
+        return op(*with_batch_axis(batched, inputs), axes=tuple(a + 1 for a in axes), **params)
 
 
 for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
     _op.declare(REDUCES, True)
+    _map_reduction(_op)
+for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min, root_of_squares, as_softmax_of):
     _batch_over_axes(_op)
     _op.declare(MOVES_BACK, True)
-for _op in (root_of_squares, as_softmax_of, cumsum):
-    _op.declare(MOVES_BACK, True)
+cumsum.declare(MOVES_BACK, True)
 for _op in (reduce_sum, root_of_squares, as_softmax_of):
     _op.declare(MOVES_FORTH, True)

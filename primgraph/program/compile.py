@@ -19,7 +19,13 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.primitives.linear_algebra import assumptions, matrix_functions, spectra, systems
+from primgraph.primitives.linear_algebra import (
+    assumptions,
+    cholesky,
+    matrix_functions,
+    spectra,
+    systems,
+)
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.loops.implicit_solution import iterated
@@ -38,7 +44,7 @@ TARGETS = ("numpy", "c", "auto")
 # Ops that linear algebra passes transform.
 _OF_MATRICES: frozenset[Op] = frozenset(
     op
-    for module in (assumptions, matrix_functions, spectra, systems)
+    for module in (assumptions, cholesky, matrix_functions, spectra, systems)
     for op in vars(module).values()
     if isinstance(op, Primitive)
 )

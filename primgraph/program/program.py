@@ -3,55 +3,31 @@
 from __future__ import annotations
 
 import unicodedata
-import warnings
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from primgraph.base.atomic import Exit
+from primgraph.base.providers import provider
 from primgraph.base.user_lines import Source, caller
-from primgraph.defaults import get_default_dtype
-from primgraph.errors import (
-    ArgumentError,
-    BoundsError,
-    BuildError,
-    DTypeError,
-    FeedError,
-    ShapeError,
-    near_matches,
-)
-from primgraph.initializers import Constant, Initializer, Uniform, Xavier, first_array
-from primgraph.ir.builder import Builder, origins
+from primgraph.errors import ArgumentError, BoundsError, BuildError, PrimgraphError, ShapeError
+from primgraph.initializers import Initializer, Uniform
+from primgraph.ir.builder import Builder
 from primgraph.ir.frontend.drawable import Drawn
 from primgraph.ir.frontend.gradient_names import titles_of
 from primgraph.ir.frontend.signature import checked, checked_methods
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.text import to_text
-from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape, declared_shape
+from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.program.block import Block
-from primgraph.program.scope import Scope, copied
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Value that a scope keeps between runs: a parameter, or its auxiliary state.
-
-    By default optimizers change the `trainable` ones.
-    """
-
-    name: str
-    type: TensorType
-    initializer: Initializer
-    trainable: bool
+from primgraph.program.scope import Scope, State, copied, initial_value, require_known
 
 
 @final
@@ -61,10 +37,6 @@ class Program(Drawn):
 
     Within `with program:`, `pg.data` and the operators add to it. Programs can be nested. A program
     only grows: variables that were built or fetched stay valid.
-
-        with pg.Program() as program:
-            x = pg.data("x", shape=(3,))
-            y = pg.tanh(x)
 
     Parameters are inputs whose values live in `scope`; `random_seed` decides what they hold at
     first, the same in every process.
@@ -95,13 +67,7 @@ class Program(Drawn):
         self.builder.__enter__()
         return self
 
-    def _leave(self) -> None:
-        self.builder.__exit__()
-
-    def _undo_action(self) -> Callable[[], None]:
-        return self.builder.undoing()
-
-    __exit__ = Exit(_leave, _undo_action)
+    __exit__ = Exit(lambda self: self.builder.__exit__(), lambda self: self.builder.undoing())
 
     @property
     def name(self) -> str:
@@ -120,24 +86,17 @@ class Program(Drawn):
 
     @random_seed.setter
     def random_seed(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-            raise ArgumentError(f"a seed is an integer, not {seed!r:.80}")
-        self._seed = int(seed)
+        self._seed = _checked_seed(seed)
 
     def variable(self, name: str) -> Variable | None:
         """Return the input, parameter or variable named `name`, or None."""
         value = self.builder.named(name)
-        if value is None:
-            return None
-        self.builder.claim(value)
-        return Variable(self.builder, value)
+        return None if value is None else _claimed(self.builder, value)
 
     def variables(self) -> list[Variable]:
         """Return all variables, in the order of their definition."""
         values = [*self.builder.inputs, *(v for e in self.builder.body for v in e.outputs)]
-        for value in values:
-            self.builder.claim(value)
-        return [Variable(self.builder, v) for v in values]
+        return [_claimed(self.builder, v) for v in values]
 
     def operators(self) -> tuple[Equation, ...]:
         """Return all equations, in order."""
@@ -149,9 +108,7 @@ class Program(Drawn):
 
     # Paddle's names, with a single block.
 
-    def all_parameters(self) -> list[Variable]:
-        """Return `parameters()`; Paddle's name."""
-        return self.parameters()
+    all_parameters = parameters
 
     def list_vars(self) -> Iterator[Variable]:
         """Iterate over `variables()`; Paddle's name."""
@@ -166,9 +123,7 @@ class Program(Drawn):
         """Return the only block, with `ops`, `vars` and `var(name)`; Paddle's name."""
         return Block(self)
 
-    def current_block(self) -> Block[Program]:
-        """Return the only block; Paddle's name."""
-        return Block(self)
+    current_block = global_block
 
     def block(self, index: int) -> Block[Program]:
         """Return the block at `index`, which must be 0. Raises `BoundsError` otherwise."""
@@ -188,55 +143,29 @@ class Program(Drawn):
         of an equation, such as a loop, are used, the others are no outputs; of derivatives, those
         that were asked for are, and so is every value with a name.
         """
-        given: Any = outputs
-        if isinstance(given, Variable):
-            hint = "write program.graph([y]) for one output y"
-            raise ArgumentError("graph: outputs is a list of variables, not a variable", hint=hint)
         if outputs is not None:
+            _require_list(outputs)
             values = [self.own(v).value for v in outputs]
             return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
-        ends = [v for eqn in self.builder.body for v in self._ends(eqn, used)]
+        ends = [v for eqn in self.builder.body for v in _ends(self.builder, eqn, used)]
         return self.builder.graph(ends, self.name).titled(titles_of(self.builder, ends))
-
-    def _ends(self, eqn: Equation, used: set[Value]) -> list[Value]:
-        """Return the results of `eqn` that are outputs of the whole program."""
-        unused = [v for v in eqn.outputs if v not in used]
-        is_part = len(unused) < len(eqn.outputs)
-        if is_part and not (eqn.source is not None and eqn.source.is_derived):
-            return [v for v in unused if v.hint]
-        # The derivative of a loop has results that were asked for, and some that nobody has.
-        held = [v for v in unused if self.builder.is_held(v)]
-        return held if held or is_part else unused
 
     def own(self, variable: Any) -> Variable:
         """Return `variable` if it belongs to this program.
 
         Raises `ArgumentError` for other objects, `BuildError` for another program's variable.
         """
-        if not isinstance(variable, Variable):
-            raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
-        if variable.recorder is not self.builder:
-            title = getattr(variable.recorder, "title", "a graph")
-            raise BuildError(
-                f"{variable!r} belongs to another program, {title}, not to {self.builder.title}"
-            )
+        if not isinstance(variable, Variable) or variable.recorder is not self.builder:
+            raise _ownership_error(variable, self.builder)
         return variable
-
-    # State.
 
     def state(
         self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
     ) -> Variable:
         """Create a state: a value that is kept between runs, under a unique name."""
-        _refuse_twin(self.builder, checked_name(name))
-        if not callable(initializer):
-            raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
-        if type.names:
-            raise ShapeError(
-                f"{name!r} is {type}: what is kept between runs has extents that are known",
-                hint="sizes are those of arrays that are fed",
-            )
+        refuse_twin(self.builder, checked_name(name))
+        _require_state(name, type, initializer)
         value = self.builder.input(type, name)
         state = self.states[value] = State(name, type, initializer, trainable)
         default_startup_program().starts.setdefault(self, []).append(state)
@@ -244,12 +173,7 @@ class Program(Drawn):
 
     def free_name(self, stem: str) -> str:
         """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
-        taken = {part for n in self.builder.names for part in (n, n.partition(".")[0])}
-        name, count = stem, 0
-        while name in taken:
-            count += 1
-            name = f"{stem}_{count}"
-        return name
+        return _free_name(self.builder.names, stem)
 
     def update(self, state: Variable, new: Variable) -> None:
         """Store `new` as the value of `state` at the end of each run.
@@ -258,10 +182,7 @@ class Program(Drawn):
         the earlier one. Raises `BuildError` if it is no state of this program, `ShapeError` for
         another type.
         """
-        if self.own(state).value not in self.states:
-            raise BuildError(f"{state!r} is not a parameter of this program")
-        if self.own(new).type != state.type:
-            raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
+        _require_update(self, state, new)
         self.updates[state.value] = new.value
         self.updated_at[state.value] = caller()
 
@@ -278,9 +199,7 @@ class Program(Drawn):
         """
         counter = self.variable("random_counter")
         if counter is None:
-            first = Uniform(0.0, 2.0**62)
-            counter = self.state("random_counter", TensorType((), INT64), first)
-            self.update(counter, counter + _KEYS_OF_A_RUN)
+            counter = _new_counter(self)
         self.keys_taken += 1
         return counter + self.keys_taken
 
@@ -303,22 +222,10 @@ class Program(Drawn):
 
         Raises `ArgumentError` if its initializer returns another shape or another kind of dtype.
         """
-        key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
-        rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
         try:
-            return first_array(state.initializer, state.type.shape, state.type.dtype, rng)
+            return initial_value(state, self._seed)
         except ArgumentError as error:
-            raise ArgumentError(
-                f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
-                origin=self._declaration(state),
-                hint=error.hint,
-            ) from None
-
-    def _declaration(self, state: State) -> list[str]:
-        """Return the line for an error: where `state` was declared."""
-        value = self.builder.names.get(state.name)
-        place = None if value is None else self.builder.declared_at.get(value)
-        return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
+            raise error.located(_declaration(self.builder, state)) from None
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Return copies of the values of all states, by name; initial values before the first run.
@@ -341,12 +248,7 @@ class Program(Drawn):
         """
         chosen = self.scope if scope is None else scope
         known = {s.name: s.type for s in self.states.values()}
-        unknown = [n for n in values if n not in known]
-        if unknown:
-            raise FeedError(
-                f"the program has no states named {', '.join(map(repr, unknown))}",
-                hint=near_matches(unknown[0], known),
-            )
+        require_known(values, known, "the program has no states named")
         chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
@@ -355,34 +257,7 @@ class Program(Drawn):
         With `for_test`, dropout passes everything, normalization uses its running statistics, and
         runs update nothing. Derivatives that were taken before stay those of training.
         """
-        other = Program(self.name)
-        other.scope, other._seed = self.scope, self._seed
-        moved: dict[Value, Value] = {}
-        for value in self.builder.inputs:
-            other.builder.source = self.builder.declared_at[value]
-            moved[value] = other.builder.input(value.type, value.hint)
-            other.builder.source = None
-            if value in self.states:
-                other.states[moved[value]] = self.states[value]
-        for eqn in self.builder.body:
-            operands = tuple(moved[v] for v in eqn.inputs)
-            if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
-                params = {**eqn.kwargs, "training": False}
-                other.builder.source = eqn.source
-                results = other.builder.emit(eqn.op, operands, params, distinct=True)
-                other.builder.source = None
-            else:
-                results = other.builder.copy_distinct(eqn, operands)
-            moved.update(zip(eqn.outputs, results, strict=True))
-        for name, value in self.builder.names.items():
-            other.builder.names.setdefault(name, moved[value])
-            moved[value].hint = moved[value].hint or name
-        if not for_test:
-            other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
-            other.updated_at = {moved[s]: place for s, place in self.updated_at.items()}
-        other.builder.stopped.update(moved[v] for v in self.builder.stopped)
-        other.keys_taken = self.keys_taken
-        return other
+        return _cloned(self, for_test)
 
     def __copy__(self) -> Program:
         return self.clone()
@@ -407,36 +282,132 @@ class Program(Drawn):
         return f"<Program {self.name!r} ({names}), {len(self.builder)} equations>"
 
 
+def _checked_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ArgumentError(f"a seed is an integer, not {seed!r:.80}")
+    return int(seed)
+
+
+def _claimed(builder: Builder, value: Value) -> Variable:
+    """Return a variable for `value`, which a user holds from now on."""
+    builder.claim(value)
+    return Variable(builder, value)
+
+
+def _require_list(outputs: Any) -> None:
+    """Raise for a variable in the place of a list of variables."""
+    if isinstance(outputs, Variable):
+        hint = "write program.graph([y]) for one output y"
+        raise ArgumentError("graph: outputs is a list of variables, not a variable", hint=hint)
+
+
+def _require_update(program: Program, state: Variable, new: Variable) -> None:
+    """Raise for a variable that is no state, and for a new value of another type."""
+    if program.own(state).value not in program.states:
+        raise BuildError(f"{state!r} is not a parameter of this program")
+    if program.own(new).type != state.type:
+        raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
+
+
+def _new_counter(program: Program) -> Variable:
+    """Return a new state from which random keys count."""
+    counter = program.state("random_counter", TensorType((), INT64), Uniform(0.0, 2.0**62))
+    program.update(counter, counter + _KEYS_OF_A_RUN)
+    return counter
+
+
+def _ends(builder: Builder, eqn: Equation, used: set[Value]) -> list[Value]:
+    """Return the results of `eqn` that are outputs of the whole program."""
+    unused = [v for v in eqn.outputs if v not in used]
+    is_part = len(unused) < len(eqn.outputs)
+    if is_part and not (eqn.source is not None and eqn.source.is_derived):
+        return [v for v in unused if v.hint]
+    # The derivative of a loop has results that were asked for, and some that nobody has.
+    held = [v for v in unused if builder.is_held(v)]
+    return held if held or is_part else unused
+
+
+def _cloned(program: Program, for_test: bool) -> Program:
+    """Return a copy of `program` with the same scope; see `Program.clone`."""
+    other = Program(program.name)
+    other.scope, other._seed = program.scope, program._seed
+    moved: dict[Value, Value] = {}
+    for value in program.builder.inputs:
+        other.builder.source = program.builder.declared_at[value]
+        moved[value] = other.builder.input(value.type, value.hint)
+        other.builder.source = None
+        if value in program.states:
+            other.states[moved[value]] = program.states[value]
+    for eqn in program.builder.body:
+        operands = tuple(moved[v] for v in eqn.inputs)
+        if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
+            params = {**eqn.kwargs, "training": False}
+            other.builder.source = eqn.source
+            results = other.builder.emit(eqn.op, operands, params, distinct=True)
+            other.builder.source = None
+        else:
+            results = other.builder.copy_distinct(eqn, operands)
+        moved.update(zip(eqn.outputs, results, strict=True))
+    for name, value in program.builder.names.items():
+        other.builder.names.setdefault(name, moved[value])
+        moved[value].hint = moved[value].hint or name
+    if not for_test:
+        other.updates = {moved[s]: moved[n] for s, n in program.updates.items()}
+        other.updated_at = {moved[s]: place for s, place in program.updated_at.items()}
+    other.builder.stopped.update(moved[v] for v in program.builder.stopped)
+    other.keys_taken = program.keys_taken
+    return other
+
+
+def _declaration(builder: Builder, state: State) -> list[str]:
+    """Return the line for an error: where `state` was declared."""
+    value = builder.names.get(state.name)
+    place = None if value is None else builder.declared_at.get(value)
+    return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
+
+
+def _ownership_error(variable: Any, builder: Builder) -> PrimgraphError:
+    """Return the error for a variable of another program, or for another object."""
+    if not isinstance(variable, Variable):
+        return ArgumentError(f"a variable is needed, not {variable!r:.80}")
+    title = getattr(variable.recorder, "title", "a graph")
+    return BuildError(f"{variable!r} belongs to another program, {title}, not to {builder.title}")
+
+
+def _require_state(name: str, type: TensorType, initializer: Any) -> None:
+    """Raise for an initializer that is no function, and for unknown extents."""
+    if not callable(initializer):
+        raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
+    if type.names:
+        raise ShapeError(
+            f"{name!r} is {type}: what is kept between runs has extents that are known",
+            hint="sizes are those of arrays that are fed",
+        )
+
+
+def _free_name(names: Iterable[str], stem: str) -> str:
+    """Return the first of `stem`, `stem_1`, ... that is no name, nor one up to a dot."""
+    taken = {part for n in names for part in (n, n.partition(".")[0])}
+    name, count = stem, 0
+    while name in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    return name
+
+
 # Distance between the keys of successive runs: no program draws that many.
 _KEYS_OF_A_RUN = 2**20
-
-
-class HiddenProgramWarning(UserWarning):
-    """Warning that the default program is extended because no program is entered."""
-
-
-_told: list[bool] = []
-
-
-def _tell_of_hidden_program() -> None:
-    """Warn once per process that the implicit default program is used."""
-    if not _told:
-        _told.append(True)
-        place = caller()
-        warnings.warn_explicit(
-            "no program is entered: pg.data builds into pg.default_main_program(), which goes on "
-            "growing, and in a notebook knows the names of all former runs of a cell; write "
-            "`with pg.Program() as program:` around it",
-            HiddenProgramWarning,
-            place.file,
-            place.line,
-        )
 
 
 _programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
 _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup"))  # noqa: B039
+
+
+def is_default_main(recorder: object) -> bool:
+    """Return whether `recorder` is that of the global default program."""
+    return recorder is _main[0].builder
 
 
 def default_main_program() -> Program:
@@ -515,95 +486,14 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
         _startup.set(before)
 
 
-@checked
-def data(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """Declare an input of the current program, to be fed by `name` at each run.
-
-    `shape` is an integer or a sequence of integers; `dtype` is the default dtype unless given. A
-    symbolic size has a name, as in `("N", 3)`, or is an expression, as `"2*N+1"`. The same name is
-    the same size everywhere. None and -1 are sizes with names of their own.
-    Raises `BuildError` for a name that is taken, resembles a taken one, or is invisible;
-    `ShapeError` for a negative size; `DTypeError` for an unsupported dtype.
-
-    >>> with pg.Program() as program:
-    ...     y = 2.0 * pg.data("x", (2,))
-    >>> pg.Executor().run(program, {"x": [1.0, 2.0]}, [y])
-    [array([2., 4.])]
-    """
-    if active_recorder() is _main[0].builder:
-        _tell_of_hidden_program()
-    return declared(name, shape, dtype)
-
-
-def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
-    """Like `data`, without a warning if no program is entered."""
-    builder = active_recorder()
-    if not isinstance(builder, Builder):
-        raise BuildError("inputs are declared in a program, not in an operator's decomposition")
-    _refuse_twin(builder, checked_name(name))
-    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-    taken = frozenset().union(*(v.type.names for v in builder.inputs))
-    extents = declared_shape(shape, name, taken)
-    return Variable(builder, builder.input(TensorType(extents, chosen), name))
-
-
-@checked
-def create_parameter(
-    shape: Any,
-    dtype: Any = None,
-    name: str | None = None,
-    initializer: Initializer | Callable[..., Any] | None = None,
-    is_bias: bool = False,
-) -> Variable:
-    """Create a trainable parameter of the program being built.
-
-    Its value is kept in the program's scope, and made at first use by `initializer`: by default
-    Xavier's rule, or zeros for a bias. Raises `BuildError` for a name that is taken, `DTypeError`
-    for other dtypes than floats, `ArgumentError` for what is no initializer.
-
-    >>> with pg.Program() as program:
-    ...     w = pg.create_parameter((2,), "float64", "w", pg.initializers.Constant(1.0))
-    >>> pg.Executor().run(program, {}, [2.0 * w])
-    [array([2., 2.])]
-    """
-    program = current_program()
-    type, rule = parameter_kind(shape, dtype, initializer, is_bias)
-    stem = "bias" if is_bias else "weight"
-    chosen = program.free_name(stem) if name is None else name
-    return program.state(chosen, type, rule, trainable=True)
-
-
-def parameter_kind(
-    shape: Any, dtype: Any, initializer: Initializer | Callable[..., Any] | None, is_bias: bool
-) -> tuple[TensorType, Initializer]:
-    """Return type and initializer of a parameter: by default Xavier's rule, or zeros for a bias."""
-    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-    if chosen.kind != "f":
-        raise DTypeError(
-            f"a parameter is of a float dtype, not {chosen}",
-            hint="optimizers change parameters; Program.state makes values that they leave alone",
-        )
-    if initializer is not None and not callable(initializer):
-        raise ArgumentError(
-            f"an initializer is a function of shape, dtype and generator, not {initializer!r:.80}",
-            hint=f"write pg.initializers.{_initializer_of(initializer)}(...) of it",
-        )
-    rule = initializer or (Constant(0.0) if is_bias else Xavier())
-    return TensorType(as_shape(shape), chosen), rule
-
-
-def _initializer_of(given: Any) -> str:
-    return "Constant" if isinstance(given, int | float) else "Assign"
-
-
-def _refuse_twin(builder: Builder, name: str) -> None:
+def refuse_twin(builder: Builder, name: str) -> None:
     """Raise for a name that is in use, or looks the same as one in use."""
     folded = unicodedata.normalize("NFKC", name)
     for other in builder.names:
         if other == name:
             raise BuildError(
                 f"the program has an input or variable named {name!r} already",
-                origin=origins([(builder, builder.names[name])]),
+                origin=provider("origins").origins([(builder, builder.names[name])]),
                 hint=f"reuse that variable, or choose another name than {name!r}",
             )
         if unicodedata.normalize("NFKC", other) == folded:

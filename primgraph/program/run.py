@@ -1,32 +1,25 @@
-"""Executor: select the equations that fetches need, compile once, feed, run and store state."""
+"""Executor: feed, run and store state, by a plan that is compiled once for each fetch list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Never, TypeAlias, final, overload
 
 import numpy as np
 
-from primgraph.base.interpreter_limits import uncollected
-from primgraph.base.journal import compiling
 from primgraph.codegen import Kernel
-from primgraph.codegen.kernel import is_for_all_sizes
-from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.frontend.containers import leaves_for, put_together, taken_apart
-from primgraph.ir.frontend.gradient_names import titles_of
-from primgraph.ir.frontend.result_names import UNTITLED, Title
 from primgraph.ir.frontend.signature import checked_methods
-from primgraph.ir.graph import Graph, Value
-from primgraph.ir.sizes import Fitting, at_sizes
-from primgraph.ir.types import TensorType
+from primgraph.ir.graph import Value
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import Pipeline, pipeline, simplified_early, target_of
+from primgraph.program.compile import target_of
 from primgraph.program.finite import check_finite
-from primgraph.program.program import Program, State, default_main_program
-from primgraph.program.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
-from primgraph.program.sized import GENERIC, KEPT, BySizes, Policy
+from primgraph.program.inputs import check_names, check_sizes, misfit_lines, read_states
+from primgraph.program.plans import Plan, SizedPlan, build_plan
+from primgraph.program.program import Program, default_main_program
+from primgraph.program.scope import Scope, storing
+from primgraph.program.sized import GENERIC, KEPT, Policy
 from primgraph.transforms.rewrite.rule import check_level
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -35,108 +28,6 @@ Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
 # Maximum number of restarts of a run whose states are changed by runs inside it.
 _TRIES = 10
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
-    """Compiled execution of one list of fetches, with the sources of its inputs.
-
-    The inputs of the kernel are the feeds in `names`, the constant states that `still` reads from a
-    dict, and the states in `changed`, ordered by `arranged`; results of the early kernel follow.
-    `written` is the user's graph, before passes. The first `fetched` outputs are the fetches; the
-    others are the new values of `changed` states. `states` are all that need a value. With symbolic
-    sizes, a plan is specialised for `sizes`; `written` stays symbolic.
-    """
-
-    written: Graph
-    sizes: Mapping[str, int]
-    pipeline: Pipeline
-    kernel: Kernel
-    early: _Early | None
-    names: list[str]
-    types: list[TensorType]
-    needed: frozenset[str]
-    states: list[State]
-    fetched: int
-    changed: Changes
-    still: Callable[[Mapping[str, Array]], Sequence[Array]]
-    arranged: Callable[[Sequence[Any]], Sequence[Any]]
-
-    @property
-    def graph(self) -> Graph:
-        """Return the user's graph at these sizes."""
-        return at_sizes(self.written, self.sizes) if self.sizes else self.written
-
-    def given(self, out: Sequence[Any] | None) -> list[Any] | None:
-        """Extend `out`, with an array or None per fetch, to all outputs of the kernel."""
-        if out is None:
-            return None
-        if not isinstance(out, Sequence):
-            raise ArgumentError(f"out is a list of arrays, one for each fetch, not {out!r:.60}")
-        if len(out) != self.fetched:
-            raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
-        return [*out, *[None] * len(self.changed)]
-
-    def fed(self, given: Mapping[str, Any]) -> list[Any]:
-        """Return the feeds. Before updates they are converted here, so that they are validated
-        first."""
-        if not self.changed:
-            return [given[name] for name in self.names]
-        return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
-
-    def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
-        """Return the kernel's arguments: feeds, arrays of a scope, and results of the early
-        kernel."""
-        if held.setting.changes is self.changed:
-            found = self.arranged((*fed, *self.still(held.setting.rest), *held.new))
-        else:
-            arrays = held.arrays
-            found = self.arranged((*fed, *self.still(arrays), *self.changed.taken(arrays)))
-        return found if self.early is None else (*found, *self.early.results(held))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _SizedPlan:
-    """Plans of one list of fetches of a program with symbolic sizes, by sizes.
-
-    `names` are the inputs to be fed.
-    """
-
-    names: list[str]
-    needed: frozenset[str]
-    plans: BySizes[_Plan]
-
-    def at(self, program: Program, given: Mapping[str, Any], *, own: bool = False) -> _Plan:
-        """Return the plan for the sizes of the feeds; with `own`, the specialised one."""
-        arrays = [given[name] for name in self.names]
-        try:
-            return self.plans.at([np.shape(a) for a in arrays]) if own else self.plans.of(arrays)
-        except FeedError as error:
-            named = [n for n, type in self.plans.fitting.inputs if type.names]
-            raise error.located(_declaration_lines(program, named)) from None
-
-
-@final
-class _Early:
-    """Values that depend on constant states only, recomputed when one of these changes."""
-
-    def __init__(self, kernel: Kernel, names: Sequence[str]) -> None:
-        self.kernel = kernel
-        self.names = names
-        self._latest: tuple[list[int], list[Array]] = ([], [])
-
-    def results(self, held: Version) -> list[Array]:
-        """Return the results for the arrays of a scope version, which must be held by a reading."""
-        # Other threads may read other scopes or versions concurrently.
-        latest = self._latest
-        known = held.numbers
-        numbers = [known[name] for name in self.names]
-        if latest[0] != numbers:
-            arrays = [held.arrays[name] for name in self.names]
-            self._latest = latest = (numbers, self.kernel(*arrays))
-        return latest[1]
 
 
 @final
@@ -241,21 +132,8 @@ class Executor:
         `ArgumentError` for other objects.
         """
         if fetch_list.__class__ is not list and isinstance(fetch_list, Mapping):
-            tree, listed = taken_apart(fetch_list, lambda item: item is None)
-            if out is not None:
-                out = leaves_for(tree, out)
-            found = self.run(
-                program,
-                feed,
-                listed,
-                update=update,
-                out=out,
-                borrow=borrow,
-                debug=debug,
-                **unknown,
-            )
-            named: dict[str, Any] = put_together(tree, iter(found))
-            return named
+            options = {"update": update, "borrow": borrow, "debug": debug, **unknown}
+            return _run_tree(self, program, feed, fetch_list, out, options)
         if unknown or debug is not None:
             _require_options(unknown, debug)
         if update is not True or borrow is not False:
@@ -274,9 +152,9 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         if given.keys() != plan.needed:
             check_names(program, given, plan.names)
-            if isinstance(plan, _SizedPlan):
-                _check_sizes(program, given)
-        if isinstance(plan, _SizedPlan):
+            if isinstance(plan, SizedPlan):
+                check_sizes(program, given)
+        if isinstance(plan, SizedPlan):
             plan = plan.at(program, given)
         scope = program.scope if self.scope is None else self.scope
         wanted = (None if out is None else plan.given(out), bool(borrow), debug is not None)
@@ -286,7 +164,7 @@ class Executor:
             with scope.turn():
                 return _run_plan(program, plan, given, scope, *wanted)
         except FeedError as error:
-            raise error.located(_misfit(program, plan, given)) from None
+            raise error.located(misfit_lines(program, plan.names, plan.types, given)) from None
 
     def kernel(
         self,
@@ -333,7 +211,7 @@ class Executor:
         Raises `UnknownSizeError` if its code would need a size as a number.
         """
         plan = self._plan(program, fetch_list, update)
-        return plan.plans.whole.kernel if isinstance(plan, _SizedPlan) else None
+        return plan.plans.whole.kernel if isinstance(plan, SizedPlan) else None
 
     def sizes(
         self,
@@ -346,7 +224,7 @@ class Executor:
         """Return the sizes of a feed for these fetches, by name; empty without symbolic sizes."""
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
-        return plan.at(program, feed, own=True).sizes if isinstance(plan, _SizedPlan) else {}
+        return plan.at(program, feed, own=True).sizes if isinstance(plan, SizedPlan) else {}
 
     def arguments(
         self,
@@ -362,7 +240,7 @@ class Executor:
         """
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
-        if isinstance(plan, _SizedPlan):
+        if isinstance(plan, SizedPlan):
             plan = plan.at(program, feed, own=True)
         scope = program.scope if self.scope is None else self.scope
         reading = read_states(program, scope, plan.states)
@@ -380,24 +258,40 @@ class Executor:
         fetch_list: Sequence[Fetch] | None,
         update: bool,
         sizes: Mapping[str, int] | None,
-    ) -> _Plan:
+    ) -> Plan:
         plan = self._plan(program, fetch_list, update)
-        if not isinstance(plan, _SizedPlan):
+        if not isinstance(plan, SizedPlan):
             return plan
         return plan.plans.whole if sizes is None else plan.plans.given(sizes)
 
     def _plan(
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
-    ) -> _Plan | _SizedPlan:
+    ) -> Plan | SizedPlan:
         values = _values(program, fetch_list)
         updates = program.updates if update else _NONE
         how = self.math, self.target
         key = (values, update, how, self._policy)
-        known: tuple[dict[Value, Value], _Plan | _SizedPlan] | None = program.kernels.get(key)
+        known: tuple[dict[Value, Value], Plan | SizedPlan] | None = program.kernels.get(key)
         if known is None or known[0] != updates:
-            known = (dict(updates), _build_plan(program, values, updates, how, self._policy))
+            known = (dict(updates), build_plan(program, values, updates, how, self._policy))
             program.kernels[key] = known
         return known[1]
+
+
+def _run_tree(
+    executor: Executor,
+    program: Program | None,
+    feed: Mapping[str, Any] | None,
+    fetch_list: Mapping[str, Any],
+    out: Any,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Run with fetches and results in nested containers."""
+    tree, listed = taken_apart(fetch_list, lambda item: item is None)
+    given = None if out is None else leaves_for(tree, out)
+    found = executor.run(program, feed, listed, out=given, **options)
+    named: dict[str, Any] = put_together(tree, iter(found))
+    return named
 
 
 # Empty updates, for runs with `update=False`.
@@ -406,7 +300,7 @@ _NONE: dict[Value, Value] = {}
 
 def _read_only(
     program: Program,
-    plan: _Plan,
+    plan: Plan,
     given: Mapping[str, Any],
     scope: Scope,
     out: list[Any] | None,
@@ -430,7 +324,7 @@ def _read_only(
 @storing
 def _run_plan(
     program: Program,
-    plan: _Plan,
+    plan: Plan,
     given: Mapping[str, Any],
     scope: Scope,
     out: list[Any] | None,
@@ -460,60 +354,6 @@ def _run_plan(
         f"the states of {program.name} change in every run, before it ends",
         hint="a function that the program calls, or a handler of signals, must not train it",
     )
-
-
-def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Reading:
-    """Return a reading of the newest version of `scope`, in which `states` have valid values."""
-    while True:
-        reading = scope.read()
-        if reading.version.setting.seen is states or _ensure_initialized(
-            program, scope, states, reading
-        ):
-            return reading
-
-
-def _ensure_initialized(
-    program: Program, scope: Scope, states: Sequence[State], reading: Reading
-) -> bool:
-    """Return whether all `states` have a value; initialise those without one.
-
-    Raises `FeedError` if the scope holds an array of another type under the name of a state.
-    """
-    version = reading.version
-    arrays = version.arrays
-    missing = [state for state in states if state.name not in arrays]
-    if missing:
-        scope.replace(version, {state.name: program.first_value(state) for state in missing})
-        return False
-    for state in states:
-        _check_type(state, arrays[state.name])
-    version.setting.seen = states
-    return True
-
-
-def _check_type(state: State, array: Array) -> None:
-    """Raise unless `array` is of the type of `state`."""
-    type = state.type
-    if array.shape != type.shape or array.dtype != type.dtype:
-        raise FeedError(
-            f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "
-            f"which is {type}",
-            hint="two programs with different parameters of one name need a scope each",
-        )
-
-
-def state_values(program: Program, scope: Scope, states: Sequence[State]) -> list[Array]:
-    """Return copies of the values of `states` in `scope`, as a consistent snapshot."""
-    reading = read_states(program, scope, states)
-    return [reading.version.arrays[s.name].copy() for s in states]
-
-
-def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
-    """Return copies of the values of inputs: fed arrays, or states in the program's scope."""
-    kept = [v for v in values if v in program.states]
-    states = state_values(program, program.scope, [program.states[v] for v in kept])
-    held = dict(zip(kept, states, strict=True))
-    return [held[v] if v in held else as_feed(feed[v.hint], v.type, v.hint).copy() for v in values]
 
 
 def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
@@ -546,104 +386,6 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
         else:
             return tuple(values)
     return tuple(_fetched_value(program, item) for item in _flat(fetch_list))
-
-
-@uncollected
-def _build_plan(
-    program: Program,
-    values: tuple[Value, ...],
-    updates: Mapping[Value, Value],
-    how: tuple[str, str],
-    policy: Policy,
-) -> _Plan | _SizedPlan:
-    """Plan the computation of these values and `updates`."""
-    builder = program.builder
-    fetched = [updates.get(v, v) for v in values]
-    body, outputs = builder.computing([*fetched, *updates.values()])
-    used = {v for e in body for v in e.inputs}.union(outputs)
-    inputs = [v for v in builder.inputs if v in used]
-    new = tuple([Title(state=v.hint) for v in updates])
-    titles = (titles_of(builder, fetched) or (UNTITLED,) * len(fetched)) + new
-    graph = Graph(inputs, body, outputs, program.name, titles=titles)
-    sizes = graph.sizes
-    if not sizes:
-        return _plan_of(program, graph, graph, {}, len(fetched), updates, how)
-    inputs = _required_inputs(builder.inputs, inputs, sizes)
-    graph = Graph(inputs, body, outputs, program.name, titles=titles)
-    early = simplified_early(graph)
-
-    def made(known: Mapping[str, int]) -> _Plan:
-        plain = at_sizes(early, known)
-        return _plan_of(program, graph, plain, known, len(fetched), updates, how)
-
-    def whole() -> _Plan:
-        return _plan_of(program, graph, early, {}, len(fetched), updates, how)
-
-    fed = [v for v in inputs if v not in program.states]
-    fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
-    names = [v.hint for v in fed]
-    plans = BySizes(graph, fitting, made, whole, policy, lambda plan: is_for_all_sizes(plan.kernel))
-    return _SizedPlan(names, frozenset(names), plans)
-
-
-def _required_inputs(
-    declared: Sequence[Value], used: Sequence[Value], sizes: Sequence[str]
-) -> list[Value]:
-    """Return the inputs that are `used`, and those that must be fed because only they determine a
-    size."""
-    kept, known = set(used), set().union(*(v.type.names for v in used))
-    for value in declared:
-        if not value.type.names.isdisjoint(set(sizes) - known):
-            kept.add(value)
-            known |= value.type.names
-    return [v for v in declared if v in kept]
-
-
-def _plan_of(
-    program: Program,
-    written: Graph,
-    graph: Graph,
-    sizes: Mapping[str, int],
-    fetched: int,
-    updates: Mapping[Value, Value],
-    how: tuple[str, str],
-) -> _Plan:
-    """Return the plan of a graph, which is `written` at `sizes`, at a math level and for a target.
-
-    A graph with symbolic sizes gets a size-generic plan.
-    """
-    inputs = written.inputs
-    known = dict(zip(inputs, graph.input_types, strict=True))
-    fed = [v for v in inputs if v not in program.states]
-    still = [v for v in inputs if v in program.states and v not in updates]
-    at = {v: i for i, v in enumerate([*fed, *still, *updates])}
-    places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
-    handed = range(fetched, len(graph.outputs))
-    math, target = how
-    listed = ", ".join([f"{v.hint} {known[v]}" for v in fed])
-    with compiling(
-        f"program {graph.name or 'main'}", f"{fetched} results for {listed or 'no feeds'}"
-    ):
-        compiled = pipeline(graph, math, places, handed, target)
-    early = None
-    if compiled.early is not None:
-        early = _Early(compiled.early, [v.hint for v in still])
-    changed = [program.states[v] for v in updates]
-    return _Plan(
-        written=written,
-        sizes=sizes,
-        pipeline=compiled,
-        kernel=compiled.kernel,
-        early=early,
-        names=[v.hint for v in fed],
-        types=[known[v] for v in fed],
-        needed=frozenset([v.hint for v in fed]),
-        states=[*(program.states[v] for v in still), *changed],
-        fetched=fetched,
-        changed=changes_of({s.name: s.type for s in changed}),
-        still=taker([v.hint for v in still]),
-        arranged=taker([at[v] for v in inputs]),
-    )
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
@@ -698,54 +440,3 @@ def _fetched_value(program: Program, item: Any) -> Value:
         if isinstance(item, list | tuple)
         else "",
     )
-
-
-def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:
-    """Raise for missing and unknown names, with near matches."""
-    missing = [n for n in needed if n not in given]
-    if not missing and len(given) == len(needed):
-        return
-    declared = program.inputs
-    unknown = [n for n in given if n not in declared]
-    faults = []
-    if missing:
-        faults.append("missing " + ", ".join(f"{n!r} {declared[n].type}" for n in missing))
-    if unknown:
-        faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
-    if faults:
-        lines = _declaration_lines(program, missing)
-        hints = [h for n in unknown if (h := near_matches(n, declared))]
-        names = [n for n in unknown if not isinstance(n, str)]
-        if names:
-            hints.append("keys of a feed are names of inputs, such as {'x': array}")
-        elif unknown and not hints:
-            hints.append(f"the program has the inputs {', '.join(map(repr, declared))}")
-        raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
-
-
-def _check_sizes(program: Program, given: Mapping[str, Any]) -> None:
-    """Raise for sizes that contradict each other in any fed array, needed or not."""
-    fed = [(name, variable.type) for name, variable in program.inputs.items() if name in given]
-    fitting = Fitting(fed)
-    shapes = [np.shape(given[name]) for name, _ in fed]
-    try:
-        fitting.key(shapes)
-        fitting.sizes(shapes)
-    except FeedError as error:
-        raise error.located(_declaration_lines(program, [n for n, t in fed if t.names])) from None
-
-
-def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
-    """Return the lines of the first feed that does not fit; empty if all fit."""
-    for name, type in zip(plan.names, plan.types, strict=True):
-        try:
-            as_feed(given[name], type, name)
-        except FeedError:
-            return _declaration_lines(program, [name])
-    return []
-
-
-def _declaration_lines(program: Program, names: Sequence[str]) -> list[str]:
-    """Return the lines for an error: where these inputs are declared."""
-    places = [program.builder.declared_at[program.inputs[n].value] for n in names]
-    return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]

@@ -31,8 +31,8 @@ from primgraph.ir.primitive import lookup
 from primgraph.ir.text import read_type
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
 from primgraph.program.archives import DAMAGE, DATE, Archive, Members, npy, parsed
-from primgraph.program.program import Program, State
-from primgraph.program.scope import Scope
+from primgraph.program.program import Program
+from primgraph.program.scope import Scope, State
 
 FORMAT = 2
 

@@ -11,8 +11,10 @@ import itertools
 import os
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from operator import itemgetter
 from types import CodeType
 from typing import Any, TypeAlias, TypeVar, final
@@ -22,7 +24,8 @@ import numpy as np
 
 from primgraph.base.atomic import Call, call_all
 from primgraph.base.locks import make_lock
-from primgraph.errors import FeedError, near_matches
+from primgraph.errors import ArgumentError, FeedError, near_matches
+from primgraph.initializers import Initializer, first_array
 from primgraph.ir.frontend.html_tables import Row, Sheet
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.ir.types import TensorType
@@ -395,6 +398,44 @@ def put_all(new: Mapping[Scope, Mapping[str, Array]], calls: Iterable[Call] = ()
             # A thread that did not wait for the lock may have stored first.
             if before.later[NEXT] is not after:
                 scope.put(new[scope])
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Value that a scope keeps between runs: a parameter, or its auxiliary state.
+
+    By default optimizers change the `trainable` ones.
+    """
+
+    name: str
+    type: TensorType
+    initializer: Initializer
+    trainable: bool
+
+
+def initial_value(state: State, seed: int) -> Array:
+    """Return the initial value of `state`, a function of seed, name, shape and dtype.
+
+    Raises `ArgumentError` if its initializer returns another shape or another kind of dtype.
+    """
+    key = (seed % 2**64, zlib.crc32(state.name.encode()))
+    rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
+    try:
+        return first_array(state.initializer, state.type.shape, state.type.dtype, rng)
+    except ArgumentError as error:
+        raise ArgumentError(
+            f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
+            hint=error.hint,
+        ) from None
+
+
+def require_known(values: Iterable[str], known: Iterable[str], fault: str) -> None:
+    """Raise `FeedError`, with `fault` before the names, for names that are not known."""
+    names = set(known)
+    unknown = [n for n in values if n not in names]
+    if unknown:
+        listed = ", ".join(map(repr, unknown))
+        raise FeedError(f"{fault} {listed}", hint=near_matches(unknown[0], names))
 
 
 def copied(name: str, value: Any, type: TensorType | None = None) -> Array:

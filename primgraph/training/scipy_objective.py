@@ -22,8 +22,8 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, style_for
+from primgraph.program.inputs import check_names, input_values, state_values
 from primgraph.program.program import Program, program_of
-from primgraph.program.run import check_names, input_values, state_values
 from primgraph.training.flat import FlatObjective
 from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
@@ -101,6 +101,19 @@ def scipy_objective(
     >>> objective.fun_and_jac(objective.x0)
     (8.0, array([4., 4.]))
     """
+    return _objective_of(program, loss, parameters, feed, hess, target, client)
+
+
+def _objective_of(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None,
+    feed: Any,
+    hess: str,
+    target: str | None,
+    client: Any,
+) -> Any:
+    """Check the arguments of `scipy_objective`, and return what computes it, here or on workers."""
     if client is not None and target is not None:
         raise ArgumentError(
             "a target is for what this process computes, and a client was given",

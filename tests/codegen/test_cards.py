@@ -34,6 +34,7 @@ FAMILIES.remove("control")
 FAMILIES.remove("linear_algebra.spectral_derivatives")
 # Graphs of the primitives beside it.
 FAMILIES.remove("special_functions.formulas")
+FAMILIES.remove("linear_algebra.triangles")
 ROOT = Path(cards.__file__).parent.parent
 FIELDS = [field.name for field in dataclasses.fields(Card)]
 
@@ -292,7 +293,7 @@ ABOUT_NAMES = (
 OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
-    "primgraph/ir/text.py": {"complex"},
+    "primgraph/ir/frontend/parser.py": {"complex"},
     "codegen/scalar/function.py": {
         "cos",
         "cosh",
@@ -380,7 +381,8 @@ ABOUT_ONE = {
         "split",
         "stop_gradient",
     },
-    "primgraph/ir/builder.py": {"reshape", "stop_gradient"},
+    "primgraph/ir/builder.py": {"reshape"},
+    "primgraph/ir/frontend/origins.py": {"stop_gradient"},
     "primgraph/ir/rebuild.py": {"full"},
     "primgraph/ir/sizes.py": {"extent", "full"},
     "primgraph/inspect/trips.py": {"checkpoint", "cond", "reverse", "scan", "while_loop"},

@@ -29,7 +29,7 @@ from primgraph.codegen.export.identifiers import LIBRARY, remark
 from primgraph.codegen.native.c import parts
 from primgraph.codegen.native.c.spellings import CODES, FUNCTIONS, SPELLINGS
 from primgraph.codegen.native.lower.routines import FITS, ROUTINES
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 
 needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")
 

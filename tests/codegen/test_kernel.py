@@ -410,7 +410,7 @@ def test_what_a_handler_of_signals_raises_comes_out_as_itself(style, handler, un
 @pytest.fixture
 def unregistered(monkeypatch):
     """Primitives that are forgotten when the test ends."""
-    monkeypatch.setattr("primgraph.ir.primitive._registry", dict(registered()))
+    monkeypatch.setattr("primgraph.ir.facts.ops._registry", dict(registered()))
     return Primitive
 
 

@@ -30,12 +30,12 @@ REGISTRY = dict(registered())
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
-    monkeypatch.setattr("primgraph.ir.primitive._registry", REGISTRY)
+    monkeypatch.setattr("primgraph.ir.facts.ops._registry", REGISTRY)
 
 
 def primitive(name, impl, **rules):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("primgraph.ir.primitive._registry", REGISTRY)
+        patch.setattr("primgraph.ir.facts.ops._registry", REGISTRY)
         return elementwise(f"{name}_{next(numbers)}", impl, **rules)
 
 

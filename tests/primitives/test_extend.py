@@ -35,7 +35,7 @@ from primgraph.extend import (
     with_batch_axis,
 )
 from primgraph.inspect.complex_step import is_known
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
 from primgraph.primitives.parts import conj
 

@@ -28,7 +28,7 @@ from samples import DIFFERENCES, INTS, ROWS, Call, Row, Union
 import primgraph as pg
 import primgraph.primitives
 from primgraph.errors import MissingRuleError
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive, registered

@@ -7,9 +7,9 @@ from house import COUNTS
 
 # Bounds are lowered when a change allows it, and never raised.
 BOUNDS = {
-    "functions above 50 lines": 8,
-    "classes above 250 lines": 11,
-    "files above 500 lines": 18,
+    "functions above 50 lines": 3,
+    "classes above 250 lines": 5,
+    "files above 500 lines": 0,
     "folders above 15 files": 0,
     "docstrings that begin with a clause": 0,
     "places that recognise a primitive": 13,

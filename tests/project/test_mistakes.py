@@ -26,7 +26,7 @@ import primgraph as pg
 from primgraph.base import array_functions
 from primgraph.compat import absent
 from primgraph.errors import PrimgraphError
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 
 PREAMBLE = """
 from pathlib import Path

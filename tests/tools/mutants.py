@@ -101,6 +101,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/loops/split_loops.py": ["loop_code", "loops"],
     "transforms/loops/stacks.py": ["open_loops"],
     "transforms/taylor_mode.py": ["taylor", "partials"],
+    "transforms/taylor_series/*.py": ["taylor", "partials"],
     "transforms/optimize/join_checkpoints.py": ["checkpoints"],
     "transforms/optimize/drop_eigenvectors.py": ["linalg"],
     "transforms/dataflow/engine.py": ["mixing"],

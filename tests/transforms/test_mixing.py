@@ -273,7 +273,7 @@ def test_samples_that_meet_or_may(name: str) -> None:
 
 
 def test_what_has_no_rule_may_mix_unless_it_is_elementwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("primgraph.ir.primitive._registry", dict(registered()))
+    monkeypatch.setattr("primgraph.ir.facts.ops._registry", dict(registered()))
     for elementwise in (False, True):
         op = Primitive(
             f"test_alike_{elementwise}", lambda x: x, lambda x: x + 1.0, elementwise=elementwise

@@ -455,7 +455,7 @@ def test_an_op_without_rule_is_named_with_its_line():
             assert "nameless_rule" in str(caught.value)
             assert "y = op(x)" in str(caught.value)
     finally:
-        del pg.ir.primitive._registry["nameless_rule"]
+        del pg.ir.facts.ops._registry["nameless_rule"]
 
 
 def test_linearize_refuses_integers_and_doubles():

@@ -36,7 +36,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.sparsity import affine
+from primgraph.sparsity import affine, effects
 from primgraph.sparsity.affine import Affine, Maps
 from primgraph.transforms.dataflow.activity import depending
 
@@ -248,7 +248,7 @@ class _Walk:
         return cells
 
     def _remove_overlap(self, term: Term, m: Affine) -> Terms:
-        pieces = affine.without([term.map], m.low, m.high)
+        pieces = effects.without([term.map], m.low, m.high)
         return [self.part(term, p.low, p.high) for p in pieces]
 
 
@@ -256,7 +256,7 @@ def _find_overlap(cells: Terms, m: Affine) -> tuple[int, Affine | None]:
     """Return the first of `cells` that overlaps `m` under the same map, and the overlap."""
     for place, cell in enumerate(cells):
         if (cell.map.strides, cell.map.offset) == (m.strides, m.offset):
-            both = affine.within([m], cell.map.low, cell.map.high)
+            both = effects.within([m], cell.map.low, cell.map.high)
             if both:
                 return place, both[0]
     return -1, None
@@ -330,7 +330,7 @@ def _extend_by_zeros(m: Affine, rank: int, numbers: Shape) -> Shape:
 
 
 def _shift_term(term: Term, starts: Shape) -> Term:
-    (m,) = affine.shifted([term.map], _extend_by_zeros(term.map, len(starts), starts))
+    (m,) = effects.shifted([term.map], _extend_by_zeros(term.map, len(starts), starts))
     return Term(m, term.coefficient)
 
 
@@ -360,7 +360,7 @@ def _slice_terms(terms: Terms, starts: Shape, sizes: Shape, steps: Shape) -> Ter
         behind = len(m.low) - rank
         first = (*starts, *[0] * behind)
         by = (*steps, *[1] * behind)
-        for new in affine.sliced([m], first, (*sizes, *m.high[rank:]), by):
+        for new in effects.sliced([m], first, (*sizes, *m.high[rank:]), by):
             coefficient = term.coefficient
             box = tuple([b - a for a, b in zip(new.low, new.high, strict=True)])
             if coefficient is not None and (box != term.box or by != (1,) * len(by)):
@@ -399,7 +399,7 @@ def _slice_assign(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> 
     for term in terms[0] or ():
         m = term.map
         behind = len(m.low) - len(starts)
-        pieces = affine.without(
+        pieces = effects.without(
             [m], (*starts, *m.low[len(starts) :]), (*high, *m.high[len(starts) :])
         )
         assert behind >= 0
@@ -411,7 +411,7 @@ def _permute(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms
     axes, found = eqn.kwargs["axes"], []
     for term in terms[0] or ():
         order = (*axes, *range(len(axes), len(term.map.low)))
-        (m,) = affine.moved([term.map], order)
+        (m,) = effects.moved([term.map], order)
         coefficient = term.coefficient
         found.append(Term(m, None if coefficient is None else permute(coefficient, axes=order)))
     return found
@@ -423,7 +423,7 @@ def _broadcast(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Ter
     for term in terms[0] or ():
         rank = eqn.inputs[0].type.ndim
         hidden = term.map.high[rank:]
-        for m in affine.repeated([term.map], (*shape, *hidden), new):
+        for m in effects.repeated([term.map], (*shape, *hidden), new):
             box = tuple([b - a for a, b in zip(m.low, m.high, strict=True)])
             coefficient = term.coefficient
             if coefficient is not None and new:
@@ -437,7 +437,7 @@ def _reshape(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Terms
     for term in terms[0] or ():
         if len(term.map.low) != len(old):
             raise _Unknown
-        maps = affine.reshaped([term.map], old, new)
+        maps = effects.reshaped([term.map], old, new)
         if maps is None or len(maps) != 1 or maps[0].places != term.map.places:
             raise _Unknown
         (m,) = maps
@@ -457,14 +457,14 @@ def _reduce_sum(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Te
         gone = [a for a in axes if not m.strides[a]]
         if gone:
             total = reduce_sum(_full(term, walk.type), axes=tuple(gone))
-            (m,) = affine.summed([m], gone)
+            (m,) = effects.summed([m], gone)
             term = Term(m, total)
         rank = eqn.inputs[0].type.ndim
         names = [a for a in range(rank) if a not in gone]
         summed = [i for i, a in enumerate(names) if a in axes]
         kept = [i for i in range(len(m.low)) if i not in summed]
         order = (*kept[: rank - len(axes)], *summed, *kept[rank - len(axes) :])
-        (m,) = affine.moved([term.map], order)
+        (m,) = effects.moved([term.map], order)
         coefficient = term.coefficient
         if coefficient is not None and order != tuple(range(len(order))):
             coefficient = permute(coefficient, axes=order)

@@ -16,16 +16,9 @@ from primgraph.ir.primitive import Op
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import abs_, add, log, neg, sign
 from primgraph.primitives.linear_algebra.assumptions import assumed
+from primgraph.primitives.linear_algebra.cholesky import cholesky, cholesky_slope
 from primgraph.primitives.linear_algebra.products import matmul, swap_last, transposed
-from primgraph.primitives.linear_algebra.systems import (
-    cholesky,
-    cholesky_slope,
-    det,
-    inv,
-    slogdet,
-    solve,
-    triangular_solve,
-)
+from primgraph.primitives.linear_algebra.systems import det, inv, slogdet, solve, triangular_solve
 from primgraph.primitives.logic import lower_part_of, upper_part_of
 from primgraph.primitives.reductions import reduce_prod, reduce_sum
 from primgraph.primitives.shapes import permute, reshape, slice_, slice_assign

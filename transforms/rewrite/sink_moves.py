@@ -16,11 +16,11 @@ from primgraph.ir.primitive import Primitive, loaded
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
+from primgraph.primitives.linear_algebra.cholesky import as_cholesky_of, as_symmetric
 from primgraph.primitives.linear_algebra.spectral_derivatives import (
     as_spectral_gradient,
     as_spectral_tangent,
 )
-from primgraph.primitives.linear_algebra.systems import as_cholesky_of, as_symmetric
 from primgraph.primitives.linear_algebra.ties import if_distinct
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_, slice_assign

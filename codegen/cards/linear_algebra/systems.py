@@ -62,30 +62,11 @@ def numpy_card(name: str, step: ComplexStep | None) -> Card:
     return function_card(read, "", step)
 
 
-# Minimum number of rows for computing a factor in place.
-_MANY_ROWS = 128
-
-
-def _write_cholesky(to: Target) -> list[str]:
-    (a,), rows = to.args, to.step.operands[0].shape[-1]
-    if type(rows) is int and rows >= _MANY_ROWS:
-        return [f"cholesky_in_blocks({a}, {to.out})"]
-    return [f"{to.out}[...] = np.linalg.cholesky({a})"]
-
-
-def _cholesky_by_parts(a: Any) -> Any:
-    """Return the factor of the real part, plus its tangent along the imaginary part."""
-    factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
-    along = d + np.swapaxes(np.tril(d, -1), -1, -2)
-    return factor + 1j * p.cholesky_tangent.evaluate([factor, along], {})[0]
-
-
 def _cofactors_of_regular(a: Any) -> Any:
     return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
 
 
 _COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
-_CHOLESKY_STEP = ComplexStep(_cholesky_by_parts, partial=False, smooth=None)
 
 
 def _read_triangular(args: Sequence[Text], step: Step) -> Text:
@@ -100,19 +81,6 @@ CARDS: dict[Op, Card] = {
     ),
     p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
     p.inv: numpy_card("inv", ANALYTIC),
-    p.cholesky: replace(
-        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
-    ),
-    p.cholesky_tangent: function_card(
-        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
-        "cholesky_tangent",
-        None,
-    ),
-    p.cholesky_slope: changing_card(
-        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
-        "cholesky_slope",
-        None,
-    ),
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
     p.cofactors: function_card(

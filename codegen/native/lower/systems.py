@@ -16,7 +16,7 @@ from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.run.lapack import lapack
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import smaller
-from primgraph.primitives.linear_algebra import matrix_functions, spectra, systems
+from primgraph.primitives.linear_algebra import cholesky, matrix_functions, spectra, systems
 
 
 def each_matrix(call: Call, *inside: str) -> Iterator[str]:
@@ -187,9 +187,9 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     systems.slogdet: ("f", _elimination("slogdet", ["z0", "z1", "x0"])),
     systems.det: ("f", _elimination("det", ["z0", "x0"])),
     systems.triangular_solve: ("f", _triangular),
-    systems.cholesky: ("f", _cholesky),
-    systems.cholesky_tangent: ("f", _tangent),
-    systems.cholesky_slope: ("f", _slope),
+    cholesky.cholesky: ("f", _cholesky),
+    cholesky.cholesky_tangent: ("f", _tangent),
+    cholesky.cholesky_slope: ("f", _slope),
     matrix_functions.lu: ("f", _lu),
 }
 

@@ -16,7 +16,7 @@ from primgraph.compat.autograd.spaces import VSpace, vspace
 from primgraph.compat.autograd.wrap_util import name_of, subvals
 from primgraph.custom.called import called
 from primgraph.custom.declared import Declared
-from primgraph.custom.traced import Call, Definition
+from primgraph.custom.definition import Call, Definition
 from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError, MissingRuleError
 from primgraph.numpy.rebound import rebound

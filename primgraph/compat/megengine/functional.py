@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod as product
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from primgraph import operators as pg
 from primgraph.compat.absent import absent
+from primgraph.compat.megengine.losses import (
+    binary_cross_entropy,
+    cross_entropy,
+    l1_loss,
+    square_loss,
+)
 from primgraph.compat.megengine.tensor import Tensor
+from primgraph.compat.renamed import renamed
 from primgraph.eager.seeds import next_key
-from primgraph.errors import OptionError
 from primgraph.ir.types import as_axis
 
 __all__ = [
@@ -120,8 +126,6 @@ __all__ = [
     "zeros_like",
 ]
 
-Named = TypeVar("Named", bound=Callable[..., Any])
-
 
 def _accept_inp(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`function` of an array that MegEngine calls `inp`; its other arguments have its names."""
@@ -129,20 +133,14 @@ def _accept_inp(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(inp: Any, *args: Any, **kwargs: Any) -> Any:
         return function(inp, *args, **kwargs)
 
-    return _set_name(call, name, function)
+    return renamed(call, name, function)
 
 
 def _binary(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
     def call(x: Any, y: Any) -> Any:
         return function(x, y)
 
-    return _set_name(call, name, function)
-
-
-def _set_name(call: Named, name: str, function: Callable[..., Any]) -> Named:
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = function.__doc__
-    return call
+    return renamed(call, name, function)
 
 
 abs = _accept_inp(pg.abs, "abs")
@@ -415,7 +413,7 @@ def one_hot(inp: Any, num_classes: int) -> Any:
     return pg.one_hot(inp, num_classes, inp.dtype)
 
 
-# Networks and losses.
+# Networks.
 
 
 def linear(inp: Any, weight: Any, bias: Any = None) -> Any:
@@ -448,59 +446,6 @@ def dropout(inp: Any, drop_prob: float, training: bool = True) -> Any:
     tensor([1., 1., 1.], dtype=float32)
     """
     return pg.dropout(inp, next_key(), drop_prob, training=training)
-
-
-def square_loss(pred: Any, label: Any, reduction: str = "mean") -> Any:
-    """Compute the squared difference: its mean over all elements, its sum, or neither.
-
-    >>> F = megengine.functional
-    >>> F.square_loss(F.zeros(2), F.full(2, 3.0))
-    tensor(9., dtype=float32)
-    """
-    return pg.mse_loss(pred, label, reduction)
-
-
-def l1_loss(pred: Any, label: Any, reduction: str = "mean") -> Any:
-    """Compute the absolute difference: its mean over all elements, its sum, or neither.
-
-    >>> F = megengine.functional
-    >>> F.l1_loss(F.zeros(2), F.full(2, 3.0))
-    tensor(3., dtype=float32)
-    """
-    return pg.l1_loss(pred, label, reduction)
-
-
-def cross_entropy(
-    pred: Any,
-    label: Any,
-    axis: int = 1,
-    with_logits: bool = True,
-    label_smooth: float = 0.0,
-    reduction: str = "mean",
-) -> Any:
-    """Compute the cross entropy of logits, or of probabilities, along `axis`, for class indices.
-
-    >>> F = megengine.functional
-    >>> F.cross_entropy(F.zeros((1, 2)), megengine.tensor([1]))
-    tensor(0.6931472, dtype=float32)
-    """
-    if label_smooth:
-        raise OptionError(f"cross_entropy: label_smooth={label_smooth!r:.60} is not supported")
-    return pg.cross_entropy(pred if with_logits else pg.log(pred), label, axis, reduction)
-
-
-def binary_cross_entropy(
-    pred: Any, label: Any, with_logits: bool = True, reduction: str = "mean"
-) -> Any:
-    """Compute the cross entropy of logits, or of probabilities, for labels between 0 and 1.
-
-    >>> F = megengine.functional
-    >>> F.binary_cross_entropy(F.zeros(2), F.ones(2))
-    tensor(0.6931472, dtype=float32)
-    """
-    if with_logits:
-        return pg.binary_cross_entropy_with_logits(pred, label, reduction)
-    return pg.binary_cross_entropy(pred, label, reduction)
 
 
 if not TYPE_CHECKING:

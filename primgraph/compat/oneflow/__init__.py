@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from primgraph.compat import torch
 from primgraph.compat.absent import absent
 from primgraph.compat.oneflow import autograd, optim
-from primgraph.compat.oneflow.tensor import Tensor, create
+from primgraph.compat.oneflow.tensor import Tensor, create, draw
 from primgraph.compat.torch import nn
 from primgraph.compat.torch.autograd import (
     enable_grad,
@@ -62,12 +62,12 @@ full_like = create.full_like
 linspace = create.linspace
 ones = create.ones
 ones_like = create.ones_like
-rand = create.rand
-rand_like = create.rand_like
-randint = create.randint
-randn = create.randn
-randn_like = create.randn_like
-randperm = create.randperm
+rand = draw.rand
+rand_like = draw.rand_like
+randint = draw.randint
+randn = draw.randn
+randn_like = draw.randn_like
+randperm = draw.randperm
 tensor = create.tensor
 zeros = create.zeros
 zeros_like = create.zeros_like

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, final
 
-from primgraph.compat.torch.creation import Creators
+from primgraph.compat.torch.creation import Creators, RandomCreators
 from primgraph.compat.torch.tensor import Tensor as _Tensor
 
 
@@ -17,3 +17,4 @@ class Tensor(_Tensor):
 
 
 create = Creators(Tensor)
+draw = RandomCreators(Tensor)

@@ -19,6 +19,20 @@ from typing import TYPE_CHECKING
 
 from primgraph.compat.absent import absent
 from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
+from primgraph.compat.paddle.creation import (
+    arange,
+    eye,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    rand,
+    randn,
+    uniform,
+    zeros,
+    zeros_like,
+)
 from primgraph.compat.paddle.defaults import get_default_dtype, set_default_dtype
 from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.dynamic import Tensor, to_tensor
@@ -44,7 +58,6 @@ from primgraph.compat.paddle.tensor import (
     abs,
     add,
     add_n,
-    arange,
     assign,
     broadcast_to,
     cast,
@@ -54,16 +67,12 @@ from primgraph.compat.paddle.tensor import (
     equal,
     erf,
     exp,
-    eye,
-    full,
-    full_like,
     gather,
     greater_equal,
     greater_than,
     index_select,
     less_equal,
     less_than,
-    linspace,
     log,
     matmul,
     max,
@@ -74,11 +83,7 @@ from primgraph.compat.paddle.tensor import (
     multiply,
     norm,
     not_equal,
-    ones,
-    ones_like,
     pow,
-    rand,
-    randn,
     reshape,
     rsqrt,
     scale,
@@ -94,10 +99,7 @@ from primgraph.compat.paddle.tensor import (
     sum,
     tanh,
     transpose,
-    uniform,
     where,
-    zeros,
-    zeros_like,
 )
 from primgraph.eager.derivatives.recording import (
     enable_grad,

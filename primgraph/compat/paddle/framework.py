@@ -19,7 +19,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable, OptionError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.primitive import innermost
 from primgraph.operators.variable import in_manner
-from primgraph.program.program import create_parameter as _create_parameter
+from primgraph.program.declarations import create_parameter as _create_parameter
 from primgraph.program.program import current_program
 
 P = ParamSpec("P")

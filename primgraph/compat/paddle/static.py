@@ -23,8 +23,8 @@ from primgraph.derivatives.request import Seeds
 from primgraph.errors import ArgumentError
 from primgraph.ir.frontend.signature import checked_methods
 from primgraph.operators.variable import Variable
+from primgraph.program.declarations import declared as _data
 from primgraph.program.program import Program, current_program, default_startup_program, program_of
-from primgraph.program.program import declared as _data
 from primgraph.program.program import program_guard as _program_guard
 from primgraph.program.run import Executor as _Executor
 from primgraph.program.scope import Scope

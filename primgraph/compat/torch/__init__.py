@@ -28,7 +28,7 @@ from primgraph.compat.torch.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from primgraph.compat.torch.creation import create
+from primgraph.compat.torch.creation import create, draw
 from primgraph.compat.torch.framework import (
     bool,
     cdouble,
@@ -70,12 +70,12 @@ full_like = create.full_like
 linspace = create.linspace
 ones = create.ones
 ones_like = create.ones_like
-rand = create.rand
-rand_like = create.rand_like
-randint = create.randint
-randn = create.randn
-randn_like = create.randn_like
-randperm = create.randperm
+rand = draw.rand
+rand_like = draw.rand_like
+randint = draw.randint
+randn = draw.randn
+randn_like = draw.randn_like
+randperm = draw.randperm
 tensor = create.tensor
 zeros = create.zeros
 zeros_like = create.zeros_like

@@ -1,4 +1,4 @@
-"""How tensors are made from nothing, or from what is no tensor, as in torch."""
+"""Creation of tensors from sizes, from data and from random numbers, as in torch."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from primgraph.ir.types import as_dtype, as_shape
 T = TypeVar("T", bound=Tensor)
 
 
-@final
-class Creators(Generic[T]):
-    """The functions that make tensors of one class.
-
-    Sizes are given one by one, as a sequence, or as `size=`. Random numbers follow from `pg.seed`.
-    """
+class _Maker(Generic[T]):
+    """Maker of tensors of one class."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
 
-    def _draw(self) -> np.random.Generator:
-        return reserved()()
-
     def _create(self, data: Any, dtype: Any, device: Any, requires_grad: bool) -> T:
         checked_device(device)
         return self._kind(made(data, dtype, requires_grad))
+
+
+@final
+class Creators(_Maker[T]):
+    """Functions that make tensors of given elements.
+
+    Sizes are given one by one, as a sequence, or as `size=`.
+    """
 
     def tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -117,74 +118,8 @@ class Creators(Generic[T]):
         array = np.ones(_shape(sizes, size), dtype_or_default(dtype))
         return self._create(array, None, device, requires_grad)
 
-    # What stands in memory that nobody has set is not told: zeros are.
+    # Memory is never left uninitialized.
     empty = zeros
-
-    def rand(
-        self,
-        *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-    ) -> T:
-        """Return uniform numbers between 0 and 1.
-
-        >>> torch.rand(2, 3).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().random(_shape(sizes, size))
-        return self._create(array, dtype_or_default(dtype), device, requires_grad)
-
-    def randn(
-        self,
-        *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-    ) -> T:
-        """Return normal numbers of mean 0 and variance 1.
-
-        >>> torch.randn(2, 3).shape
-        torch.Size([2, 3])
-        """
-        array = self._draw().standard_normal(_shape(sizes, size))
-        return self._create(array, dtype_or_default(dtype), device, requires_grad)
-
-    def randint(
-        self,
-        *bounds: Any,
-        low: int = 0,
-        high: int | None = None,
-        size: Any = (),
-        dtype: Any = np.int64,
-    ) -> T:
-        """Return integers from `low` up to but excluding `high`: `randint(high, size)` has `low` 0.
-
-        Raises `ArgumentError` for an empty range.
-
-        >>> x = torch.randint(3, (100,))
-        >>> int(torch.max(x))
-        2
-        """
-        given = list(bounds)
-        if given and not isinstance(given[-1], int):
-            size = given.pop()
-        if high is None:
-            high = given.pop()
-        first = given.pop() if given else low
-        if first >= high:
-            raise ArgumentError(f"randint draws from {first} up to but without {high}: from none")
-        return self._create(self._draw().integers(first, high, size), dtype, None, False)
-
-    def randperm(self, n: int) -> T:
-        """Return the integers below `n` in random order.
-
-        >>> sorted(torch.randperm(4).tolist())
-        [0, 1, 2, 3]
-        """
-        return self._create(self._draw().permutation(n), np.int64, None, False)
 
     def arange(
         self,
@@ -282,6 +217,80 @@ class Creators(Generic[T]):
         array = np.full(input.type.shape, fill_value, dtype or input.dtype)
         return self._create(array, None, device, requires_grad)
 
+
+@final
+class RandomCreators(_Maker[T]):
+    """Functions that make tensors of random numbers, which follow from `pg.seed`."""
+
+    def _draw(self) -> np.random.Generator:
+        return reserved()()
+
+    def rand(
+        self,
+        *sizes: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+    ) -> T:
+        """Return uniform numbers between 0 and 1.
+
+        >>> torch.rand(2, 3).shape
+        torch.Size([2, 3])
+        """
+        array = self._draw().random(_shape(sizes, size))
+        return self._create(array, dtype_or_default(dtype), device, requires_grad)
+
+    def randn(
+        self,
+        *sizes: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+    ) -> T:
+        """Return normal numbers of mean 0 and variance 1.
+
+        >>> torch.randn(2, 3).shape
+        torch.Size([2, 3])
+        """
+        array = self._draw().standard_normal(_shape(sizes, size))
+        return self._create(array, dtype_or_default(dtype), device, requires_grad)
+
+    def randint(
+        self,
+        *bounds: Any,
+        low: int = 0,
+        high: int | None = None,
+        size: Any = (),
+        dtype: Any = np.int64,
+    ) -> T:
+        """Return integers from `low` up to but excluding `high`: `randint(high, size)` has `low` 0.
+
+        Raises `ArgumentError` for an empty range.
+
+        >>> x = torch.randint(3, (100,))
+        >>> int(torch.max(x))
+        2
+        """
+        given = list(bounds)
+        if given and not isinstance(given[-1], int):
+            size = given.pop()
+        if high is None:
+            high = given.pop()
+        first = given.pop() if given else low
+        if first >= high:
+            raise ArgumentError(f"randint draws from {first} up to but without {high}: from none")
+        return self._create(self._draw().integers(first, high, size), dtype, None, False)
+
+    def randperm(self, n: int) -> T:
+        """Return the integers below `n` in random order.
+
+        >>> sorted(torch.randperm(4).tolist())
+        [0, 1, 2, 3]
+        """
+        return self._create(self._draw().permutation(n), np.int64, None, False)
+
     def rand_like(
         self, input: _Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> T:
@@ -315,3 +324,4 @@ def _shape(sizes: Sequence[Any], size: Any = None) -> tuple[int, ...]:
 
 
 create = Creators(Tensor)
+draw = RandomCreators(Tensor)

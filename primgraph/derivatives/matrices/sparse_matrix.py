@@ -17,7 +17,8 @@ from primgraph.ir.frontend.containers import registered
 from primgraph.ir.primitive import recording
 from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.handle import Handle
-from primgraph.operators.index.indexing import scatter_add, take
+from primgraph.operators.index.indexing import take
+from primgraph.operators.index.scatter import scatter_add
 from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import reshape
 from primgraph.operators.variable import Variable

@@ -34,7 +34,7 @@ from primgraph.errors import (
     NotDifferentiable,
     ShapeError,
 )
-from primgraph.operators.index.indexing import places_of, set_places
+from primgraph.operators.index.scatter import places_of, set_places
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable
 

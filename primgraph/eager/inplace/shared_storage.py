@@ -22,8 +22,8 @@ from primgraph.eager.tensor import Tensor
 from primgraph.errors import NotDifferentiable
 from primgraph.initializers import Assign
 from primgraph.operators.variable import Variable
+from primgraph.program.inputs import state_values
 from primgraph.program.program import Program, program_of
-from primgraph.program.run import state_values
 from primgraph.program.sharing import Share
 
 Array: TypeAlias = np.ndarray[Any, Any]

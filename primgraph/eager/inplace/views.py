@@ -29,7 +29,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.ir.types import TensorType
 from primgraph.numpy.aliasing import VIEWS, Link, is_basic
 from primgraph.operators.call import called
-from primgraph.operators.index.indexing import set_places
+from primgraph.operators.index.scatter import set_places
 from primgraph.operators.lazy_loading import functions
 from primgraph.operators.variable import Variable, emit
 from primgraph.operators.view_graphs import ViewGraph

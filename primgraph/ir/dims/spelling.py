@@ -6,16 +6,8 @@ import ast
 import re
 from collections.abc import Sequence
 
-from primgraph.ir.dims.polynomial import (
-    FLOOR,
-    Atom,
-    Polynomial,
-    divided,
-    made,
-    product,
-    terms_of,
-)
-from primgraph.ir.frontend import user_expression
+from primgraph.base.providers import provider
+from primgraph.ir.dims.polynomial import FLOOR, Atom, Polynomial, divided, made, product, terms_of
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -73,6 +65,7 @@ def _exact(x: int, y: int) -> int:
 
 def for_a_number() -> str:
     """Return the hint for code that iterates over a symbolic size, or takes a length."""
+    user_expression = provider("expressions of users")
     nodes = user_expression.expressions()
     match nodes[:1]:
         case [ast.Call(func=ast.Name(id="len"), args=[operand])]:

@@ -1,9 +1,9 @@
-"""Titles of reverse-mode results: gradient of which value, by which input."""
+"""Notes about results of derivatives: gradients of which value, by which input; and titles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from primgraph.ir.frontend.result_names import UNTITLED, Title, target_name
 from primgraph.ir.graph import Equation, Value
@@ -30,12 +30,36 @@ class Line(NamedTuple):
 class Gradients(Protocol):
     """Interface of objects that know gradients, such as a builder.
 
-    `definition` maps a value to its defining equation, None for an input.
+    `gradients` has what results of reverse mode are the gradients by, `targets` what they are the
+    gradients of, if that is one value, `joints` all gradients of one function with each whose
+    derivative is known to be symmetric, and `lines` what is a derivative along a line, and of which
+    order. `definition` maps a value to its defining equation, None for an input.
     """
 
     gradients: dict[Value, Value]
     targets: dict[Value, Value]
+    joints: dict[Value, Joint]
+    lines: dict[Value, Line]
     definition: Callable[[Value], Equation | None]
+
+
+def note_equal(known: Gradients, value: Value, other: Value) -> None:
+    """Copy the notes about derivatives from `value` to `other`, which equals it."""
+    tables: tuple[dict[Value, Any], ...] = (known.gradients, known.targets, known.lines)
+    for table in tables:
+        if value in table:
+            table[other] = table[value]
+    if value in known.joints:
+        joint = known.joints[value]
+        gradients = tuple([other if g is value else g for g in joint.gradients])
+        known.joints[other] = joint._replace(gradients=gradients)
+
+
+def note_moved(known: Gradients, value: Value, moved: Mapping[Value, Value]) -> None:
+    """Copy the notes about a gradient to the copy of `value`, with values mapped by `moved`."""
+    for table in (known.gradients, known.targets):
+        if value in table:
+            table.setdefault(moved[value], moved.get(table[value], table[value]))
 
 
 def titles_of(known: Gradients, outputs: Sequence[Value]) -> tuple[Title, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +27,21 @@ class Title(NamedTuple):
 
 
 UNTITLED = Title()
+
+
+# The automatic name of a value: its op, the index of its equation, its output.
+_AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
+
+
+def automatic_name(op: str, place: int, output: int) -> str:
+    """Return the name of an output of the equation at `place`, which has no given name."""
+    return f"{op}_{place}.tmp_{output}"
+
+
+def read_automatic_name(name: str) -> tuple[str, int, int]:
+    """Return the op, place and output of an automatic name; the place is -1 for other names."""
+    found = _AUTOMATIC.fullmatch(name)
+    return ("", -1, 0) if found is None else (found[1], int(found[2]), int(found[3]))
 
 
 def generated_name(function: object) -> str:

@@ -16,7 +16,7 @@ from primgraph.operators.elementwise.logic import equal, greater_equal, logical_
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.indexing import take
 from primgraph.operators.index.known_elements import elements, public_by_elements
-from primgraph.operators.index.sets import flatnonzero, lift_list
+from primgraph.operators.index.positions import flatnonzero, lift_list
 from primgraph.operators.promotion import (
     array_of,
     axis_of,

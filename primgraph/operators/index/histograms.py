@@ -21,9 +21,9 @@ from primgraph.operators.elementwise.logic import (
     where,
 )
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.index.indexing import scatter_add
 from primgraph.operators.index.known_elements import elements, public_by_elements
-from primgraph.operators.index.sets import lift_list
+from primgraph.operators.index.positions import lift_list
+from primgraph.operators.index.scatter import scatter_add
 from primgraph.operators.index.sorting import searchsorted
 from primgraph.operators.promotion import (
     array_of,

@@ -1,52 +1,37 @@
-"""Indexing: `x[...]`, take, gather, scatter, slices."""
+"""Indexing: `x[...]`, take, gather, slices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.errors import (
-    ArgumentError,
-    BoundsError,
-    DTypeError,
-    ShapeError,
-    UnknownSizeError,
-)
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnknownSizeError
 from primgraph.ir.assumptions import at_least, is_at_least
 from primgraph.ir.dims import Dim, bounds
-from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes, integer
-from primgraph.operators.call import on_handles, public
+from primgraph.ir.types import INT64, Shape, broadcast_shapes, integer
+from primgraph.operators.call import public
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.dynamic_slices import dynamic_slices, has_variable_bounds
-from primgraph.operators.index.scatter import is_computed, placed
 from primgraph.operators.promotion import (
-    SCALARS,
     array_of,
     axis_of,
     broadcasted,
-    broadcasts_to,
     converted,
     described,
     lift,
     none_of_no_axes,
-    result_dtype,
-    wrap,
 )
 from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
-from primgraph.primitives import constants, indexing, logic, shapes
-from primgraph.primitives.constants import filled
+from primgraph.primitives import constants, indexing, shapes
 
 __all__ = [
     "gather",
     "getitem",
-    "scatter_add",
-    "set_slice",
     "strided_slice",
     "take",
     "take_along_axis",
@@ -72,14 +57,14 @@ def getitem(x: ArrayLike, index: Any) -> Variable:
     tensor([2., 3.])
     """
     value = lift(x)
-    entries = _entries(value, index if isinstance(index, tuple) else (index,))
+    entries = index_entries(value, index if isinstance(index, tuple) else (index,))
     if any(map(has_variable_bounds, entries)):
         value, entries = dynamic_slices(value, entries)
     sliced_part, plan = _basic_part(value, entries)
     return _gather_elements(sliced_part, plan) if plan.arrays else reshaped(sliced_part, plan.shape)
 
 
-def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
+def index_entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
     """Return the index with masks as positions and one entry per axis of `x`.
 
     A written `...` stays before the slices that it stands for, as it separates index arrays even if
@@ -217,12 +202,12 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
             shape.append(1)
             continue
         if isinstance(entry, slice):
-            starts[axis], sizes[axis], steps[axis] = _resolve_slice(x, entry, axis)
+            starts[axis], sizes[axis], steps[axis] = resolve_slice(x, entry, axis)
             shape.append(sizes[axis])
         else:
             advanced.append(place)
             if isinstance(entry, int | Dim):
-                starts[axis], sizes[axis] = _position(x, entry, axis), 1
+                starts[axis], sizes[axis] = resolve_position(x, entry, axis), 1
             else:
                 arrays[len(shape)] = _validate(x, entry, axis)
                 shape.append(x.shape[axis])
@@ -261,7 +246,7 @@ def _broadcast_indices(
     ]
 
 
-def _resolve_slice(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
+def resolve_slice(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     """Return start, size and step of a slice, clipped to the axis."""
     if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
         return _resolved_by_sizes(x, entry, x.shape[axis])
@@ -324,7 +309,7 @@ def _slice_bound(x: Variable, number: Any, extent: int, step: int) -> int:
     return found
 
 
-def _position(x: Variable, number: int, axis: int) -> int:
+def resolve_position(x: Variable, number: int, axis: int) -> int:
     extent = x.shape[axis]
     if type(extent) is int and type(number) is int:
         if not -extent <= number < extent:
@@ -352,7 +337,7 @@ def _validate(
     return array
 
 
-def _as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable:
+def as_index(name: str, x: Variable, indices: ArrayLike, axis: int) -> Variable:
     """Convert `indices` to a handle; constants are checked against the size of `axis`."""
     if not isinstance(indices, Variable):
         array = array_of(indices)
@@ -380,7 +365,7 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
     if none_of_no_axes(value, axis) is None:
         value, axis = reshaped(value, (value.size,)), 0
     number = axis_of("take", value, axis)
-    return emit(indexing.gather, value, _as_index("take", value, indices, number), axis=number)
+    return emit(indexing.gather, value, as_index("take", value, indices, number), axis=number)
 
 
 @public
@@ -392,7 +377,7 @@ def gather(x: ArrayLike, index: ArrayLike, axis: int = 0) -> Variable:
     """
     value = lift(x)
     number = axis_of("gather", value, axis)
-    return emit(indexing.gather, value, _as_index("gather", value, index, number), axis=number)
+    return emit(indexing.gather, value, as_index("gather", value, index, number), axis=number)
 
 
 @public
@@ -409,7 +394,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
     if axis is None:
         value, axis = reshaped(value, (value.size,)), 0
     number = axis_of("take_along_axis", value, axis)
-    index = _as_index("take_along_axis", value, indices, number)
+    index = as_index("take_along_axis", value, indices, number)
     if index.ndim != value.ndim:
         raise ShapeError(f"take_along_axis takes as many axes in {index.type} as in {value.type}")
     lead = tuple(1 if i == number else n for i, n in enumerate(value.shape))
@@ -421,36 +406,6 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, axis: int | None = -1) -> 
         for a in range(value.ndim)
     ]
     return emit(indexing.gather, value, *grid, axis=0)
-
-
-@public
-def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
-    """Return `x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
-
-    `updates` is broadcast to the shape of `gather(x, index, axis)`. Raises `DTypeError` if the
-    dtype of `x` cannot represent `updates`, and the errors of `gather`.
-
-    >>> pg.scatter_add(np.zeros(3), [2, 2], [1.0, 5.0])
-    tensor([0., 0., 6.])
-    """
-    value = lift(x)
-    number = axis_of("scatter_add", value, axis)
-    position = _as_index("scatter_add", value, index, number)
-    shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
-    part = _fit_update("scatter_add", value, updates, shape)
-    return emit(indexing.scatter_add, value, part, position, axis=number)
-
-
-def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
-    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
-    if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
-        return wrap(filled(y, x.type.with_shape(shape)))
-    part = lift(y)
-    if not np.can_cast(part.dtype, x.dtype, "same_kind"):
-        raise DTypeError(f"{name} cannot put {part.type} into {x.type}")
-    if not broadcasts_to(part.shape, shape):
-        raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
-    return broadcasted(converted(part, x.dtype), shape)
 
 
 @public
@@ -480,104 +435,3 @@ def strided_slice(
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         entries[axis_of("strided_slice", value, axis)] = slice(start, end, step)
     return getitem(value, tuple(entries))
-
-
-@public
-def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
-    """Return a copy of `x` with `x[index] = y`, for any index of `x[index]`.
-
-    `y` is broadcast; of several elements for one place, the last one stays. The index may also be a
-    boolean variable, with one number of `y` for all places along its axes. Raises `DTypeError` if
-    the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
-
-    >>> pg.set_slice([1.0, 2.0, 3.0], 0, 9.0)
-    tensor([9., 2., 3.])
-    """
-    value = lift(x)
-    if isinstance(index, Variable) and index.dtype == BOOL:
-        return _set_where(value, index, y)
-    entries = _entries(value, index if isinstance(index, tuple) else (index,))
-    if is_computed(tuple(entries)):
-        return _set_computed(value, index, y)
-    if any(isinstance(e, bool | np.ndarray) for e in entries):
-        return _set_at(value, index, y)
-    starts: list[int] = []
-    sizes: list[int] = []
-    steps: list[int] = []
-    shape: list[int] = []
-    for entry in entries:
-        if entry is Ellipsis:
-            continue
-        if entry is None:
-            shape.append(1)
-            continue
-        axis = len(sizes)
-        if isinstance(entry, slice):
-            start, size, step = _resolve_slice(value, entry, axis)
-            shape.append(size)
-        else:
-            assert isinstance(entry, int | Dim)
-            start, size, step = _position(value, entry, axis), 1, 1
-        starts.append(start)
-        sizes.append(size)
-        steps.append(step)
-    part = reshaped(_fit_update("set_slice", value, y, tuple(shape)), tuple(sizes))
-    return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
-
-
-def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
-    """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
-    shape = getitem(broadcasted(lift(0), x.shape), index).shape
-    found: Variable = placed(x, index, _fit_update("set_slice", x, y, shape))
-    return found
-
-
-def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
-    """Return `x` with `y` where `mask`, over the first axes of `x`, is true."""
-    lead = x.shape[: mask.ndim]
-    if mask.shape != lead:
-        raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
-    part = _fit_update("set_slice", x, y, (1, *x.shape[mask.ndim :]))
-    rest = (1,) * (x.ndim - mask.ndim)
-    whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
-    chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
-    return emit(logic.select, chosen, broadcasted(whole, x.shape), x)
-
-
-def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
-    """Return `x` with `y` at a constant index: each position takes an element of `y`, or none.
-
-    NumPy determines the positions, by assigning the elements' numbers in an array like `x`.
-    """
-    _entries(x, index if isinstance(index, tuple) else (index,))
-    return _set_places(x, *places_of(x.shape, index), y)
-
-
-def places_of(
-    extents: Shape, index: Any
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Shape]:
-    """Return which element of a value goes where in an array of this shape, by `x[index] = value`.
-
-    The results are, for each position, the number of the element and whether there is one, and the
-    shape to which the value is broadcast.
-    """
-    places = np.full(extents, -1)
-    shape = places[index].shape
-    places[index] = np.arange(prod(shape)).reshape(shape)
-    return np.maximum(places, 0), places >= 0, shape
-
-
-def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
-    value = lift(x)
-    part = _fit_update("set_slice", value, y, shape)
-    flat = reshaped(part, (part.size,))
-    if part.size == 0:
-        whole = reshaped(value, (value.size,))
-        found = emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,))
-        return reshaped(found, value.shape)
-    taken = emit(indexing.gather, flat, lift(numbers), axis=0)
-    return emit(logic.select, lift(taking), taken, value)
-
-
-# `x` with elements of `y` by the result of `places_of`, which is data: an unnamed operator.
-set_places = on_handles(_set_places)

@@ -1,15 +1,176 @@
-"""Assignment of elements at computed positions, with NumPy's semantics."""
+"""Assignment to parts of arrays, at constant and at computed positions, as NumPy does it."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from primgraph.errors import ArgumentError
+import numpy as np
+
+from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from primgraph.ir.dims import Dim
-from primgraph.operators.handle import Handle
+from primgraph.ir.types import BOOL, Shape
+from primgraph.operators.call import on_handles, public
+from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.index.dynamic_slices import has_variable_bounds
+from primgraph.operators.index.indexing import (
+    as_index,
+    getitem,
+    index_entries,
+    resolve_position,
+    resolve_slice,
+)
 from primgraph.operators.numpy_arguments import called
+from primgraph.operators.promotion import (
+    SCALARS,
+    axis_of,
+    broadcasted,
+    broadcasts_to,
+    converted,
+    lift,
+    result_dtype,
+    wrap,
+)
+from primgraph.operators.shape.shaping import reshaped
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import indexing, logic, shapes
+from primgraph.primitives.constants import filled
+
+__all__ = ["scatter_add", "set_slice"]
+
+
+@public
+def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:
+    """Return `x` with `updates` added at the positions `index` along `axis`; repeated ones add up.
+
+    `updates` is broadcast to the shape of `gather(x, index, axis)`. Raises `DTypeError` if the
+    dtype of `x` cannot represent `updates`, and the errors of `gather`.
+
+    >>> pg.scatter_add(np.zeros(3), [2, 2], [1.0, 5.0])
+    tensor([0., 0., 6.])
+    """
+    value = lift(x)
+    number = axis_of("scatter_add", value, axis)
+    position = as_index("scatter_add", value, index, number)
+    shape = value.shape[:number] + position.shape + value.shape[number + 1 :]
+    part = _fit_update("scatter_add", value, updates, shape)
+    return emit(indexing.scatter_add, value, part, position, axis=number)
+
+
+def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
+    """Convert `y` to the dtype of `x`, and broadcast it to the part of `x` that it replaces."""
+    if type(y) in SCALARS and result_dtype(x, y) == x.dtype:
+        return wrap(filled(y, x.type.with_shape(shape)))
+    part = lift(y)
+    if not np.can_cast(part.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"{name} cannot put {part.type} into {x.type}")
+    if not broadcasts_to(part.shape, shape):
+        raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
+    return broadcasted(converted(part, x.dtype), shape)
+
+
+@public
+def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
+    """Return a copy of `x` with `x[index] = y`, for any index of `x[index]`.
+
+    `y` is broadcast; of several elements for one place, the last one stays. The index may also be a
+    boolean variable, with one number of `y` for all places along its axes. Raises `DTypeError` if
+    the dtype of `x` cannot hold `y`, and the errors of `x[index]`.
+
+    >>> pg.set_slice([1.0, 2.0, 3.0], 0, 9.0)
+    tensor([9., 2., 3.])
+    """
+    value = lift(x)
+    if isinstance(index, Variable) and index.dtype == BOOL:
+        return _set_where(value, index, y)
+    entries = index_entries(value, index if isinstance(index, tuple) else (index,))
+    if is_computed(tuple(entries)):
+        return _set_computed(value, index, y)
+    if any(isinstance(e, bool | np.ndarray) for e in entries):
+        return _set_at(value, index, y)
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    for entry in entries:
+        if entry is Ellipsis:
+            continue
+        if entry is None:
+            shape.append(1)
+            continue
+        axis = len(sizes)
+        if isinstance(entry, slice):
+            start, size, step = resolve_slice(value, entry, axis)
+            shape.append(size)
+        else:
+            assert isinstance(entry, int | Dim)
+            start, size, step = resolve_position(value, entry, axis), 1, 1
+        starts.append(start)
+        sizes.append(size)
+        steps.append(step)
+    part = reshaped(_fit_update("set_slice", value, y, tuple(shape)), tuple(sizes))
+    return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
+
+
+def _set_computed(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """Return `x` with `y` at an index with integer variables, of which only the shape is known."""
+    shape = getitem(broadcasted(lift(0), x.shape), index).shape
+    found: Variable = placed(x, index, _fit_update("set_slice", x, y, shape))
+    return found
+
+
+def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
+    """Return `x` with `y` where `mask`, over the first axes of `x`, is true."""
+    lead = x.shape[: mask.ndim]
+    if mask.shape != lead:
+        raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
+    part = _fit_update("set_slice", x, y, (1, *x.shape[mask.ndim :]))
+    rest = (1,) * (x.ndim - mask.ndim)
+    whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
+    chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
+    return emit(logic.select, chosen, broadcasted(whole, x.shape), x)
+
+
+def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """Return `x` with `y` at a constant index: each position takes an element of `y`, or none.
+
+    NumPy determines the positions, by assigning the elements' numbers in an array like `x`.
+    """
+    index_entries(x, index if isinstance(index, tuple) else (index,))
+    return _set_places(x, *places_of(x.shape, index), y)
+
+
+def places_of(
+    extents: Shape, index: Any
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Shape]:
+    """Return which element of a value goes where in an array of this shape, by `x[index] = value`.
+
+    The results are, for each position, the number of the element and whether there is one, and the
+    shape to which the value is broadcast.
+    """
+    places = np.full(extents, -1)
+    shape = places[index].shape
+    places[index] = np.arange(math.prod(shape)).reshape(shape)
+    return np.maximum(places, 0), places >= 0, shape
+
+
+def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
+    value = lift(x)
+    part = _fit_update("set_slice", value, y, shape)
+    flat = reshaped(part, (part.size,))
+    if part.size == 0:
+        whole = reshaped(value, (value.size,))
+        found = emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,))
+        return reshaped(found, value.shape)
+    taken = emit(indexing.gather, flat, lift(numbers), axis=0)
+    return emit(logic.select, lift(taking), taken, value)
+
+
+# `x` with elements of `y` by the result of `places_of`, which is data: an unnamed operator.
+set_places = on_handles(_set_places)
+
+
+# Computed positions.
 
 
 def is_computed(index: Any) -> bool:

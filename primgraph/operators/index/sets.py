@@ -1,4 +1,4 @@
-"""nonzero, unique and set operations: positions and distinct elements.
+"""unique and set operations: distinct elements.
 
 With known elements, of numbers, arrays and tensors, there are as many results as in NumPy. With
 variables there are `size` results, as in JAX: further ones are dropped, missing ones are filled.
@@ -6,13 +6,13 @@ variables there are `size` results, as in JAX: further ones are dropped, missing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import INT64, as_axes
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import INT64
 from primgraph.operators.call import on_handles
 from primgraph.operators.elementwise.arithmetic import minimum
 from primgraph.operators.elementwise.logic import (
@@ -27,32 +27,20 @@ from primgraph.operators.elementwise.logic import (
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.index.indexing import take
 from primgraph.operators.index.known_elements import constant, elements, public_by_elements
+from primgraph.operators.index.positions import first_places, lift_list, require_size
 from primgraph.operators.lazy_loading import named_function
-from primgraph.operators.promotion import (
-    array_of,
-    broadcasted,
-    converted,
-    lift,
-    require_flag,
-    require_integer,
-    result_dtype,
-)
-from primgraph.operators.reduce.reductions import cumsum, sum
+from primgraph.operators.promotion import broadcasted, converted, lift, require_flag, result_dtype
+from primgraph.operators.reduce.reductions import cumsum
 from primgraph.operators.shape.creation import arange, astype
-from primgraph.operators.shape.joining import concatenate, sliced, stack
+from primgraph.operators.shape.joining import concatenate, sliced
 from primgraph.operators.shape.shaping import ravel, reshaped
-from primgraph.operators.variable import Variable, emit, handles
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
 __all__ = [
-    "argwhere",
-    "flatnonzero",
     "intersect1d",
-    "ix_",
-    "nonzero",
     "setdiff1d",
     "setxor1d",
-    "trim_zeros",
     "union1d",
     "unique",
     "unique_all",
@@ -60,162 +48,6 @@ __all__ = [
     "unique_inverse",
     "unique_values",
 ]
-
-
-def _require_size(name: str, size: Any) -> int:
-    count = require_integer(name, size)
-    if count < 0:
-        raise ArgumentError(f"{name}: there are no {count} elements")
-    return count
-
-
-# Positions.
-
-
-@on_handles
-def _places(name: str, mask: ArrayLike, size: int) -> tuple[Variable, Variable]:
-    """Return the first `size` true positions of the flattened array, and their total number."""
-    value = lift(mask)
-    counted = cumsum(converted(reshaped(not_equal(value, 0), (value.size,)), INT64))
-    found = emit(
-        sorting.searchsorted, counted, arange(1, _require_size(name, size) + 1), right=False
-    )
-    total = sum(converted(not_equal(value, 0), INT64))
-    return found, total
-
-
-@public_by_elements
-def flatnonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """Return the positions of nonzero elements in the flattened array, in order, as int64.
-
-    With `size`, the first ones, padded with `fill_value`. Raises `ArgumentError` for a variable
-    without it.
-
-    >>> pg.flatnonzero([0.0, 5.0, 2.0])
-    tensor([1, 2], dtype=int64)
-    """
-    if size is None:
-        found: Variable = constant(np.flatnonzero(elements("flatnonzero", x)))
-        return found
-    return _flat_of_size(x, size, fill_value)
-
-
-@on_handles
-def _flat_of_size(x: ArrayLike, size: int, fill_value: Any) -> Variable:
-    places, total = _places("flatnonzero", x, size)
-    return where(arange(size) < total, places, lift(fill_value, INT64))
-
-
-@public_by_elements
-def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> tuple[Variable, ...]:
-    """Return the positions of nonzero elements along each axis, in order; see `flatnonzero`.
-
-    `fill_value` is one number for all axes, or one each. Raises `ArgumentError` for a 0-d array.
-
-    >>> pg.nonzero([0.0, 5.0, 2.0])
-    (tensor([1, 2], dtype=int64),)
-    """
-    if size is None:
-        return tuple([constant(i) for i in _nonzero(elements("nonzero", x))])
-    return _nonzero_of_size(x, size, fill_value)
-
-
-def _nonzero(found: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    if found.ndim == 0:
-        raise ArgumentError("nonzero of an array without axes: pg.atleast_1d(x) has one")
-    return found.nonzero()
-
-
-@on_handles
-def _nonzero_of_size(x: ArrayLike, size: int, fill_value: Any) -> tuple[Variable, ...]:
-    value = lift(x)
-    if value.ndim == 0:
-        raise ArgumentError("nonzero of an array without axes: pg.atleast_1d(x) has one")
-    places, total = _places("nonzero", value, size)
-    fills = list(fill_value) if isinstance(fill_value, list | tuple) else [fill_value] * value.ndim
-    if len(fills) != value.ndim:
-        raise ArgumentError(f"nonzero of {value.type}: {len(fills)} fill values")
-    found, step = [], 1
-    for extent in value.shape[::-1]:
-        found.append((places // step) % extent if type(extent) is not int or extent else places)
-        step *= extent
-    is_there = arange(size) < total
-    return tuple(
-        [where(is_there, p, lift(f, INT64)) for p, f in zip(reversed(found), fills, strict=True)]
-    )
-
-
-@public_by_elements
-def argwhere(x: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Variable:
-    """Return the positions of what is not zero, a row each; see `nonzero`.
-
-    >>> pg.argwhere([0.0, 5.0, 2.0])
-    tensor([[1],
-            [2]], dtype=int64)
-    """
-    if size is None:
-        found: Variable = constant(np.argwhere(elements("argwhere", x)))
-        return found
-    return stack(nonzero(x, size=size, fill_value=fill_value), 1)
-
-
-@public_by_elements
-def ix_(*args: ArrayLike) -> tuple[Variable, ...]:
-    """Return vectors along an axis each, by which `x[ix_(rows, columns)]` takes a grid of elements.
-
-    Booleans, which must be known, stand for their true positions. Raises `ShapeError` unless all
-    are vectors.
-
-    >>> [a.shape for a in pg.ix_([0, 1], [2, 3, 4])]
-    [(2, 1), (1, 3)]
-    """
-    found = []
-    for i, arg in enumerate(args):
-        given = arg if handles((arg,)) else array_of(arg)
-        given = lift_list(given)
-        if given.ndim != 1:
-            raise ShapeError(f"ix_ takes vectors, not an array of shape {given.shape}")
-        if given.dtype.kind == "b":
-            given = np.flatnonzero(elements("ix_", given, ""))
-        elif given.size == 0:
-            given = astype(given, INT64)
-        shape = tuple(-1 if j == i else 1 for j in range(len(args)))
-        found.append(named_function("reshape")(given, shape))
-    return tuple(found)
-
-
-def lift_list(given: Any) -> Any:
-    """Convert a list with handles in it to an array; return other objects as they are."""
-    return constant(given) if isinstance(given, list | tuple) else given
-
-
-@public_by_elements
-def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Variable:
-    """Return `x` without the zeros at the front and at the back along each axis, or along `axis`.
-
-    `trim` says where: "f", "b" or "fb". The elements must be known. Raises `ArgumentError` for
-    another `trim`.
-
-    >>> pg.trim_zeros([0.0, 1.0, 0.0])
-    tensor([1.])
-    """
-    sides = trim.lower() if isinstance(trim, str) else None
-    if sides not in ("f", "b", "fb", "bf"):
-        raise ArgumentError(f"trim_zeros: trim is 'f', 'b' or 'fb', not {trim!r:.40}")
-    found = elements("trim_zeros", x, "")
-    places = np.argwhere(found)
-    axes = as_axes(axis, found.ndim)
-    key = []
-    for a, extent in enumerate(found.shape):
-        if a not in axes:
-            key.append(slice(None))
-        elif not len(places):
-            key.append(slice(0, 0))
-        else:
-            low = int(places[:, a].min()) if "f" in sides else 0
-            key.append(slice(low, int(places[:, a].max()) + 1 if "b" in sides else extent))
-    result: Variable = named_function("getitem")(lift_list(x), tuple(key))
-    return result
 
 
 # Distinct elements.
@@ -308,7 +140,7 @@ def _unique_of_size(
     order = emit(sorting.argsort, flat, axis=0)
     ordered = take(flat, order, 0)
     first = _is_first(ordered, equal_nan)
-    places, total = _places("unique", first, _require_size("unique", size) + 1)
+    places, total = first_places("unique", first, require_size("unique", size) + 1)
     begin, end = sliced(places, 0, 0, size), sliced(places, 0, 1, size)
     is_there = arange(size) < total
     begin = where(is_there, begin, 0)
@@ -401,7 +233,7 @@ def _sorted_members(x1: ArrayLike, x2: ArrayLike, which: str) -> tuple[Variable,
 @on_handles
 def _set_of_size(x: ArrayLike, mask: ArrayLike, size: int, fill_value: Any) -> Variable:
     value = lift(x)
-    places, total = _places("unique", mask, size)
+    places, total = first_places("unique", mask, size)
     is_there = arange(size) < total
     first = sliced(places, 0, 0, 1) if size else places
     return _fill(value, where(is_there, places, where(total > 0, first, 0)), is_there, fill_value)
@@ -411,7 +243,7 @@ def _set_operation(
     which: str, x1: ArrayLike, x2: ArrayLike, size: int | None, fill_value: Any
 ) -> Variable:
     if size is not None:
-        return _set_of_size(*_sorted_members(x1, x2, which), _require_size(which, size), fill_value)
+        return _set_of_size(*_sorted_members(x1, x2, which), require_size(which, size), fill_value)
     first, second = (elements(which, x).ravel() for x in (x1, x2))
     joined = lift_list(x1) if which == "setdiff1d" else _concatenate(lift_list(x1), lift_list(x2))
     numbers = first if which == "setdiff1d" else np.concatenate([first, second])

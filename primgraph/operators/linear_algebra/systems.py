@@ -18,6 +18,7 @@ from primgraph.operators.promotion import broadcasted, lift, result_dtype, type_
 from primgraph.operators.shape.creation import stop_gradient
 from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit, emit_all
+from primgraph.primitives.linear_algebra import cholesky as factors
 from primgraph.primitives.linear_algebra import systems
 from primgraph.primitives.parts import conj
 
@@ -80,7 +81,7 @@ def adjoint(x: Variable) -> Variable:
 
 def symmetric(a: Variable) -> Variable:
     """Return `a` for a function that reads one triangle of it; its gradient is symmetric."""
-    return emit(systems.as_symmetric, stop_gradient(a), a)
+    return emit(factors.as_symmetric, stop_gradient(a), a)
 
 
 def _stacks(name: str, a: Variable, b: Variable) -> Shape:
@@ -216,8 +217,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     """
     value = square_matrices("cholesky", a)
     value = adjoint(value) if upper else value
-    factor = stop_gradient(emit(systems.cholesky, value))
-    result = emit(systems.as_cholesky_of, factor, value)
+    factor = stop_gradient(emit(factors.cholesky, value))
+    result = emit(factors.as_cholesky_of, factor, value)
     return adjoint(result) if upper else result
 
 

@@ -15,7 +15,7 @@ from primgraph.operators.call import public
 from primgraph.operators.elementwise.arithmetic import multiply
 from primgraph.operators.elementwise.logic import greater_equal, where
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.index.indexing import set_slice
+from primgraph.operators.index.scatter import set_slice
 from primgraph.operators.promotion import (
     broadcasted,
     converted,

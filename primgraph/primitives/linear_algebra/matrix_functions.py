@@ -20,13 +20,12 @@ from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.linear_algebra.products import keeps_matrices_apart, matmul, swap_last
-from primgraph.primitives.linear_algebra.systems import (
+from primgraph.primitives.linear_algebra.systems import inv, triangular_solve
+from primgraph.primitives.linear_algebra.triangles import (
     conjugate,
-    inv,
     lower_triangle,
     require_matrices,
     require_square,
-    triangular_solve,
     upper_triangle,
 )
 from primgraph.primitives.logic import equal, select

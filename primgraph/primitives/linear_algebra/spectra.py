@@ -29,7 +29,8 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import (
     spectral_tangent,
     turned_vectors,
 )
-from primgraph.primitives.linear_algebra.systems import (
+from primgraph.primitives.linear_algebra.systems import triangular_solve
+from primgraph.primitives.linear_algebra.triangles import (
     adjoint,
     from_lower,
     half_lower,
@@ -37,7 +38,6 @@ from primgraph.primitives.linear_algebra.systems import (
     real_type,
     require_matrices,
     require_square,
-    triangular_solve,
 )
 from primgraph.primitives.shapes import concat, slice_
 

@@ -31,16 +31,6 @@ from primgraph.ir.primitive import Fact, Linear, Types, primitive
 from primgraph.ir.types import TensorType, smaller
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.linear_algebra.products import matmul, swap_last
-from primgraph.primitives.linear_algebra.systems import (
-    adjoint,
-    conjugate,
-    from_lower,
-    of_kind,
-    real_part,
-    real_type,
-    require_matrices,
-    require_square,
-)
 from primgraph.primitives.linear_algebra.ties import (
     FORWARD,
     Probe,
@@ -62,6 +52,16 @@ from primgraph.primitives.linear_algebra.ties import (
     unless_any,
     without_kinks,
     zeros_of,
+)
+from primgraph.primitives.linear_algebra.triangles import (
+    adjoint,
+    conjugate,
+    from_lower,
+    of_kind,
+    real_part,
+    real_type,
+    require_matrices,
+    require_square,
 )
 from primgraph.primitives.logic import greater, logical_and, logical_or
 from primgraph.primitives.shapes import with_batch_axis

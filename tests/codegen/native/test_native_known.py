@@ -22,7 +22,7 @@ from primgraph.codegen.native.toolchain.folder import open_private
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.storage.limits import Limits, default_limits
 from primgraph.extend import registered
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 from primgraph.primitives import elementwise
 from primgraph.transforms import lower
 

@@ -12,7 +12,7 @@ import primgraph as pg
 from primgraph.codegen.native.c.spellings import CODES, SPELLINGS
 from primgraph.codegen.native.lower.routines import FITS, ROUTINES
 from primgraph.extend import TensorType, elementwise, emit, lift, primitive, spell_c
-from primgraph.ir import primitive as registry
+from primgraph.ir.facts import ops as registry
 
 pytestmark = [
     pytest.mark.skipif(

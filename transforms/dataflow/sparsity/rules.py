@@ -17,7 +17,7 @@ from primgraph.ir.facts.choices import CHOICE
 from primgraph.ir.graph import Equation
 from primgraph.ir.index_maps import Dependence, Index, IndexMap, Opaque, RowMajor, variables_of
 from primgraph.ir.primitive import Primitive
-from primgraph.sparsity import affine
+from primgraph.sparsity import effects
 from primgraph.sparsity.affine import MOST, Maps, Shape, Terms
 from primgraph.sparsity.rows import Rows
 from primgraph.transforms.dataflow.engine import Facts, Flow
@@ -96,7 +96,7 @@ def _apply_index_map(site: _Site, k: int, i: int, reach: Reach) -> Reach | None:
 def _compose_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | None:
     """Affine maps behind an affine index map; None where the result is not regular."""
     if isinstance(dependence, RowMajor):
-        return affine.reshaped(reach, shape, dependence.result)
+        return effects.reshaped(reach, shape, dependence.result)
     if isinstance(dependence, Opaque) or dependence.order is not None:
         return None
     source, target = _terms(dependence.operand), _terms(dependence.result)
@@ -105,10 +105,10 @@ def _compose_maps(dependence: Dependence, reach: Maps, shape: Shape) -> Maps | N
     hole = dependence.hole
     if hole is not None and any(s != 1 < n for s, n in zip(hole.steps, hole.sizes, strict=True)):
         return None
-    found = affine.through(reach, dependence.extents, shape, source, target)
+    found = effects.through(reach, dependence.extents, shape, source, target)
     if found is not None and hole is not None and 0 not in hole.sizes:
         ends = tuple([a + n for a, n in zip(hole.starts, hole.sizes, strict=True)])
-        found = affine.without(found, hole.starts, ends)
+        found = effects.without(found, hole.starts, ends)
     return found if found is not None and len(found) <= MOST else None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.control import Regions, branch_taken
-from primgraph.sparsity import affine
+from primgraph.sparsity import affine, effects
 from primgraph.sparsity.affine import MOST, Maps, Shape
 from primgraph.sparsity.rows import Rows, kept, listed, sent, size_of, taken, united
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
@@ -192,7 +192,7 @@ class Patterns(Analysis[Reach]):
                     return self.everything(result)
                 reach = sent(reach, targets, prod(between), self.width)
         else:
-            reach = affine.summed(reach, gone)
+            reach = effects.summed(reach, gone)
         if order != sorted(order):
             places = sorted(range(len(order)), key=order.__getitem__)
             reach = self.permuted(reach, between, places)
@@ -203,14 +203,14 @@ class Patterns(Analysis[Reach]):
     def permuted(self, reach: Reach, shape: Shape, order: Sequence[int]) -> Reach:
         if isinstance(reach, Rows):
             return self.taken(reach, np.transpose(numbered(shape), order))
-        return affine.moved(reach, order)
+        return effects.moved(reach, order)
 
     def repeated(self, reach: Reach, shape: Shape, result: Shape, new: Shape) -> Reach:
         if not new:
             return reach
         if isinstance(reach, Rows):
             return self.taken(reach, np.broadcast_to(np.expand_dims(numbered(shape), new), result))
-        return affine.joined(affine.repeated(reach, result, new))
+        return affine.joined(effects.repeated(reach, result, new))
 
     def taken(self, rows: Rows, places: Indices) -> Reach:
         """Return the rows at `places`, an array of the result's shape; empty if negative."""
@@ -236,7 +236,7 @@ class Patterns(Analysis[Reach]):
             high.append(int(along[-1]) + 1)
         box = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
         if bool(mask[box].all()):
-            return affine.within(reach, tuple(low), tuple(high))
+            return effects.within(reach, tuple(low), tuple(high))
         rows = self.rows(reach, mask.shape)
         return self.everything(mask.shape) if rows is None else kept(rows, mask)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from primgraph import nn as pg
-from primgraph.compat.torch.creation import create
+from primgraph.compat.torch.creation import create, draw
 from primgraph.compat.torch.functions import flatten
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.tensor import Parameter
@@ -60,7 +60,7 @@ class Linear(Module):
 
 
 def _uniform(limit: float, *size: int) -> Parameter:
-    return Parameter(create.rand(*size) * (2 * limit) - limit)
+    return Parameter(draw.rand(*size) * (2 * limit) - limit)
 
 
 class LayerNorm(Module):

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic and functions, one declaration per primitive.
+"""Declaration of elementwise primitives; arithmetic, extremes, signs, and copies of values.
 
 In rules `x, y` are inputs, `z` is the result and `d` the tangent of the operand that the rule
 differentiates. Formulas are the usual derivatives, expressed by the result where that is stable.
@@ -7,7 +7,7 @@ differentiates. Formulas are the usual derivatives, expressed by the result wher
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,6 @@ from primgraph.ir.facts.matrices import (
     DEFINITE,
     DIAGONAL,
     NOT_NEGATIVE,
-    NOTHING,
-    POSITIVE,
     SHAPES,
     STRUCTURE,
     Definition,
@@ -39,33 +37,23 @@ from primgraph.ir.facts.ranges import (
     POLYNOMIAL,
     RANGE,
     RANGE_AT,
-    REAL,
     SAME,
     Around,
     Range,
     Sizes,
     absolute,
     added,
-    angle,
     between,
-    exp_is_finite,
     hull,
-    increasing,
     integer_quotient,
     is_finite_unless_nan,
-    is_polynomial,
     joined,
     larger,
-    log_of_sum,
     multiplied,
     negated,
-    power_of,
     quotient,
-    reciprocal_root,
-    root,
     smaller,
     square,
-    wave,
 )
 from primgraph.ir.frontend.signature import checked
 from primgraph.ir.graph import Equation, Value
@@ -86,6 +74,13 @@ from primgraph.primitives.logic import (
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import broadcast, with_batch_axis
 
+__all__ = [
+    "ALGEBRA", "ANY", "FLOATS", "FUNCTION", "INEXACT", "NUMBERS", "ORDERED", "QUOTIENT", "SIGNS",
+    "UNIT", "UNSURE", "abs_", "add", "as_another", "as_function_of", "cast", "ceil", "div",
+    "elementwise", "floor", "floor_divide", "is_finite_test", "maximum", "minimum", "mul", "neg",
+    "remainder", "round_", "sign", "steady", "stop_gradient", "sub",
+]  # fmt: skip
+
 FLOATS = "f"
 NUMBERS = "iuf"
 ORDERED = "biuf"
@@ -94,9 +89,6 @@ ANY = "biufc"
 INEXACT = "fc"
 ALGEBRA = "iufc"
 
-# No float64 or float32 is closer to a zero of the cosine: 4.7e-19 and 1.6e-9 are the least
-# (J.-M. Muller, Elementary Functions, 3rd edition, 2016, chapter 11).
-_LEAST_COSINE = 1e-20
 
 # Costs per element of the result, in operations as counted by `Primitive.flops`.
 QUOTIENT = 4
@@ -148,7 +140,14 @@ def elementwise(
         flops=flops,
         facts=facts,
     )
-    for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
+    _declare_rules(op, (jvp,) if callable(jvp) else jvp, transpose)
+    return op
+
+
+def _declare_rules(
+    op: Primitive[Value], jvps: Sequence[Rule | None], transpose: Rule | None
+) -> None:
+    for position, rule in enumerate(jvps):
         if rule is not None:
             op.jvp(position)(rule)
     if transpose is not None:
@@ -157,8 +156,6 @@ def elementwise(
     @op.batch
     def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
         return op(*with_batch_axis(batched, inputs))
-
-    return op
 
 
 def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ...]) -> TensorType:
@@ -175,24 +172,8 @@ def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ..
 # Domains, derivatives and magnitudes, for analyses.
 
 
-def _is_positive(x: Range) -> bool:
-    return x.low > 0
-
-
-def _exceeds(bound: float) -> Callable[[Range], bool]:
-    return lambda x: x.low > bound
-
-
-def _is_within(bound: float) -> Callable[[Range], bool]:
-    return lambda x: x.within(-bound, bound)
-
-
 def _remainder_is_tame(eqn: Equation, position: int, x: Range, y: Range) -> bool:
     return position == 0 or (x.finite and y.finite and y.excludes_zero)
-
-
-def _root_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
-    return x & (Structure.SYMMETRIC | POSITIVE) | NOT_NEGATIVE
 
 
 def _least_of_operand(least: Sizes) -> float:
@@ -275,326 +256,6 @@ def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
     rest = jets.difference(x[k], jets.convolution(mul, z, y, k, k))
     return None if rest is None else jets.quotient(rest, y.first())
 
-
-# Powers and roots.
-
-
-# Up to these orders a Taylor coefficient of a power is computed from powers of all bases, which is
-# right at zero. The first bound is for varying exponents, the second for fixed ones. All
-# coefficients up to k take O(k**3) products with a small factor: up to order 8 no more than by
-# logarithms.
-_EXACT, _EXACT_OF_BASES = 3, 8
-
-
-def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
-    """Return the tangent `y * x**(y-1) * d`; where x and y are 0 the second factor is kept finite.
-
-    The first factor is unchanged, so that derivatives by y see it. An x without a finite reciprocal
-    counts as 0.
-    """
-    if x.type.is_complex:
-        zero = equal(y, zeros_like(y))
-        return d * (y * power(x, select(zero, filled(1, y.type), y - 1.0)))
-    smallest = filled(np.finfo(x.dtype).tiny, x.type)
-    exponent = y - 1.0
-    finite = select(less(abs_(x), smallest), filled(1, y.type), exponent)
-    return d * (y * power(x, select(equal(y, zeros_like(y)), finite, exponent)))
-
-
-def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
-    """Return the tangent `z * log(x) * d`; at x = 0 the logarithm counts as 0."""
-    safe = select(equal(x, zeros_like(x)), filled(1, x.type), x)
-    return d * (z * log(safe))
-
-
-def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
-    """Return `x**y` as NumPy computes it for arrays with axes.
-
-    For a scalar exponent of 0.5 NumPy takes square roots, which differ at -inf and -0.0.
-    """
-    if x.ndim or x.dtype.kind != "f":
-        return np.power(x, y)
-    return np.power(x.reshape(1), y.reshape(1)).reshape(())
-
-
-power = elementwise(
-    "power", _power, operands=2, singular=True, kinds=ALGEBRA,
-    jvp=(_power_jvp_base, _power_jvp_exponent),
-    facts={RANGE: power_of, DOMAIN: lambda x, y: x.low > 0 and is_polynomial(x, y)},
-)  # fmt: skip
-
-
-@power.taylor
-def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
-    """Return `z_k` from `z' = z w'` with `w = y log(x)`, or NotImplemented.
-
-    NotImplemented selects the JVP rules: for low orders, for a fixed x, and for a fixed y with an x
-    linear in the series variable. These are right at zero, too, and a fixed x needs one power only.
-    """
-    exact = _EXACT_OF_BASES if y.fixed else _EXACT
-    if k <= exact or x.fixed or (y.fixed and jets.is_line(x, k)):
-        return NotImplemented
-    if y.fixed:
-        rate = jets.apply(mul, y, jets.apply(div, jets.rate(x), x))
-    else:
-        rate = jets.rate(jets.apply(mul, y, jets.apply(log, x)))
-    return jets.integral(jets.apply(mul, z, rate), k)
-
-
-sqrt = elementwise(
-    "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: d * (0.5 / z),
-    facts={
-        RANGE: root, DOMAIN: _is_positive, LEAST: lambda least: math.sqrt(least(0)),
-        STRUCTURE: _root_structure,
-    },
-)  # fmt: skip
-
-
-@sqrt.taylor
-def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
-    """Return `z_k` from `2 z_0 z_k = x_k - sum(z_i z_{k-i})`, without the terms with z_k."""
-    rest = jets.difference(x[k], jets.square(mul, z, k, 1))
-    return None if rest is None else jets.quotient(rest, z[0] * 2.0)
-
-
-rsqrt = elementwise(
-    "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: d * (-0.5 * (z / x)),
-    facts={RANGE: reciprocal_root, DOMAIN: _is_positive},
-)  # fmt: skip
-
-
-def _has_power(x: Range, *, n: int) -> bool:
-    return n >= 0 or x.excludes_zero
-
-
-def _integer_pow_range(x: Range, *, n: int) -> Range:
-    if not (x.finite and _has_power(x, n=n)):
-        return ANYTHING
-    return Range(0.0) if n % 2 == 0 or x.low >= 0 else REAL
-
-
-def _integer_pow_structure(eqn: Equation, definition: Rule, x: Structure) -> Structure:
-    n = eqn.kwargs["n"]
-    even = NOT_NEGATIVE if n % 2 == 0 else NOTHING
-    return x & (Structure.SYMMETRIC | (POSITIVE if n > 0 else NOTHING)) | even
-
-
-def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
-    if x.dtype.kind not in ALGEBRA:
-        raise DTypeError(f"integer_pow does not take {x}")
-    if n < 0 and not x.is_inexact:
-        raise DTypeError(f"integers have no negative integer powers: {x} to the power {n}")
-    return x
-
-
-def _integer_pow_flops(x: TensorType, *, n: int) -> int:
-    """Return the products of repeated squaring, plus a division for a negative power."""
-    m = abs(n)
-    products = m.bit_length() + m.bit_count() - 2 if m else 0
-    return x.size * (products + QUOTIENT * (n < 0))
-
-
-integer_pow: Primitive[Value] = Primitive(
-    "integer_pow",
-    _integer_pow_type,
-    lambda x, *, n: x**n,
-    elementwise=True,
-    singular=True,
-    flops=_integer_pow_flops,
-    facts={RANGE: _integer_pow_range, DOMAIN: _has_power, STRUCTURE: _integer_pow_structure},
-)
-
-
-@integer_pow.jvp()
-def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
-    """Return the tangent `n * x**(n-1) * d`; powers 0 and 1 are constant and linear everywhere."""
-    if n == 0:
-        return None
-    if n == 1:
-        return d
-    slope = x if n == 2 else integer_pow(x, n=n - 1)
-    return d * (float(n) * slope)
-
-
-@integer_pow.taylor
-def _integer_pow_taylor(jets: Any, k: int, z: Any, x: Any, *, n: int) -> Value | None:
-    """Return `z_k` by products of the half power, of the reciprocal if `n` is negative."""
-    if n in (0, 1):
-        return x[k] if n else None
-    if n == -1:
-        rest = jets.convolution(mul, z, x, k, k)
-        return None if rest is None else -rest / x.first()
-    base = x if n > 0 else jets.apply(integer_pow, x, n=-1)
-    half = base if abs(n) < 4 else jets.apply(integer_pow, base, n=abs(n) // 2)
-    product = jets.apply(mul, half, half)
-    found: Value | None = (jets.apply(mul, product, base) if n % 2 else product)[k]
-    return found
-
-
-@integer_pow.batch
-def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
-    return integer_pow(x, n=n)
-
-
-# Exponentials and logarithms.
-
-exp = elementwise(
-    "exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z,
-    facts={ALWAYS: {0: POSITIVE}, FINITE_SLOPE: exp_is_finite},
-)  # fmt: skip
-expm1 = elementwise(
-    "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x),
-    facts={FINITE_SLOPE: exp_is_finite},
-)  # fmt: skip
-log = elementwise(
-    "log", np.log, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / x,
-    facts={RANGE: increasing(math.log, _is_positive), DOMAIN: _is_positive},
-)  # fmt: skip
-log1p = elementwise(
-    "log1p", np.log1p, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / (1.0 + x),
-    facts={RANGE: increasing(math.log1p, _exceeds(-1)), DOMAIN: _exceeds(-1)},
-)  # fmt: skip
-sigmoid: Primitive[Value] = elementwise(
-    "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x)),
-    facts={ALWAYS: {0: POSITIVE}, RANGE: between(0.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
-)  # fmt: skip
-logaddexp = elementwise(
-    "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
-    jvp=(lambda z, x, y, d: d * sigmoid(x - y), lambda z, x, y, d: d * sigmoid(y - x)),
-    facts={RANGE: log_of_sum, DOMAIN: lambda x, y: True},
-)  # fmt: skip
-
-
-@exp.declares(RANGE_AT)
-def _exp_range(eqn: Equation, around: Around, x: Range) -> Range:
-    if not exp_is_finite(eqn, 0, x):
-        return Range(0.0, INF, False, True, x.nan)
-    return Range(0.0 if x.below else math.exp(x.low), math.exp(x.high), peak=x.peak)
-
-
-# Circular and hyperbolic functions and their inverses; angles are in radians.
-
-
-def _slope_of_arcsin(x: Value) -> Value:
-    """Return `1 / sqrt(1 - x*x)`; for complex x by two roots, with the branch cuts of arcsin."""
-    if x.type.is_complex:
-        return rsqrt(1.0 - x) * rsqrt(1.0 + x)
-    return rsqrt((1.0 - x) * (1.0 + x))
-
-
-sin = elementwise(
-    "sin", np.sin, kinds=INEXACT, jvp=lambda z, x, d: d * cos(x),
-    facts={RANGE: wave},
-)  # fmt: skip
-cos: Primitive[Value] = elementwise(
-    "cos", np.cos, kinds=INEXACT, jvp=lambda z, x, d: -(d * sin(x)),
-    facts={RANGE: wave, LEAST: lambda least: _LEAST_COSINE},
-)  # fmt: skip
-tan = elementwise(
-    "tan", np.tan, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z),
-    facts={DOMAIN: lambda x: True},
-)  # fmt: skip
-sinh = elementwise(
-    "sinh", np.sinh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * cosh(x),
-    facts={DOMAIN: _is_within(80)},
-)  # fmt: skip
-cosh: Primitive[Value] = elementwise(
-    "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x),
-    facts={ALWAYS: {0: POSITIVE}, DOMAIN: _is_within(80), LEAST: lambda least: 1.0},
-)  # fmt: skip
-tanh = elementwise(
-    "tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z),
-    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
-)  # fmt: skip
-arcsin = elementwise(
-    "arcsin", np.arcsin, kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: d * _slope_of_arcsin(x),
-    facts={DOMAIN: _is_within(1)},
-)  # fmt: skip
-arccos = elementwise(
-    "arccos", np.arccos, kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: -(d * _slope_of_arcsin(x)),
-    facts={DOMAIN: _is_within(1)},
-)  # fmt: skip
-arctan = elementwise(
-    "arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d / (1.0 + x * x),
-    facts={RANGE: between(-2.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
-)  # fmt: skip
-
-
-def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
-    """Return the tangent `d / sqrt(1 + x*x)`, without overflow of the square.
-
-    The result does not depend on the scale, which is held constant. For complex x the root is taken
-    of two factors, with the branch cuts of arcsinh.
-    """
-    if x.type.is_complex:
-        turned = x * 1j
-        return d * (rsqrt(1.0 + turned) * rsqrt(1.0 - turned))
-    scale = stop_gradient(maximum(abs_(x), filled(1, x.type)))
-    one, x = 1.0 / scale, x / scale
-    return d * (one * rsqrt(one * one + x * x))
-
-
-arcsinh = elementwise("arcsinh", np.arcsinh, kinds=INEXACT, jvp=_arcsinh_jvp)
-arccosh = elementwise(
-    "arccosh", np.arccosh, kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0)),
-    facts={DOMAIN: _exceeds(1)},
-)  # fmt: skip
-arctanh = elementwise(
-    "arctanh", np.arctanh, kinds=INEXACT, singular=True,
-    jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x)),
-    facts={DOMAIN: _is_within(1)},
-)  # fmt: skip
-
-
-def _divide_by_squares(part: Value, x: Value, y: Value) -> Value:
-    """Return `part / (x*x + y*y)`, without overflow or underflow of the squares.
-
-    The quotient does not depend on the scale, so the scale is held constant.
-    """
-    largest = filled(np.finfo(x.dtype).max, x.type)
-    scale = stop_gradient(minimum(maximum(abs_(x), abs_(y)), largest))
-    x, y = x / scale, y / scale
-    return part / scale / (x * x + y * y) / scale
-
-
-arctan2 = elementwise(
-    "arctan2", np.arctan2, operands=2, singular=True,
-    jvp=(
-        lambda z, x, y, d: d * _divide_by_squares(y, x, y),
-        lambda z, x, y, d: -(d * _divide_by_squares(x, x, y)),
-    ),
-    facts={RANGE: angle, DOMAIN: lambda y, x: y.excludes_zero or x.excludes_zero},
-)  # fmt: skip
-
-# The error function, by the C library element by element: slow, and the reference for the
-# approximation in generated code. DLMF 7.2.1 and 7.2.2; erf' = 2/sqrt(pi) exp(-x^2).
-
-_SLOPE = 2 / math.sqrt(math.pi)
-
-# Beyond this bound `exp(-x*x)` and all its derivatives are 0 in every dtype.
-_FLAT = 40.0
-
-
-def _bell(x: Value) -> Value:
-    """Return `exp(-x*x)`; x is clamped where that is 0, so that no power of x overflows."""
-    edge = filled(_FLAT, x.type)
-    near = select(greater(abs_(x), edge), edge, x)
-    return exp(-(near * near))
-
-
-erf = elementwise(
-    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * _bell(x)),
-    facts={RANGE: between(-1.0, 1.0), FINITE_SLOPE: is_finite_unless_nan},
-)  # fmt: skip
-erfc = elementwise(
-    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x)),
-    facts={RANGE: between(0.0, 2.0), FINITE_SLOPE: is_finite_unless_nan},
-)  # fmt: skip
 
 # Functions with kinks. At a tie maximum and minimum split the derivative evenly, beside a NaN it is
 # NaN; abs'(0) is 0.
@@ -801,18 +462,6 @@ def _real_transpose(ct: Value, z: Linear) -> tuple[Value]:
 @cast.batch
 def _cast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
     return cast(x, dtype=dtype)
-
-
-def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return 1 / (1 + exp(-x)), without overflow on either side."""
-    small = np.exp(-np.abs(x))
-    result: np.ndarray[Any, Any] = np.where(x < 0, small, np.ones_like(small)) / (1 + small)
-    return result
-
-
-def _per_element(function: Rule, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    flat = [function(float(v)) for v in np.asarray(x).reshape(-1)]
-    return np.array(flat, x.dtype).reshape(np.shape(x))
 
 
 # Ranges of selections.

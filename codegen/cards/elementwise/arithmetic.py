@@ -1,0 +1,177 @@
+"""Cards of arithmetic, extremes, signs, and copies of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.shapes import viewed
+from primgraph.codegen.cards.spelling.complex_step import (
+    ANALYTIC,
+    MARGIN,
+    Arrays,
+    ComplexStep,
+    Function,
+    as_on_reals,
+    everywhere,
+    kinked,
+    real,
+    to_whole_number,
+)
+from primgraph.codegen.cards.spelling.literals import dtype_text
+from primgraph.codegen.cards.spelling.notation import ADD, ATOM, MUL, UNARY, Text
+from primgraph.codegen.cards.spelling.scalar import Scalar, by_element, of_floats
+from primgraph.codegen.cards.spelling.ufuncs import ufunc
+from primgraph.codegen.plan.axis_semantics import ALIGNED
+from primgraph.codegen.plan.cost_model import MOVED, Time, per_element
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import BOOL
+from primgraph.primitives.elementwise import arithmetic as e
+
+
+def ufunc_card(name: str, time: Time, scalar: Scalar | None, step: ComplexStep) -> Card:
+    """Return the card of a NumPy function of that name."""
+    return ufunc(name, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH)
+
+
+def operator_card(
+    name: str, infix: str, rank: int, time: Time, scalar: Scalar | None, step: ComplexStep
+) -> Card:
+    """Return the card of a ufunc with a Python operator."""
+    return ufunc(
+        name, infix, rank, time=time, scalar=scalar, complex_step=step, marks=Marks.EACH
+    )  # fmt: skip
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Return `x / y` with a real part that is rounded like real division."""
+    quotient = np.asarray(np.real(x) / np.real(y), complex)
+    quotient.imag = (np.imag(x) - quotient.real * np.imag(y)) / np.real(y)
+    return quotient
+
+
+def _is_off_jumps(inputs: Arrays, params: dict[str, Any]) -> bool:
+    """Return whether quotients are far from integers, and divisors from zero."""
+    if np.any(np.abs(inputs[1]) < MARGIN):
+        return False
+    return _jumps_of_quotient(inputs, params)
+
+
+_jumps_of_quotient = kinked(lambda x, y: to_whole_number(x / y))
+
+
+def step_of(function: Function, smooth: Any) -> ComplexStep:
+    """Return the complex step of a function that is smooth where `smooth` says so."""
+    return ComplexStep(function, partial=False, smooth=smooth)
+
+
+def _constant(function: Function, smooth: Any) -> ComplexStep:
+    """Return the complex step of a piecewise constant function."""
+    return ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
+
+
+# Conversion.
+
+
+def _read_cast(args: Sequence[Text], step: Step) -> Text:
+    return Text(f"{args[0].within(ATOM)}.astype({dtype_text(step.params['dtype'])})")
+
+
+def _scalar_cast(args: Sequence[str], step: Step) -> str:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if source == target:
+        return args[0]
+    return f"{args[0]} != 0.0" if target == BOOL else f"1.0 if {args[0]} else 0.0"
+
+
+def _complex_cast(x: Any, *, dtype: Any) -> Any:
+    return x if dtype.kind == "f" else real(x).astype(dtype)
+
+
+def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return params["dtype"].kind not in "iub" or _truncated(inputs, params)
+
+
+_truncated = kinked(to_whole_number)
+
+
+CARDS: dict[Op, Card] = {
+    e.add: operator_card("add", "+", ADD, MOVED, of_floats("{} + {}"), ANALYTIC),
+    e.sub: operator_card("subtract", "-", ADD, MOVED, of_floats("{} - {}"), ANALYTIC),
+    # With strided output, NumPy 2.4 reads 4-byte numbers 4 bytes apart, and 8-byte numbers 8 bytes
+    # apart, as if contiguous.
+    e.neg: replace(
+        operator_card("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC), spaced=False
+    ),
+    e.mul: operator_card("multiply", "*", MUL, MOVED, of_floats("{} * {}"), ANALYTIC),
+    e.div: replace(
+        operator_card("divide", "/", MUL, MOVED, of_floats("{} / {}"), step_of(_quotient, None)),
+        advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
+    ),
+    e.abs_: ufunc(
+        "absolute",
+        shown="abs",
+        time=MOVED,
+        scalar=of_floats("math_fabs({})"),
+        complex_step=step_of(lambda x: x * np.sign(x.real), kinked(lambda x: x)),
+        marks=Marks.EACH,
+    ),
+    e.maximum: ufunc_card(
+        "maximum",
+        MOVED,
+        of_floats("{0} if {0} > {1} or {0} != {0} else {1}"),
+        step_of(lambda x, y: np.where(x.real >= y.real, x, y), kinked(lambda x, y: x - y)),
+    ),
+    e.minimum: ufunc_card(
+        "minimum",
+        MOVED,
+        of_floats("{0} if {0} < {1} or {0} != {0} else {1}"),
+        step_of(lambda x, y: np.where(x.real <= y.real, x, y), kinked(lambda x, y: x - y)),
+    ),
+    e.remainder: operator_card(
+        "remainder",
+        "%",
+        MUL,
+        per_element(5.6, 5.6),
+        None,
+        step_of(lambda x, y: x - y * np.floor_divide(x.real, y.real), _is_off_jumps),
+    ),
+    e.sign: ufunc_card(
+        "sign", per_element(0.5, 0.3), None, _constant(np.sign, kinked(lambda x: x))
+    ),
+    e.floor: ufunc_card("floor", MOVED, None, _constant(np.floor, kinked(to_whole_number))),
+    e.ceil: ufunc_card("ceil", MOVED, None, _constant(np.ceil, kinked(to_whole_number))),
+    e.round_: ufunc_card(
+        "rint", MOVED, None, _constant(np.rint, kinked(lambda x: x - np.floor(x.real) - 0.5))
+    ),
+    e.floor_divide: operator_card(
+        "floor_divide",
+        "//",
+        MUL,
+        per_element(5.9, 5.8),
+        None,
+        _constant(np.floor_divide, _is_off_jumps),
+    ),
+    e.stop_gradient: replace(
+        viewed(ALIGNED),
+        complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=everywhere),
+    ),
+    e.cast: replace(
+        ufunc_card(
+            "cast",
+            MOVED,
+            Scalar(by_element(_scalar_cast), 1),
+            step_of(_complex_cast, _is_cast_smoothly),
+        ),
+        read=_read_cast,
+        write=lambda to: [f"{to.out}[...] = {to.args[0]}"],
+        broadcasts=(0,),
+        in_place=(),
+        ufunc="",
+    ),
+}

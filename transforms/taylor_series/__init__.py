@@ -1,0 +1,1 @@
+"""Taylor series of values, and the coefficients that rules of primitives give them."""
