@@ -42,16 +42,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
-__all__ = [
-    "gather",
-    "getitem",
-    "scatter_add",
-    "set_slice",
-    "strided_slice",
-    "take",
-    "take_along_axis",
-]
-
 Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType | bool | None"
 
 

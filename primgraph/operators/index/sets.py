@@ -44,23 +44,6 @@ from primgraph.operators.shape.shaping import ravel, reshaped
 from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import sorting
 
-__all__ = [
-    "argwhere",
-    "flatnonzero",
-    "intersect1d",
-    "ix_",
-    "nonzero",
-    "setdiff1d",
-    "setxor1d",
-    "trim_zeros",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
 
 def _require_size(name: str, size: Any) -> int:
     count = require_integer(name, size)

@@ -26,15 +26,6 @@ from primgraph.operators.signal.window_geometry import (
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
 
-__all__ = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-]
-
 Padding: TypeAlias = Sizes | Literal["same", "valid"]
 
 

@@ -41,21 +41,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, shapes
 from primgraph.primitives.constants import filled
 
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-]
-
 
 def _windows_and_edges(
     name: str, count: int, size: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes
