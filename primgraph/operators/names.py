@@ -160,6 +160,11 @@ def rows(world: str) -> Mapping[str, Row]:
     return _worlds[world]
 
 
+def names_of(module: str) -> list[str]:
+    """Return the names of a module's functions in `primgraph`."""
+    return [name for name, row in rows("operators").items() if row.module == module]
+
+
 def library(name: str) -> dict[str, Row]:
     """Return the rows of a library and its modules, by dotted names after its own."""
     return {

@@ -90,8 +90,8 @@ class Counterpart:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.signature is None:
-            named = {self._renamed.get(n, n): value for n, value in kwargs.items()}
-            return called(self.mine, *args, **self._fixed, **named)
+            kwargs = {self._renamed.get(n, n): value for n, value in kwargs.items()}
+            return called(self.mine, *args, **self._fixed, **kwargs)
         known = self.signature.parameters
         # Arguments of ours that NumPy lacks, such as `size` of `nonzero`.
         more = {n: kwargs.pop(n) for n in [*kwargs] if n in self._taken and n not in known}
