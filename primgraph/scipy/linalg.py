@@ -4,6 +4,8 @@ A function that is called with a variable or a tensor is that of `primgraph.lina
 modules where SciPy's arguments differ. What has no counterpart says so.
 """
 
+from typing import Any
+
 from primgraph.operators.names import declare
 from primgraph.scipy.stand_in import stand_in
 
@@ -28,4 +30,9 @@ declare({
 _OF_MEMORY = frozenset(
     ("check_finite", "lapack_driver", "lwork", "overwrite_a", "overwrite_ab", "overwrite_b")
 )
-__all__, __getattr__, __dir__ = stand_in("scipy.linalg", globals(), _OF_MEMORY)
+__all__, _find, __dir__ = stand_in("scipy.linalg", globals(), _OF_MEMORY)
+
+
+# A definition tells type checkers that a module has other names, too.
+def __getattr__(name: str) -> Any:
+    return _find(name)

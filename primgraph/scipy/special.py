@@ -4,6 +4,13 @@ A function that is called with a variable or a tensor is that of `primgraph.spec
 counterpart says so.
 """
 
+from typing import Any
+
 from primgraph.scipy.stand_in import stand_in
 
-__all__, __getattr__, __dir__ = stand_in("scipy.special", globals())
+__all__, _find, __dir__ = stand_in("scipy.special", globals())
+
+
+# A definition tells type checkers that a module has other names, too.
+def __getattr__(name: str) -> Any:
+    return _find(name)
