@@ -20,13 +20,12 @@ Rows of libraries whose functions are defined here, such as the array API, also 
 defaults and a docstring: see `define`. Rows for torch would be of that kind:
 
     sum(input, /, dim=None, keepdim=False): sum(axis=dim, keepdims=keepdim)
-    var(input, /, dim=None, *, correction=1, keepdim=False): var(axis=dim, ddof=correction,
-        keepdims=keepdim)
+    var(input, /, dim=None, *, correction=1): var(axis=dim, ddof=correction)
     clamp(input, /, min=None, max=None): clip
     cat(tensors, /, dim=0): concatenate(axis=dim)
     flip(input, /, dims): flip(axis=dims)
 
-with a rule of dtypes for the whole library, applied to the result of each.
+with one rule of dtypes for a library, which its module applies to the arguments of each.
 """
 
 from __future__ import annotations
