@@ -20,7 +20,7 @@ CACHE = ROOT / ".mypy_cache"
 
 
 def lay_out(folder: Path) -> int:
-    """Copy the Python files of every package to its place in `folder`; how many there are."""
+    """Copy the files of every package to its place in `folder`; how many modules there are."""
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
         "setuptools"
     ]
@@ -29,10 +29,12 @@ def lay_out(folder: Path) -> int:
         place = setuptools["package-dir"].get(package, package.replace(".", "/"))
         target = folder.joinpath(*package.split("."))
         target.mkdir(parents=True)
-        for file in (ROOT / place).glob("*.py"):
+        files = [*(ROOT / place).glob("*.py"), *(ROOT / place).glob("*.pyi")]
+        for file in files:
             # With its time of change, by which mypy knows what it has seen before.
             shutil.copy2(file, target)
-            count += 1
+        # A stub is checked in the place of its file.
+        count += len({file.stem for file in files})
     return count
 
 

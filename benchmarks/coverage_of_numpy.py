@@ -33,12 +33,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import primgraph.numpy as pnp
 from primgraph.numpy.random import MOVED_AND_SCALED
-from primgraph.operators.numpy_calls import names
-from primgraph.operators.numpy_names import (
-    NOT_BECAUSE,
-    SPECIAL,
-    SPECIAL_FUNCTIONS,
-)
+from primgraph.operators.name_table import NOT_BECAUSE
+from primgraph.operators.names import library, rows
 
 ROOMS = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "scipy.special")
 SAME = {"jax.numpy": "numpy", "autograd.numpy": "numpy", "autograd.scipy": "scipy",
@@ -149,18 +145,18 @@ def standing(name: str) -> str:
     """What becomes of a function: "there", "constant", "apart" or "lacking"."""
     room, _, last = name.rpartition(".")
     if room == "scipy.special":
-        return "there" if last in SPECIAL or last in SPECIAL_FUNCTIONS else "lacking"
+        return "there" if last in rows("scipy.special") else "lacking"
     short = name.removeprefix("numpy.")
     if short in APART:
         return "apart"
     if room == "numpy.random":
         return "there" if last in MOVED_AND_SCALED else "constant"
-    if short in _OBJECTS or short in names() or short in vars(pnp)["_OWN"]:
+    if short in _OBJECTS or short in library("numpy") or short in vars(pnp)["_OWN"]:
         return "there"
     if NOT_BECAUSE.get(short, "").startswith("it takes numbers:"):
         return "constant"
     mine = _attribute("numpy", short) if "." not in short else None
-    is_alias = any(mine is _attribute("numpy", other) for other in names() if "." not in other)
+    is_alias = any(mine is _attribute("numpy", other) for other in rows("numpy"))
     return "there" if mine is not None and is_alias else "lacking"
 
 

@@ -9,7 +9,6 @@ import inspect
 import os
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 
 # The examples of the gallery have small matrices.
@@ -20,6 +19,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 import primgraph
+from primgraph.operators.names import names_of
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -133,7 +133,7 @@ class AutoNames(SphinxDirective):
 
     def run(self):
         for word in self.arguments[0].split():
-            for name in sorted(import_module(word).__all__) if "." in word else [word]:
+            for name in sorted(names_of(word)) if "." in word else [word]:
                 found, kind, option = getattr(primgraph, name), "function", ""
                 if inspect.isclass(found):
                     kind = "class"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from primgraph import operators as ops
 from primgraph.errors import DTypeError
 from primgraph.operators.handle import Handle
+from primgraph.operators.names import define
 
 # The name of the function in primgraph, and an example: "operands -> result".
 _OF_ONE = {
@@ -19,10 +19,12 @@ _OF_ONE = {
     "atan": ("arctan", "[0.0, 1.0] -> tensor([0.        , 0.78539816])"),
     "atanh": ("arctanh", "[0.0, 0.5] -> tensor([0.        , 0.54930614])"),
     "bitwise_invert": ("invert", "[0, 5] -> tensor([-1, -6], dtype=int64)"),
+    "ceil": ("ceil", "[-1.5, 2.5] -> tensor([-1.,  3.])"),
     "cos": ("cos", "[0.0, 1.0] -> tensor([1.        , 0.54030231])"),
     "cosh": ("cosh", "[0.0, 1.0] -> tensor([1.        , 1.54308063])"),
     "exp": ("exp", "[0.0, 1.0] -> tensor([1.        , 2.71828183])"),
     "expm1": ("expm1", "[0.0, 1.0] -> tensor([0.        , 1.71828183])"),
+    "floor": ("floor", "[-1.5, 2.5] -> tensor([-2.,  2.])"),
     "isfinite": ("isfinite", "[1.0, xp.inf, xp.nan] -> tensor([ True, False, False], dtype=bool)"),
     "isinf": ("isinf", "[1.0, xp.inf, xp.nan] -> tensor([False,  True, False], dtype=bool)"),
     "isnan": ("isnan", "[1.0, xp.inf, xp.nan] -> tensor([False, False,  True], dtype=bool)"),
@@ -34,6 +36,7 @@ _OF_ONE = {
     "negative": ("negative", "[1.0, -2.0] -> tensor([-1.,  2.])"),
     "positive": ("positive", "[1.0, -2.0] -> tensor([ 1., -2.])"),
     "reciprocal": ("reciprocal", "[2.0, 4.0] -> tensor([0.5 , 0.25])"),
+    "round": ("round", "[-1.5, 2.5] -> tensor([-2.,  2.])"),
     "sign": ("sign", "[-3.0, 0.0, 2.0] -> tensor([-1.,  0.,  1.])"),
     "signbit": ("signbit", "[-3.0, 2.0] -> tensor([ True, False], dtype=bool)"),
     "sin": ("sin", "[0.0, 1.0] -> tensor([0.        , 0.84147098])"),
@@ -42,6 +45,7 @@ _OF_ONE = {
     "square": ("square", "[3.0, -2.0] -> tensor([9., 4.])"),
     "tan": ("tan", "[0.0, 1.0] -> tensor([0.        , 1.55740772])"),
     "tanh": ("tanh", "[0.0, 1.0] -> tensor([0.        , 0.76159416])"),
+    "trunc": ("trunc", "[-1.5, 2.5] -> tensor([-1.,  2.])"),
 }
 _OF_TWO = {
     "add": ("add", "[1.0, 2.0]; [3.0, 4.0] -> tensor([4., 6.])"),
@@ -82,53 +86,22 @@ _OF_TWO = {
     "remainder": ("remainder", "[7, -7]; [3, 3] -> tensor([1, 2], dtype=int64)"),
     "subtract": ("subtract", "[5.0, 2.0]; [3.0, 4.0] -> tensor([ 2., -2.])"),
 }
-# Functions that leave integers as they are, with an example.
-_ROUNDED = {
-    "ceil": "[-1.5, 2.5] -> tensor([-1.,  3.])",
-    "floor": "[-1.5, 2.5] -> tensor([-2.,  2.])",
-    "round": "[-1.5, 2.5] -> tensor([-2.,  2.])",
-    "trunc": "[-1.5, 2.5] -> tensor([-1.,  2.])",
-}
 
-__all__ = [*_OF_ONE, *_OF_TWO, *_ROUNDED, "clip", "conj", "imag", "real"]
+_DOC = "Compute `pg.{mine}` of each element, as the standard defines `{name}`."
 
 
-def _rename(name: str, function: Callable[..., Any], mine: str, example: str) -> Callable[..., Any]:
+def _row(name: str, parameters: str, mine: str, example: str) -> str:
     operands, result = example.split(" -> ")
     arrays = ", ".join(f"xp.asarray({operand})" for operand in operands.split("; "))
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Compute `pg.{mine}` of each element, as the standard defines `{name}`.
-
-    >>> xp.{name}({arrays})
-    {result}
-    """
-    return function
+    doc = _DOC.format(mine=mine, name=name)
+    return f"{name}({parameters}, /): {mine}\n{doc}\n>>> xp.{name}({arrays})\n{result}\n"
 
 
-def _unary_function(name: str, mine: str, example: str) -> Callable[..., Any]:
-    def call(x: Any, /) -> Any:
-        return getattr(ops, mine)(x)
-
-    return _rename(name, call, mine, example)
-
-
-def _binary_function(name: str, mine: str, example: str) -> Callable[..., Any]:
-    def call(x1: Any, x2: Any, /) -> Any:
-        return getattr(ops, mine)(x1, x2)
-
-    return _rename(name, call, mine, example)
-
-
-def _rounding_function(name: str, example: str) -> Callable[..., Any]:
-    def call(x: Any, /) -> Any:
-        return x if x.dtype.kind in "iu" else getattr(ops, name)(x)
-
-    return _rename(name, call, name, example)
-
-
-globals().update({name: _unary_function(name, *row) for name, row in _OF_ONE.items()})
-globals().update({name: _binary_function(name, *row) for name, row in _OF_TWO.items()})
-globals().update({name: _rounding_function(name, example) for name, example in _ROUNDED.items()})
+_ROWS = "\n".join([
+    *(_row(name, "x", *row) for name, row in _OF_ONE.items()),
+    *(_row(name, "x1, x2", *row) for name, row in _OF_TWO.items()),
+])  # fmt: skip
+__all__ = [*define("array_api", globals(), _ROWS), "clip", "conj", "imag", "real"]
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

@@ -8,122 +8,74 @@ import numpy as np
 
 from primgraph import operators as ops
 from primgraph.array_api.types import require_cpu
-from primgraph.numpy import fft as transforms
+from primgraph.operators.names import define
 
-__all__ = [
-    "fft",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "rfft",
-    "rfftfreq",
-    "rfftn",
-]
+_ROWS = """
+fft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.fft
+Compute the Fourier transform along an axis.
+>>> xp.fft.fft(xp.asarray([1.0, 2.0]))
+tensor([ 3.+0.j, -1.+0.j], dtype=complex128)
 
+ifft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.ifft
+Compute the inverse of `fft`.
+>>> xp.fft.ifft(xp.asarray([3.0, -1.0]))
+tensor([1.+0.j, 2.+0.j], dtype=complex128)
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the Fourier transform along an axis.
+fftn(x, /, *, s=None, axes=None, norm='backward'): fft.fftn
+Compute the Fourier transform along several axes, or all.
+>>> xp.fft.fftn(xp.ones((2, 2)))
+tensor([[4.+0.j, 0.+0.j],
+        [0.+0.j, 0.+0.j]], dtype=complex128)
 
-    >>> xp.fft.fft(xp.asarray([1.0, 2.0]))
-    tensor([ 3.+0.j, -1.+0.j], dtype=complex128)
-    """
-    return transforms.fft(x, n, axis, norm)
+ifftn(x, /, *, s=None, axes=None, norm='backward'): fft.ifftn
+Compute the inverse of `fftn`.
+>>> xp.fft.ifftn(xp.ones((2, 2)))
+tensor([[1.+0.j, 0.+0.j],
+        [0.+0.j, 0.+0.j]], dtype=complex128)
 
+rfft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.rfft
+Compute the Fourier transform of real numbers: its first half, which determines the rest.
+>>> xp.fft.rfft(xp.asarray([1.0, 0.0, 0.0, 0.0]))
+tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the inverse of `fft`.
+irfft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.irfft
+Compute the inverse of `rfft`.
+>>> xp.fft.irfft(xp.asarray([1.0, 1.0, 1.0]))
+tensor([1., 0., 0., 0.])
 
-    >>> xp.fft.ifft(xp.asarray([3.0, -1.0]))
-    tensor([1.+0.j, 2.+0.j], dtype=complex128)
-    """
-    return transforms.ifft(x, n, axis, norm)
+rfftn(x, /, *, s=None, axes=None, norm='backward'): fft.rfftn
+Compute the Fourier transform of real numbers along several axes, or all, as `rfft` does.
+>>> xp.fft.rfftn(xp.ones((2, 2))).shape
+(2, 2)
 
+irfftn(x, /, *, s=None, axes=None, norm='backward'): fft.irfftn
+Compute the inverse of `rfftn`.
+>>> xp.fft.irfftn(xp.ones((2, 2)))
+tensor([[1., 0.],
+        [0., 0.]])
 
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """Compute the Fourier transform along several axes, or all.
+hfft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.hfft
+Compute the real Fourier transform of a Hermitian signal, given by its first half.
+>>> xp.fft.hfft(xp.asarray([1.0, 1.0, 1.0]))
+tensor([4., 0., 0., 0.])
 
-    >>> xp.fft.fftn(xp.ones((2, 2)))
-    tensor([[4.+0.j, 0.+0.j],
-            [0.+0.j, 0.+0.j]], dtype=complex128)
-    """
-    return transforms.fftn(x, s, _axes(s, axes), norm)
+ihfft(x, /, *, n: int | None = None, axis: int = -1, norm='backward'): fft.ihfft
+Compute the inverse of `hfft`.
+>>> xp.fft.ihfft(xp.asarray([4.0, 0.0, 0.0, 0.0]))
+tensor([1.-0.j, 1.-0.j, 1.-0.j], dtype=complex128)
 
+fftshift(x, /, *, axes=None): fft.fftshift
+Move the frequency zero to the middle.
+>>> xp.fft.fftshift(xp.fft.fftfreq(4))
+tensor([-0.5 , -0.25,  0.  ,  0.25])
 
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """Compute the inverse of `fftn`.
+ifftshift(x, /, *, axes=None): fft.ifftshift
+Compute the inverse of `fftshift`.
+>>> xp.fft.ifftshift(xp.asarray([-0.5, -0.25, 0.0, 0.25]))
+tensor([ 0.  ,  0.25, -0.5 , -0.25])
+"""
 
-    >>> xp.fft.ifftn(xp.ones((2, 2)))
-    tensor([[1.+0.j, 0.+0.j],
-            [0.+0.j, 0.+0.j]], dtype=complex128)
-    """
-    return transforms.ifftn(x, s, _axes(s, axes), norm)
-
-
-def _axes(s: Any, axes: Any) -> Any:
-    """The axes; those of extents that are given without axes are the last ones."""
-    return tuple(range(-len(s), 0)) if axes is None and s is not None else axes
-
-
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the Fourier transform of real numbers: its first half, which determines the rest.
-
-    >>> xp.fft.rfft(xp.asarray([1.0, 0.0, 0.0, 0.0]))
-    tensor([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
-    """
-    return transforms.rfft(x, n, axis, norm)
-
-
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the inverse of `rfft`.
-
-    >>> xp.fft.irfft(xp.asarray([1.0, 1.0, 1.0]))
-    tensor([1., 0., 0., 0.])
-    """
-    return transforms.irfft(x, n, axis, norm)
-
-
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """Compute the Fourier transform of real numbers along several axes, or all, as `rfft` does.
-
-    >>> xp.fft.rfftn(xp.ones((2, 2))).shape
-    (2, 2)
-    """
-    return transforms.rfftn(x, s, _axes(s, axes), norm)
-
-
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """Compute the inverse of `rfftn`.
-
-    >>> xp.fft.irfftn(xp.ones((2, 2)))
-    tensor([[1., 0.],
-            [0., 0.]])
-    """
-    return transforms.irfftn(x, s, _axes(s, axes), norm)
-
-
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the real Fourier transform of a Hermitian signal, given by its first half.
-
-    >>> xp.fft.hfft(xp.asarray([1.0, 1.0, 1.0]))
-    tensor([4., 0., 0., 0.])
-    """
-    return transforms.hfft(x, n, axis, norm)
-
-
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: Any = "backward") -> Any:
-    """Compute the inverse of `hfft`.
-
-    >>> xp.fft.ihfft(xp.asarray([4.0, 0.0, 0.0, 0.0]))
-    tensor([1.-0.j, 1.-0.j, 1.-0.j], dtype=complex128)
-    """
-    return transforms.ihfft(x, n, axis, norm)
+__all__ = [*define("array_api.fft", globals(), _ROWS), "fftfreq", "rfftfreq"]
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
@@ -148,24 +100,6 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 def _frequencies(found: Any, dtype: Any) -> Any:
     return ops.array(found.astype(ops.zeros(()).dtype if dtype is None else dtype))
-
-
-def fftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Move the frequency zero to the middle.
-
-    >>> xp.fft.fftshift(xp.fft.fftfreq(4))
-    tensor([-0.5 , -0.25,  0.  ,  0.25])
-    """
-    return transforms.fftshift(x, axes)
-
-
-def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Compute the inverse of `fftshift`.
-
-    >>> xp.fft.ifftshift(xp.asarray([-0.5, -0.25, 0.0, 0.25]))
-    tensor([ 0.  ,  0.25, -0.5 , -0.25])
-    """
-    return transforms.ifftshift(x, axes)
 
 
 def __dir__() -> list[str]:

@@ -8,21 +8,60 @@ from primgraph import operators as ops
 from primgraph.errors import ArgumentError, BoundsError, ShapeError
 from primgraph.operators.handle import Handle
 from primgraph.operators.index.known_elements import elements
+from primgraph.operators.names import define
+
+_ROWS = """
+broadcast_to(x, /, shape)
+Repeat the array to a shape.
+>>> xp.broadcast_to(xp.arange(2), (3, 2))
+tensor([[0, 1],
+        [0, 1],
+        [0, 1]], dtype=int64)
+
+flip(x, /, *, axis=None)
+Reverse the order of elements along axes, or along all.
+>>> xp.flip(xp.arange(3))
+tensor([2, 1, 0], dtype=int64)
+
+moveaxis(x, source, destination, /)
+Move axes to other positions; the others stay in their order.
+>>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+(3, 4, 2)
+
+permute_dims(x, /, axes): transpose
+Permute the axes.
+>>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+(4, 2, 3)
+
+roll(x, /, shift, *, axis=None)
+Shift elements in a circle along axes, or in the flattened array.
+>>> xp.roll(xp.arange(4), 1)
+tensor([3, 0, 1, 2], dtype=int64)
+
+squeeze(x, /, axis)
+Remove axes of size one.
+>>> xp.squeeze(xp.ones((2, 1, 3)), 1).shape
+(2, 3)
+
+stack(arrays, /, *, axis=0)
+Stack arrays of one shape along a new axis.
+>>> xp.stack([xp.arange(2), xp.arange(2)], axis=1)
+tensor([[0, 0],
+        [1, 1]], dtype=int64)
+
+tile(x, repetitions, /)
+Repeat the array as a whole along each axis, `repetitions` times.
+>>> xp.tile(xp.arange(2), (3,))
+tensor([0, 1, 0, 1, 0, 1], dtype=int64)
+"""
 
 __all__ = [
+    *define("array_api", globals(), _ROWS),
     "broadcast_arrays",
-    "broadcast_to",
     "concat",
     "expand_dims",
-    "flip",
-    "moveaxis",
-    "permute_dims",
     "repeat",
     "reshape",
-    "roll",
-    "squeeze",
-    "stack",
-    "tile",
     "unstack",
 ]
 
@@ -34,17 +73,6 @@ def broadcast_arrays(*arrays: Any) -> Any:
     [(2, 3), (2, 3)]
     """
     return list(ops.broadcast_arrays(*arrays))
-
-
-def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """Repeat the array to a shape.
-
-    >>> xp.broadcast_to(xp.arange(2), (3, 2))
-    tensor([[0, 1],
-            [0, 1],
-            [0, 1]], dtype=int64)
-    """
-    return ops.broadcast_to(x, shape)
 
 
 def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
@@ -72,33 +100,6 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
         raise BoundsError(error.message, origin=error.origin, hint=error.hint) from None
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Any:
-    """Reverse the order of elements along axes, or along all.
-
-    >>> xp.flip(xp.arange(3))
-    tensor([2, 1, 0], dtype=int64)
-    """
-    return ops.flip(x, axis)
-
-
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Move axes to other positions; the others stay in their order.
-
-    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
-    (3, 4, 2)
-    """
-    return ops.moveaxis(x, source, destination)
-
-
-def permute_dims(x: Any, /, axes: Any) -> Any:
-    """Permute the axes.
-
-    >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
-    (4, 2, 3)
-    """
-    return ops.transpose(x, axes)
-
-
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
     """Repeat each element along an axis, or of the flattened array.
 
@@ -122,43 +123,6 @@ def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
     if copy is not None and not isinstance(copy, bool):
         raise ArgumentError(f"copy is True, False or None, not {copy!r:.60}")
     return ops.reshape(x, shape)
-
-
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """Shift elements in a circle along axes, or in the flattened array.
-
-    >>> xp.roll(xp.arange(4), 1)
-    tensor([3, 0, 1, 2], dtype=int64)
-    """
-    return ops.roll(x, shift, axis)
-
-
-def squeeze(x: Any, /, axis: Any) -> Any:
-    """Remove axes of size one.
-
-    >>> xp.squeeze(xp.ones((2, 1, 3)), 1).shape
-    (2, 3)
-    """
-    return ops.squeeze(x, axis)
-
-
-def stack(arrays: Any, /, *, axis: Any = 0) -> Any:
-    """Stack arrays of one shape along a new axis.
-
-    >>> xp.stack([xp.arange(2), xp.arange(2)], axis=1)
-    tensor([[0, 0],
-            [1, 1]], dtype=int64)
-    """
-    return ops.stack(arrays, axis)
-
-
-def tile(x: Any, repetitions: Any, /) -> Any:
-    """Repeat the array as a whole along each axis, `repetitions` times.
-
-    >>> xp.tile(xp.arange(2), (3,))
-    tensor([0, 1, 0, 1, 0, 1], dtype=int64)
-    """
-    return ops.tile(x, repetitions)
 
 
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:

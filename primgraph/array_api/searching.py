@@ -6,41 +6,66 @@ from typing import Any
 
 from primgraph import operators as ops
 from primgraph.operators.index.sets import UniqueAll, UniqueCounts, UniqueInverse
+from primgraph.operators.names import define
+
+_ROWS = """
+argmax(x, /, *, axis=None, keepdims=False)
+Return the position of the first largest element.
+>>> xp.argmax(xp.asarray([1.0, 3.0, 3.0]))
+tensor(1, dtype=int64)
+
+argmin(x, /, *, axis=None, keepdims=False)
+Return the position of the first smallest element.
+>>> xp.argmin(xp.asarray([2.0, 1.0, 1.0]))
+tensor(1, dtype=int64)
+
+count_nonzero(x, /, *, axis=None, keepdims=False)
+Count the elements that differ from zero.
+>>> xp.count_nonzero(xp.asarray([0, 1, 2]))
+tensor(2, dtype=int64)
+
+nonzero(x, /)
+Return the positions of nonzero elements along each axis; for variables see `pg.nonzero`.
+>>> xp.nonzero(xp.asarray([[0, 1], [2, 0]]))
+(tensor([0, 1], dtype=int64), tensor([1, 0], dtype=int64))
+
+searchsorted(x1, x2, /, *, side='left', sorter=None)
+Return the positions at which elements of `x2` belong in the sorted vector `x1`.
+>>> xp.searchsorted(xp.asarray([1.0, 2.0, 4.0]), xp.asarray([3.0]))
+tensor([2], dtype=int64)
+
+take(x, indices, /, *, axis=None)
+Take the parts at `indices` along an axis, which may be left out for a vector.
+>>> xp.take(xp.asarray([5.0, 6.0, 7.0]), xp.asarray([2, 0]))
+tensor([7., 5.])
+
+take_along_axis(x, indices, /, *, axis: int = -1)
+Take the elements at `indices` along an axis, where each line along it has its own.
+>>> x = xp.asarray([[1, 2], [3, 4]])
+>>> xp.take_along_axis(x, xp.asarray([[1], [0]]), axis=1)
+tensor([[2],
+        [3]], dtype=int64)
+
+unique_values(x, /)
+Return the distinct elements.
+>>> xp.unique_values(xp.asarray([2, 1, 2]))
+tensor([1, 2], dtype=int64)
+
+where(condition, x1, x2, /)
+Choose elements of `x1` where the condition is true, and of `x2` elsewhere.
+>>> x = xp.asarray([-1.0, 2.0])
+>>> xp.where(x > 0.0, x, xp.zeros(2))
+tensor([0., 2.])
+"""
 
 __all__ = [
-    "argmax",
-    "argmin",
+    *define("array_api", globals(), _ROWS),
     "argsort",
-    "count_nonzero",
-    "nonzero",
-    "searchsorted",
     "sort",
-    "take",
-    "take_along_axis",
     "unique_all",
     "unique_counts",
     "unique_inverse",
-    "unique_values",
-    "where",
 ]
-
-
-def argmax(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Return the position of the first largest element.
-
-    >>> xp.argmax(xp.asarray([1.0, 3.0, 3.0]))
-    tensor(1, dtype=int64)
-    """
-    return ops.argmax(x, axis, keepdims)
-
-
-def argmin(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Return the position of the first smallest element.
-
-    >>> xp.argmin(xp.asarray([2.0, 1.0, 1.0]))
-    tensor(1, dtype=int64)
-    """
-    return ops.argmin(x, axis, keepdims)
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
@@ -63,53 +88,6 @@ def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = Tr
     """
     found = ops.sort(x, axis)
     return ops.flip(found, axis) if descending else found
-
-
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Count the elements that differ from zero.
-
-    >>> xp.count_nonzero(xp.asarray([0, 1, 2]))
-    tensor(2, dtype=int64)
-    """
-    return ops.count_nonzero(x, axis, keepdims)
-
-
-def nonzero(x: Any, /) -> Any:
-    """Return the positions of nonzero elements along each axis; for variables see `pg.nonzero`.
-
-    >>> xp.nonzero(xp.asarray([[0, 1], [2, 0]]))
-    (tensor([0, 1], dtype=int64), tensor([1, 0], dtype=int64))
-    """
-    return ops.nonzero(x)
-
-
-def searchsorted(x1: Any, x2: Any, /, *, side: Any = "left", sorter: Any = None) -> Any:
-    """Return the positions at which elements of `x2` belong in the sorted vector `x1`.
-
-    >>> xp.searchsorted(xp.asarray([1.0, 2.0, 4.0]), xp.asarray([3.0]))
-    tensor([2], dtype=int64)
-    """
-    return ops.searchsorted(x1, x2, side, sorter)
-
-
-def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
-    """Take the parts at `indices` along an axis, which may be left out for a vector.
-
-    >>> xp.take(xp.asarray([5.0, 6.0, 7.0]), xp.asarray([2, 0]))
-    tensor([7., 5.])
-    """
-    return ops.take(x, indices, axis)
-
-
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """Take the elements at `indices` along an axis, where each line along it has its own.
-
-    >>> x = xp.asarray([[1, 2], [3, 4]])
-    >>> xp.take_along_axis(x, xp.asarray([[1], [0]]), axis=1)
-    tensor([[2],
-            [3]], dtype=int64)
-    """
-    return ops.take_along_axis(x, indices, axis)
 
 
 def unique_all(x: Any, /) -> UniqueAll:
@@ -140,22 +118,3 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     tensor([1, 0, 1], dtype=int64)
     """
     return ops.unique_inverse(x)
-
-
-def unique_values(x: Any, /) -> Any:
-    """Return the distinct elements.
-
-    >>> xp.unique_values(xp.asarray([2, 1, 2]))
-    tensor([1, 2], dtype=int64)
-    """
-    return ops.unique_values(x)
-
-
-def where(condition: Any, x1: Any, x2: Any, /) -> Any:
-    """Choose elements of `x1` where the condition is true, and of `x2` elsewhere.
-
-    >>> x = xp.asarray([-1.0, 2.0])
-    >>> xp.where(x > 0.0, x, xp.zeros(2))
-    tensor([0., 2.])
-    """
-    return ops.where(condition, x1, x2)

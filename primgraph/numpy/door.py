@@ -10,33 +10,15 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.ir.dims import Dim
-from primgraph.operators.lazy_loading import functions, named_function
+from primgraph.operators.lazy_loading import functions
+from primgraph.operators.names import rows
 from primgraph.operators.numpy_calls import call_function
 from primgraph.operators.numpy_ufuncs import call_ufunc
 from primgraph.operators.variable import handles
 
-# Those that make arrays of extents, which may be sizes, and what they are called here.
-_OF_EXTENTS = {
-    "arange": "arange",
-    "empty": "zeros",
-    "eye": "eye",
-    "full": "full",
-    "identity": "eye",
-    "indices": "indices",
-    "linspace": "linspace",
-    "ones": "ones",
-    "tri": "tri",
-    "zeros": "zeros",
-}
-
 # Functions of NumPy's that are written in C and take arrays.
 _COMPILED = type(np.concatenate)
-# Functions that are told how many elements to give, by arguments that NumPy's lack.
-_SIZED = frozenset((
-    "argwhere", "bincount", "compress", "extract", "flatnonzero", "intersect1d", "nonzero",
-    "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values",
-))  # fmt: skip
+# The arguments of rows of the world `sized`.
 _OF_SIZES = frozenset(("fill_value", "length", "size"))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, _COMPILED)
 
@@ -99,7 +81,7 @@ def door(found: Any) -> Any:
         return Ufunc(found)
     if not isinstance(found, _FUNCTIONS):
         return found
-    return _wrap_sized(found) if found.__name__ in _SIZED else _wrap_function(found)
+    return _wrap_sized(found) if found.__name__ in rows("sized") else _wrap_function(found)
 
 
 def _wrap_sized(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,14 +95,14 @@ def _wrap_sized(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_function(original: Callable[..., Any]) -> Callable[..., Any]:
-    of_extents = _OF_EXTENTS.get(original.__name__)
+    of_extents = rows("sizes").get(original.__name__)
 
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if handles((*args, *kwargs.values())):
             return call_function(original, args, kwargs, lambda *_: "")
         if of_extents is not None and _holds_a_size((*args, *kwargs.values())):
-            return named_function(of_extents)(*args, **kwargs)
+            return of_extents.load()(*args, **kwargs)
         return original(*args, **kwargs)
 
     return call

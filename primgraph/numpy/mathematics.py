@@ -7,22 +7,8 @@ from typing import Any, final
 
 from primgraph.ir.dims import Dim
 from primgraph.operators.lazy_loading import named_function
+from primgraph.operators.names import rows
 from primgraph.operators.variable import handles
-
-# Functions of Python's that have another name here, or the same.
-_NAMES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
-    "atan2": "arctan2", "atanh": "arctanh", "degrees": "rad2deg", "pow": "power",
-    "comb": "elementwise.special_compositions.comb",
-    "gamma": "elementwise.special_functions.gamma",
-    "lgamma": "elementwise.special_functions.gammaln",
-    "radians": "deg2rad",
-    **{name: name for name in (
-        "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs",
-        "floor", "fmod", "hypot", "isclose", "isfinite", "isinf", "isnan", "ldexp", "log", "log10",
-        "log1p", "log2", "modf", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-    )},
-}  # fmt: skip
 
 
 @final
@@ -31,7 +17,8 @@ class _Mathematics:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(math, name)
-        if name not in _NAMES:
+        row = rows("math").get(name)
+        if row is None:
             return found
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -40,7 +27,7 @@ class _Mathematics:
                 return found(*args, **kwargs)
             if name == "log" and len(args) == 2:
                 return named_function("log")(args[0]) / named_function("log")(args[1])
-            return named_function(_NAMES[name])(*args, **kwargs)
+            return row.load()(*args, **kwargs)
 
         return call
 

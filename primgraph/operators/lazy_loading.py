@@ -1,4 +1,4 @@
-"""Public functions by name; families of them are imported on first use."""
+"""Public functions by name, whose modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ functions: dict[str, Callable[..., Any]] = {}
 
 
 def function_named(name: str) -> Callable[..., Any] | None:
-    """Return the public function of that name, and import its family if necessary; None if unknown.
+    """Return the public function of that name, and import its module if necessary; None if unknown.
 
     A name such as "linear_algebra.systems.solve" is that of a function in a module of operators.
     """
@@ -26,7 +26,7 @@ def function_named(name: str) -> Callable[..., Any] | None:
     found = functions.get(name)
     if found is None and name in homes:
         import_module(homes[name])
-        found = functions[name]
+        found = functions.get(name)
     return found
 
 
@@ -38,7 +38,7 @@ def named_function(name: str) -> Callable[..., Any]:
 
 
 def all_functions() -> Mapping[str, Callable[..., Any]]:
-    """Return all public functions by name, after importing every family."""
+    """Return all public functions by name, after importing every module."""
     for name in homes:
         function_named(name)
     return functions

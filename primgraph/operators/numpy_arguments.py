@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError
 from primgraph.operators.handle import Handle
 from primgraph.operators.lazy_loading import function_named, named_function
+from primgraph.operators.names import Row
 from primgraph.operators.promotion import NUMBERS, array_of
 
 # NumPy's options on how a result is computed or stored, which have no effect here.
@@ -55,17 +56,21 @@ _JOINING = ("stack", "concatenate", "concat")
 class Counterpart:
     """NumPy function that is called by its own signature, with its counterpart here."""
 
-    __slots__ = ("_places", "_taken", "mine", "name", "signature")
+    __slots__ = ("_fixed", "_places", "_renamed", "_taken", "mine", "name", "signature")
 
-    def __init__(self, name: str, original: Callable[..., Any], mine: str) -> None:
-        self.name, self.mine = name, mine
+    def __init__(self, name: str, original: Callable[..., Any], row: Row) -> None:
+        self.name, self.mine = name, row.target
+        mine, self._fixed = self.mine, row.fixed
+        self._renamed = {theirs: ours for ours, theirs in row.renamed.items()}
         own = inspect.signature(function_named(mine) or original)
         self._taken = own.parameters
         try:
             self.signature: inspect.Signature | None = inspect.signature(original)
         except ValueError:
             self.signature = None
-        self._places = {} if self.signature is None else self._pair_parameters(self.signature, own)
+        self._places = dict(self._renamed)
+        if self.signature is not None:
+            self._places = self._pair_parameters(self.signature, own) | self._renamed
 
     @staticmethod
     def _pair_parameters(given: inspect.Signature, own: inspect.Signature) -> dict[str, str]:
@@ -85,7 +90,8 @@ class Counterpart:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.signature is None:
-            return called(self.mine, *args, **kwargs)
+            kwargs = {self._renamed.get(n, n): value for n, value in kwargs.items()}
+            return called(self.mine, *args, **self._fixed, **kwargs)
         known = self.signature.parameters
         # Arguments of ours that NumPy lacks, such as `size` of `nonzero`.
         more = {n: kwargs.pop(n) for n in [*kwargs] if n in self._taken and n not in known}
@@ -101,7 +107,7 @@ class Counterpart:
                     array_of(a) if type(a) in NUMBERS else a for a in arguments[first]
                 ]
         several: tuple[Any, ...] = ()
-        named: dict[str, Any] = more
+        named: dict[str, Any] = {**more, **self._fixed}
         options: dict[str, Any] = {}
         for name, value in arguments.items():
             kind = self.signature.parameters[name].kind
@@ -136,8 +142,6 @@ class Counterpart:
             del kept["where"]
         first = next(iter(self._taken))
         mask, start = kept.pop("where", None), kept.pop("initial", None)
-        if "correction" in kept and "ddof" in self._taken:
-            named["ddof"] = kept.pop("correction")
         elements = None
         if start is not None and self.mine in ("max", "min"):
             # Convert it to the dtype of the elements, like NumPy.

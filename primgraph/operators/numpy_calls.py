@@ -1,8 +1,7 @@
 """Dispatch of NumPy functions on handles to primgraph's functions.
 
-The table of names is `numpy_names`. A function with the same arguments in another order or by other
-names is called through `Counterpart`. One with different arguments has a function in
-`numpy_meanings`. All of it is imported on NumPy's first dispatch.
+The rows are those of `names`. A function of `numpy_meanings` takes NumPy's arguments; all others
+are called through `Counterpart`. Meanings are imported on NumPy's first dispatch.
 """
 
 from __future__ import annotations
@@ -17,16 +16,15 @@ import numpy as np
 from primgraph.base.array_functions import written_instead
 from primgraph.errors import ArgumentError, near_matches
 from primgraph.ir.types import variable_extent
+from primgraph.operators import numpy_meanings
+from primgraph.operators.name_table import NOT_BECAUSE
+from primgraph.operators.names import Row, library, rows
 from primgraph.operators.numpy_arguments import Counterpart, called
-from primgraph.operators.numpy_meanings import CALLED
-from primgraph.operators.numpy_names import NOT_BECAUSE, table
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import handles
 
-# Those whose arguments are extents.
-_OF_SHAPES = ("ones", "zeros", "empty", "eye", "identity", "arange", "tri", "indices")
-# Those to which a list is a list of arrays.
-_OF_LISTS = ("einsum", "linalg.multi_dot", "piecewise")
+# Functions to which a list is a list of arrays.
+_OF_LISTS = ("einsum", "piecewise")
 
 
 def _original(name: str) -> Callable[..., Any] | None:
@@ -38,20 +36,14 @@ def _original(name: str) -> Callable[..., Any] | None:
 
 
 @cache
-def known() -> dict[Callable[..., Any], tuple[str, str | Callable[..., Any]]]:
-    """Return NumPy's functions, with their dotted names after `numpy.` and their counterparts."""
-    found: dict[Callable[..., Any], tuple[str, str | Callable[..., Any]]] = {}
-    named: list[tuple[str, str | Callable[..., Any]]] = [*table().items(), *CALLED.items()]
-    for name, mine in named:
+def known() -> dict[Callable[..., Any], tuple[str, Row]]:
+    """Return NumPy's functions, with their dotted names after `numpy.` and their rows."""
+    found: dict[Callable[..., Any], tuple[str, Row]] = {}
+    for name, row in library("numpy").items():
         original = _original(name)
         if original is not None:
-            found.setdefault(original, (name, mine))
+            found.setdefault(original, (name, row))
     return found
-
-
-def names() -> frozenset[str]:
-    """Return the names after `numpy.` of all functions with a counterpart."""
-    return frozenset((*table(), *CALLED))
 
 
 @cache
@@ -59,9 +51,10 @@ def counterpart(original: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return the function that implements a NumPy function here, or None."""
     if original not in known():
         return None
-    name, mine = known()[original]
-    if isinstance(mine, str):
-        return Counterpart(name, original, mine)
+    name, row = known()[original]
+    if row.module != numpy_meanings.__name__:
+        return Counterpart(name, original, row)
+    mine: Callable[..., Any] = row.load()
     return mine if name in _OF_LISTS else partial(_call_on_arrays, mine)
 
 
@@ -80,7 +73,7 @@ def missing(name: str, instead: str = "") -> ArgumentError:
     """Return the error for a NumPy function without counterpart; `name` is its dotted name."""
     short = name.removeprefix("numpy.")
     reason = NOT_BECAUSE.get(short, "") or written_instead(short.rpartition(".")[2])
-    near = "" if instead or reason else near_matches(short, sorted(names()))
+    near = "" if instead or reason else near_matches(short, sorted(library("numpy")))
     add = f"pg.extend.implements(np.{short})(function) adds one"
     parts = [part for part in (instead or reason, near, add) if part]
     return ArgumentError(f"{name} has no counterpart here", hint="; ".join(parts))
@@ -94,7 +87,7 @@ def call_function(
     if found is None:
         name = f"{original.__module__}.{original.__name__}"
         told = instead(original.__name__, name)
-        if original.__name__ in _OF_SHAPES:
+        if original.__name__ in rows("sizes"):
             told = variable_extent(handles((*args, *kwargs.values()))).rstrip(";") or told
         raise missing(name, told)
     return found(*args, **kwargs)

@@ -12,30 +12,11 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.call import of_namespace
 from primgraph.operators.handle import Handle
-from primgraph.operators.index.scatter import along, put
+from primgraph.operators.index import scatter
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
 
 
-def _clip(
-    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
-    max: Any = None, **options: Any,
-) -> Any:  # fmt: skip
-    if out is not None:
-        refuse_out("clip", "clip")
-    low = min if a_min is None or a_min is np._NoValue else a_min
-    high = max if a_max is None or a_max is np._NoValue else a_max
-    return called("clip", a, *(None if v is np._NoValue else v for v in (low, high)))
-
-
-def _reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, **names: Any) -> Any:
-    return called("reshape", a, shape, order)
-
-
-def _ravel(a: Any, order: str = "C") -> Any:
-    return called("ravel", a, order)
-
-
-def _take(
+def take(
     a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:  # fmt: skip
     if out is not None:
@@ -48,7 +29,7 @@ def _take(
     return called("take", a, indices, axis)
 
 
-def _where(condition: Any, *branches: Any) -> Any:
+def where(condition: Any, *branches: Any) -> Any:
     if not branches:
         return called("nonzero", condition)
     if len(branches) != 2:
@@ -56,7 +37,7 @@ def _where(condition: Any, *branches: Any) -> Any:
     return called("where", condition, *branches)
 
 
-def _linspace(
+def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: Any = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
@@ -66,21 +47,21 @@ def _linspace(
     return (found, (stop - start) / gaps) if retstep else found
 
 
-def _logspace(
+def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
     dtype: Any = None, axis: int = 0,
 ) -> Any:  # fmt: skip
-    found = called("power", base, _linspace(start, stop, num, endpoint, axis=axis))
+    found = called("power", base, linspace(start, stop, num, endpoint, axis=axis))
     return found if dtype is None else called("astype", found, dtype)
 
 
-def _geomspace(
+def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
     """Return numbers with equal ratios; negative ones between negative ends."""
     sign = called("sign", start)
     first, last = (called("log", called("multiply", sign, v)) for v in (start, stop))
-    powers = called("exp", _linspace(first, last, num, endpoint, axis=axis))
+    powers = called("exp", linspace(first, last, num, endpoint, axis=axis))
     found = called("multiply", sign, powers)
     count = found.shape[axis]
     if count > 1 and endpoint:
@@ -106,7 +87,7 @@ def _define_like(name: str) -> Callable[..., Any]:
     return made
 
 
-def _full(
+def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     like: Any = None,
 ) -> Any:  # fmt: skip
@@ -114,7 +95,7 @@ def _full(
     return found if dtype is None else called("astype", found, dtype)
 
 
-def _full_like(
+def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
 ) -> Any:  # fmt: skip
@@ -122,7 +103,7 @@ def _full_like(
     return called("full", like.shape if shape is None else shape, fill_value, dtype or like.dtype)
 
 
-def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if callable(mode):
         raise ArgumentError("np.pad with a function as mode writes to an array in place")
     if isinstance(pad_width, dict):
@@ -133,7 +114,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> 
     return called("pad", array, pad_width, mode, **options)
 
 
-def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     if out is not None:
         refuse_out("einsum", "einsum")
     dtype = options.get("dtype")
@@ -149,51 +130,51 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: A
     return called("einsum", *cast)
 
 
-def _shape(a: Any) -> Any:
+def shape(a: Any) -> Any:
     return called("asarray", a).shape
 
 
-def _ndim(a: Any) -> int:
-    return len(_shape(a))
+def ndim(a: Any) -> int:
+    return len(shape(a))
 
 
-def _iterable(y: Any) -> bool:
-    return len(_shape(y)) > 0
+def iterable(y: Any) -> bool:
+    return len(shape(y)) > 0
 
 
-def _size(a: Any, axis: Any = None) -> Any:
-    shape = _shape(a)
-    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return math.prod(shape[i] for i in axes)
+def size(a: Any, axis: Any = None) -> Any:
+    extents = shape(a)
+    axes = range(len(extents)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(extents[i] for i in axes)
 
 
-def _result_type(*arrays: Any) -> Any:
+def result_type(*arrays: Any) -> Any:
     return np.result_type(*(a.dtype if isinstance(a, Handle) else a for a in arrays))
 
 
-def _min_scalar_type(a: Any) -> Any:
+def min_scalar_type(a: Any) -> Any:
     return a.dtype
 
 
-def _can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     return np.can_cast(from_.dtype, to, casting)  # type: ignore[arg-type]
 
 
-def _common_type(*arrays: Any) -> Any:
+def common_type(*arrays: Any) -> Any:
     return np.common_type(*(np.zeros(0, a.dtype) for a in arrays))
 
 
-def _iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: Any) -> bool:
     return x.dtype.kind == "c"  # type: ignore[no-any-return]
 
 
-def _isrealobj(x: Any) -> bool:
-    return not _iscomplexobj(x)
+def isrealobj(x: Any) -> bool:
+    return not iscomplexobj(x)
 
 
-def _real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: Any, tol: float = 100) -> Any:
     """Return real arrays; raise for complex ones, whose result dtype would depend on the values."""
-    if _iscomplexobj(a):
+    if iscomplexobj(a):
         raise DTypeError(
             f"np.real_if_close of {a.type} would have a dtype that depends on its numbers",
             hint="pg.real(z) drops the imaginary parts",
@@ -201,7 +182,7 @@ def _real_if_close(a: Any, tol: float = 100) -> Any:
     return a
 
 
-def _sort_complex(a: Any) -> Any:
+def sort_complex(a: Any) -> Any:
     value = called("asarray", a)
     # As in NumPy: complex64 for small integers only.
     is_small = value.dtype.kind in "iu" and value.dtype.itemsize <= 2
@@ -209,16 +190,8 @@ def _sort_complex(a: Any) -> Any:
     return called("sort", called("astype", value, wide))
 
 
-def _vdot(a: Any, b: Any) -> Any:
+def vdot(a: Any, b: Any) -> Any:
     return called("dot", called("conj", called("ravel", a)), called("ravel", b))
-
-
-def _last_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    return called("diagonal", x, offset, -2, -1)
-
-
-def _last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    return called("trace", x, offset, -2, -1, dtype=dtype)
 
 
 def listed_axes(x: Any, axes: Any) -> list[int]:
@@ -227,7 +200,8 @@ def listed_axes(x: Any, axes: Any) -> list[int]:
     return [axes] if isinstance(axes, int) else list(axes)
 
 
-def _sliding_window_view(
+@of_namespace
+def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:  # fmt: skip
     """Return all windows of a size along axes, with their elements along new last axes."""
@@ -244,7 +218,7 @@ def _sliding_window_view(
     return x
 
 
-def _poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Any) -> Any:
     """Return the coefficients of the polynomial with these zeros."""
     narrow = seq_of_zeros.dtype.kind != "f" or seq_of_zeros.dtype.itemsize < 4
     zeros = called("astype", seq_of_zeros, "float64") if narrow else seq_of_zeros
@@ -254,7 +228,7 @@ def _poly(seq_of_zeros: Any) -> Any:
     return found
 
 
-def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """Apply `func1d` to each vector along an axis; its results replace that axis."""
     moved = called("moveaxis", arr, axis, -1)
     rows = called("reshape", moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
@@ -266,14 +240,14 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
     return called("moveaxis", found, places, [axis % arr.ndim + i for i in range(len(shape))])
 
 
-def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     for axis in [axes] if isinstance(axes, int) else axes:
         found = func(a, axis)
         a = found if found.ndim == a.ndim else called("expand_dims", found, axis)
     return a
 
 
-def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Apply each function where its condition is true; the last true condition wins."""
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     if isinstance(condlist, np.ndarray) and condlist.ndim > x.ndim:
@@ -293,23 +267,13 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     return found
 
 
-def _unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
-    return called("unravel_index", indices, shape, order)
-
-
-def _ravel_multi_index(
-    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C"
-) -> Any:  # fmt: skip
-    return called("ravel_multi_index", multi_index, dims, mode, order)
-
-
-def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Return the same elements; a tensor as one that is not a view."""
     value = called("asarray", a)
     return value.clone() if hasattr(value, "clone") else called("assign", value)
 
 
-def _nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
+def nan_to_num(x: Any, copy: bool = True, **options: Any) -> Any:
     """Replace NaN and infinities, in place if `copy` is false."""
     found = called("nan_to_num", x, **options)
     if copy or not isinstance(x, Handle):
@@ -337,14 +301,18 @@ def _putmask(a: Any, mask: Any, values: Any) -> Any:
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
     if isinstance(ind, Handle):
-        return put(a, ind, v)
+        return scatter.put(a, ind, v)
     flat = called("set_slice", called("ravel", a), np.asarray(ind).reshape(-1), v)
     return called("reshape", flat, a.shape)
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
     if isinstance(indices, Handle):
-        return _put(arr, indices, values) if axis is None else along(arr, indices, values, axis)
+        return (
+            _put(arr, indices, values)
+            if axis is None
+            else scatter.along(arr, indices, values, axis)
+        )
     places = np.asarray(indices)
     if axis is None:
         return _put(arr, places, values)
@@ -368,50 +336,12 @@ def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-CALLED: dict[str, Callable[..., Any]] = {
-    "apply_along_axis": _apply_along_axis,
-    "apply_over_axes": _apply_over_axes,
-    "can_cast": _can_cast,
-    "clip": _clip,
-    "common_type": _common_type,
-    "copy": _copy,
-    "einsum": _einsum,
-    "empty_like": _define_like("zeros"),
-    "full": _full,
-    "full_like": _full_like,
-    "geomspace": _geomspace,
-    "iscomplexobj": _iscomplexobj,
-    "isrealobj": _isrealobj,
-    "iterable": _iterable,
-    "lib.stride_tricks.sliding_window_view": of_namespace(_sliding_window_view),
-    "linalg.diagonal": _last_diagonal,
-    "linalg.trace": _last_trace,
-    "linspace": _linspace,
-    "logspace": _logspace,
-    "min_scalar_type": _min_scalar_type,
-    "nan_to_num": _nan_to_num,
-    "ndim": _ndim,
-    "ones_like": _define_like("ones"),
-    "pad": _pad,
-    "piecewise": _piecewise,
-    "poly": _poly,
-    "ravel": _ravel,
-    "real_if_close": _real_if_close,
-    "reshape": _reshape,
-    "ravel_multi_index": _ravel_multi_index,
-    "result_type": _result_type,
-    "shape": _shape,
-    "size": _size,
-    "take": _take,
-    "sort_complex": _sort_complex,
-    "unravel_index": _unravel_index,
-    "vdot": _vdot,
-    "where": _where,
-    "zeros_like": _define_like("zeros"),
-    "copyto": _in_place("copyto", _copyto),
-    "fill_diagonal": _in_place("fill_diagonal", _fill_diagonal),
-    "place": _in_place("place", _putmask),
-    "put": _in_place("put", _put),
-    "put_along_axis": _in_place("put_along_axis", _put_along_axis),
-    "putmask": _in_place("putmask", _putmask),
-}  # fmt: skip
+empty_like = _define_like("zeros")
+ones_like = _define_like("ones")
+zeros_like = _define_like("zeros")
+copyto = _in_place("copyto", _copyto)
+fill_diagonal = _in_place("fill_diagonal", _fill_diagonal)
+place = _in_place("place", _putmask)
+put = _in_place("put", _put)
+put_along_axis = _in_place("put_along_axis", _put_along_axis)
+putmask = _in_place("putmask", _putmask)

@@ -12,10 +12,10 @@ import numpy as np
 from primgraph.errors import ArgumentError
 from primgraph.operators.index.known_elements import elements
 from primgraph.operators.lazy_loading import function_named
+from primgraph.operators.names import rows
 from primgraph.operators.numpy_arguments import Counterpart, called, listed, may_change, refuse_out
 from primgraph.operators.numpy_calls import known, missing
 from primgraph.operators.numpy_meanings import listed_axes
-from primgraph.operators.numpy_names import SPECIAL
 from primgraph.operators.numpy_overrides import implemented
 
 
@@ -40,10 +40,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dic
 
 def _name_of(ufunc: np.ufunc) -> str | None:
     """Return the name here of a ufunc of NumPy or SciPy."""
-    if ufunc in known():
-        mine = known()[ufunc][1]
-        return mine if isinstance(mine, str) else None
-    return SPECIAL.get(ufunc.__name__)
+    row = known()[ufunc][1] if ufunc in known() else rows("scipy.special").get(ufunc.__name__)
+    return None if row is None else row.target
 
 
 def _call(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -85,7 +83,7 @@ def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any
         given = given if name in ("add", "multiply") else {"keepdims": keepdims, "where": mask}
         original = getattr(np, _REDUCED[name])
         initial = {} if start in (np._NoValue, None) else {"initial": start}
-        return Counterpart(_REDUCED[name], original, _REDUCED[name])(
+        return Counterpart(_REDUCED[name], original, rows("numpy")[_REDUCED[name]])(
             x, axis=axis, **given, **initial
         )
     if mask is not True:

@@ -40,27 +40,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra import matrix_functions
 from primgraph.scipy.matrix_forms import circulant
 
-__all__ = [
-    "coshm",
-    "cosm",
-    "expm_frechet",
-    "fractional_matrix_power",
-    "matmul_toeplitz",
-    "signm",
-    "sinhm",
-    "sinm",
-    "solve_circulant",
-    "solve_continuous_are",
-    "solve_continuous_lyapunov",
-    "solve_discrete_are",
-    "solve_discrete_lyapunov",
-    "solve_lyapunov",
-    "solveh_banded",
-    "tanhm",
-    "tanm",
-]
-
-
 # Functions of matrices.
 
 

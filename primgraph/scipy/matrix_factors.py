@@ -13,6 +13,7 @@ from primgraph.operators.call import of_namespace
 from primgraph.operators.elementwise.arithmetic import clip, square
 from primgraph.operators.elementwise.elementary import arccos, arcsin
 from primgraph.operators.elementwise.logic import where
+from primgraph.operators.linear_algebra.matrices import assume
 from primgraph.operators.linear_algebra.systems import (
     adjoint,
     lapack_dtype,
@@ -25,26 +26,6 @@ from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.shape.matrix_building import diag
 from primgraph.operators.shape.shaping import expand_dims, reshaped, triu
 from primgraph.operators.variable import Variable
-
-__all__ = [
-    "eig",
-    "eigh",
-    "eigh_tridiagonal",
-    "eigvals",
-    "eigvalsh",
-    "eigvalsh_tridiagonal",
-    "lstsq",
-    "null_space",
-    "orth",
-    "orthogonal_procrustes",
-    "pinv",
-    "pinvh",
-    "polar",
-    "qr",
-    "schur",
-    "subspace_angles",
-]
-
 
 # Eigenvalues.
 
@@ -344,3 +325,27 @@ def lstsq(a: Any, b: Any, cond: float | None = None) -> tuple[Any, ...]:
     given.
     """
     return _lstsq(a, b, cond)
+
+
+# The words of `assume` for the kinds of matrices that `solve` is told of.
+_KINDS = {
+    "diagonal": "diagonal",
+    "lower triangular": "lower_triangular",
+    "pos": "positive_definite",
+    "positive definite": "positive_definite",
+    "sym": "symmetric",
+    "symmetric": "symmetric",
+    "upper triangular": "upper_triangular",
+}
+
+
+def solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", **kwargs: Any) -> Any:
+    """Solve linear systems of a matrix of the kind `assume_a`, which complex ones ignore."""
+    is_complex = getattr(getattr(a, "dtype", None), "kind", "f") == "c"
+    has_kind = assume_a in _KINDS and not is_complex
+    return linalg.solve(assume(a, _KINDS[assume_a]) if has_kind else a, b, **kwargs)
+
+
+def cholesky(a: Any, lower: bool = False) -> Any:
+    """Compute the triangular factors of positive definite matrices, the upper ones by default."""
+    return linalg.cholesky(a, upper=not lower)

@@ -16,17 +16,6 @@ from primgraph.operators.shape.joining import concatenate
 from primgraph.operators.shape.shaping import expand_dims, reshaped
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "diagsvd",
-    "fiedler",
-    "hankel",
-    "khatri_rao",
-    "leslie",
-]
-
 
 def _vector(name: str, given: Any, least: int = 1) -> Variable:
     value = lift(given)

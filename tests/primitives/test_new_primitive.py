@@ -106,9 +106,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add(root / "codegen" / "cards" / "elementwise.py", CARD)
     add(root / "tests" / "primitives" / "samples.py", ROW)
     operators = root / "primgraph" / "operators" / "elementwise" / "elementary.py"
-    text = operators.read_text(encoding="utf-8")
-    text = text.replace("__all__ = [", '__all__ = [\n    "digamma",', 1) + OPERATOR
-    operators.write_text(text, encoding="utf-8")
+    add(operators, OPERATOR)
+    table = root / "primgraph" / "operators" / "name_table.py"
+    text = table.read_text(encoding="utf-8")
+    assert text.count('"rsqrt sigmoid"') == 1
+    table.write_text(text.replace('"rsqrt sigmoid"', '"digamma rsqrt sigmoid"'), encoding="utf-8")
     return root
 
 

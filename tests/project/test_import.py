@@ -19,7 +19,7 @@ import primgraph as pg
 ours = {name for name in sys.modules if name.startswith("primgraph.")}
 rooms = {name.split(".")[1] for name in ours}
 assert not rooms & {"codegen", "transforms", "eager", "functional", "control", "custom", "autodiff"}
-assert len(ours) < 105, sorted(ours)
+assert len(ours) < 100, sorted(ours)
 assert not {"jinja2", "networkx", "scipy"} & {*sys.modules}
 # What traced functions mention is asked for such names.
 assert not hasattr(pg, "__wrapped__")

@@ -5,6 +5,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from public_api import MODULES, public_api
+from stubs import STUBS, path, stub
 
 KEPT = Path(__file__).parents[1] / "tools" / "public_api.txt"
 
@@ -14,6 +15,12 @@ def test_the_public_names_and_their_parameters_are_those_that_are_written_down()
     before, now = KEPT.read_text().splitlines(), public_api().splitlines()
     changes = "\n".join(unified_diff(before, now, "as written down", "now", lineterm="", n=0))
     assert not changes, f"{changes}\npython tests/tools/public_api.py > tests/tools/public_api.txt"
+
+
+def test_stubs_have_the_names_of_rows() -> None:
+    """Who adds a row runs `python tests/tools/stubs.py`."""
+    for module in STUBS:
+        assert path(module).read_text(encoding="utf-8") == stub(module), module
 
 
 # Modules that users import beside those whose names are written down.

@@ -43,33 +43,6 @@ from primgraph.primitives import elementwise as p
 from primgraph.primitives import logic, parts
 from primgraph.primitives.constants import zeros_like
 
-__all__ = [
-    "abs",
-    "add",
-    "add_n",
-    "arctan2",
-    "ceil",
-    "clip",
-    "divide",
-    "floor",
-    "floor_divide",
-    "logaddexp",
-    "maximum",
-    "minimum",
-    "mod",
-    "multiply",
-    "negative",
-    "positive",
-    "power",
-    "reciprocal",
-    "remainder",
-    "round",
-    "scale",
-    "sign",
-    "square",
-    "subtract",
-]
-
 # Beyond this exponent `x**n` is a power with a constant exponent.
 _LARGEST_INTEGER_POWER = 1024
 

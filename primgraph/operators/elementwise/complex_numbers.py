@@ -18,17 +18,6 @@ from primgraph.operators.shape.creation import full, zeros_like
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
 
-__all__ = [
-    "angle",
-    "complex",
-    "conj",
-    "conjugate",
-    "imag",
-    "iscomplex",
-    "isreal",
-    "real",
-]
-
 
 @public
 def real(val: ArrayLike) -> Variable:

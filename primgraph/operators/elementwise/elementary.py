@@ -14,33 +14,6 @@ from primgraph.operators.promotion import floating, lift
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
 
-__all__ = [
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctanh",
-    "cos",
-    "cosh",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-]
-
 
 def _function(
     name: str, op: Primitive[Value], doc: str, example: str

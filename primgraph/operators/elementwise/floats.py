@@ -28,12 +28,6 @@ from primgraph.operators.shape.creation import astype, stop_gradient
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits
 
-__all__ = [
-    "frexp",
-    "nextafter",
-    "spacing",
-]
-
 
 @public
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Variable:

@@ -25,14 +25,6 @@ from primgraph.operators.shape.creation import astype
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits
 
-__all__ = [
-    "bitwise_count",
-    "gcd",
-    "lcm",
-    "ravel_multi_index",
-    "unravel_index",
-]
-
 
 def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Variable]:
     found = [lift(x) for x in (x1, x2)]

@@ -32,29 +32,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits, elementwise, logic, parts
 from primgraph.primitives.constants import filled
 
-__all__ = [
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "equal",
-    "greater",
-    "greater_equal",
-    "invert",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "left_shift",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "not_equal",
-    "right_shift",
-    "where",
-]
-
 _UINT64: DType = np.dtype(np.uint64)
 
 

@@ -55,35 +55,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
 from primgraph.primitives import parts
 
-__all__ = [
-    "allclose",
-    "array_equal",
-    "array_equiv",
-    "cbrt",
-    "copysign",
-    "deg2rad",
-    "divmod",
-    "fabs",
-    "fix",
-    "float_power",
-    "fmax",
-    "fmin",
-    "fmod",
-    "heaviside",
-    "hypot",
-    "isclose",
-    "isneginf",
-    "isposinf",
-    "ldexp",
-    "logaddexp2",
-    "modf",
-    "nan_to_num",
-    "rad2deg",
-    "signbit",
-    "sinc",
-    "trunc",
-]
-
 # Below this, sin(y) / y is its series up to the tenth power, to the last bit.
 _SMALL = 0.1
 

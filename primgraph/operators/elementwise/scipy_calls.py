@@ -16,40 +16,6 @@ from primgraph.operators.promotion import fractional, promoted, require_integer
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions.scipy_calls import by_scipy
 
-__all__ = [
-    "SiciResult",
-    "dawsn",
-    "ellipe",
-    "ellipk",
-    "erfi",
-    "exp1",
-    "expi",
-    "expn",
-    "hyp2f1",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "iv",
-    "ive",
-    "j0",
-    "j1",
-    "jv",
-    "k0",
-    "k0e",
-    "k1",
-    "k1e",
-    "kv",
-    "kve",
-    "lambertw",
-    "sici",
-    "spence",
-    "y0",
-    "y1",
-    "yv",
-    "zeta",
-]
-
 
 def _emit(name: str, *operands: ArrayLike, part: int = 0) -> Variable:
     values = promoted(*operands, dtype=fractional(*operands), name=name)

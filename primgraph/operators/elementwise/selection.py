@@ -31,14 +31,6 @@ from primgraph.operators.reduce.reductions import any
 from primgraph.operators.shape.shaping import reshape, reshaped
 from primgraph.operators.variable import Variable, handles
 
-__all__ = [
-    "choose",
-    "compress",
-    "extract",
-    "isin",
-    "select",
-]
-
 
 @public
 def select(

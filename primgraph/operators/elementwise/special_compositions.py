@@ -26,19 +26,6 @@ from primgraph.operators.promotion import fractional, lift, promoted
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions import gamma as gammas
 
-__all__ = [
-    "binom",
-    "boxcox",
-    "boxcox1p",
-    "comb",
-    "exprel",
-    "factorial",
-    "gammasgn",
-    "huber",
-    "poch",
-    "pseudo_huber",
-]
-
 
 def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
     return promoted(*operands, dtype=fractional(*operands), name=name)

@@ -28,34 +28,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions import gamma as gammas
 from primgraph.primitives.special_functions import special
 
-__all__ = [
-    "beta",
-    "betainc",
-    "betaincc",
-    "betaln",
-    "digamma",
-    "entr",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "expit",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "kl_div",
-    "log_expit",
-    "log_ndtr",
-    "logit",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "polygamma",
-    "rel_entr",
-    "xlog1py",
-    "xlogy",
-]
-
 
 def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
     return promoted(*operands, dtype=fractional(*operands), name=name)

@@ -40,14 +40,6 @@ from primgraph.operators.shape.manipulation import unstack
 from primgraph.operators.shape.shaping import ravel, reshaped
 from primgraph.operators.variable import Variable, handles
 
-__all__ = [
-    "bincount",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-]
-
 
 @public_by_elements
 def bincount(

@@ -29,14 +29,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, indexing, shapes
 
-__all__ = [
-    "gather",
-    "getitem",
-    "strided_slice",
-    "take",
-    "take_along_axis",
-]
-
 Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType | bool | None"
 
 

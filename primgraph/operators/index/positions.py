@@ -26,8 +26,6 @@ from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import sorting
 
-__all__ = ["argwhere", "flatnonzero", "ix_", "nonzero", "trim_zeros"]
-
 
 def require_size(name: str, size: Any) -> int:
     """Return the number of results that is asked for, which must not be negative."""

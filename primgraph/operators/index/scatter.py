@@ -36,8 +36,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
-__all__ = ["scatter_add", "set_slice"]
-
 
 @public
 def scatter_add(x: ArrayLike, index: ArrayLike, updates: ArrayLike, axis: int = 0) -> Variable:

@@ -37,19 +37,6 @@ from primgraph.operators.shape.shaping import ravel, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
-__all__ = [
-    "intersect1d",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
-
 # Distinct elements.
 
 

@@ -33,20 +33,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
-__all__ = [
-    "argpartition",
-    "argsort",
-    "digitize",
-    "lexsort",
-    "median",
-    "partition",
-    "percentile",
-    "quantile",
-    "searchsorted",
-    "sort",
-    "top_k",
-]
-
 
 def _line(name: str, x: ArrayLike, axis: int | None) -> tuple[Variable, int]:
     """Return the array and its axis; the flattened array without an axis."""

@@ -23,10 +23,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise, reductions
 from primgraph.primitives.shapes import concat, slice_
 
-__all__ = [
-    "einsum",
-]
-
 # A term is an operand with one label per axis; labels of an ellipsis are not letters.
 Labels: TypeAlias = tuple[str, ...]
 Term: TypeAlias = tuple[Variable, Labels]

@@ -34,25 +34,6 @@ from primgraph.operators.shape.shaping import expand_dims, reshaped
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives.linear_algebra import matrix_functions
 
-__all__ = [
-    "EigResult",
-    "block_diag",
-    "cho_factor",
-    "cho_solve",
-    "eig",
-    "eigvals",
-    "expm",
-    "logm",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "solve_banded",
-    "solve_sylvester",
-    "solve_toeplitz",
-    "sqrtm",
-    "toeplitz",
-]
-
 
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors as columns.

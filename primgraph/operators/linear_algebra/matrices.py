@@ -21,15 +21,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra.assumptions import assumed
 from primgraph.primitives.parts import conj
 
-__all__ = [
-    "assume",
-    "cross",
-    "matrix_transpose",
-    "matvec",
-    "vecdot",
-    "vecmat",
-]
-
 
 @public
 def assume(x: ArrayLike, *facts: str) -> Variable:

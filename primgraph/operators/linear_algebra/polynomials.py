@@ -24,18 +24,6 @@ from primgraph.operators.shape.matrix_building import vander
 from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable, handles
 
-__all__ = [
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-]
-
 
 def _coefficients(name: str, p: ArrayLike) -> Variable:
     value = lift(p)

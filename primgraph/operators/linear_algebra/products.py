@@ -27,15 +27,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.linear_algebra import products
 
-__all__ = [
-    "dot",
-    "inner",
-    "linear",
-    "matmul",
-    "outer",
-    "tensordot",
-]
-
 
 def product(x: Variable, y: Variable) -> Variable:
     """Return the matrix products of two stacks of equal dtype and equal leading axes.

@@ -34,21 +34,6 @@ from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives.linear_algebra import spectra
 from primgraph.primitives.parts import imag, real
 
-__all__ = [
-    "EighResult",
-    "LstsqResult",
-    "QRResult",
-    "SVDResult",
-    "eigh",
-    "eigvalsh",
-    "lstsq",
-    "matrix_rank",
-    "pinv",
-    "qr",
-    "svd",
-    "svdvals",
-]
-
 
 class EighResult(NamedTuple):
     """Eigenvalues in ascending order, and eigenvectors as columns.

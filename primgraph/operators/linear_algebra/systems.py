@@ -22,18 +22,6 @@ from primgraph.primitives.linear_algebra import cholesky as factors
 from primgraph.primitives.linear_algebra import systems
 from primgraph.primitives.parts import conj
 
-__all__ = [
-    "SlogdetResult",
-    "cholesky",
-    "det",
-    "inv",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "tensorinv",
-    "tensorsolve",
-]
-
 
 def lapack_dtype(name: str, *operands: ArrayLike) -> DType:
     """Return the dtype in which NumPy computes a function of numpy.linalg on the operands."""

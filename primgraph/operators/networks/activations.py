@@ -14,15 +14,6 @@ from primgraph.operators.reduce.reductions import sum
 from primgraph.operators.reduce.statistics import narrow, softmax_slope, wide, without_largest
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "gelu",
-    "log_softmax",
-    "relu",
-    "silu",
-    "softmax",
-    "softplus",
-]
-
 # Beyond this, the sigmoid in the approximate gelu is 0 or 1 in every dtype, with derivative 0.
 _GELU_FLAT = 22.0
 

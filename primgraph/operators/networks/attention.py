@@ -34,11 +34,6 @@ from primgraph.operators.shape.shaping import swapaxes
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.elementwise import stop_gradient
 
-__all__ = [
-    "embedding",
-    "scaled_dot_product_attention",
-]
-
 
 @public
 def embedding(x: ArrayLike, weight: ArrayLike, padding_idx: int | None = None) -> Variable:

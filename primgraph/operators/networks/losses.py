@@ -26,15 +26,6 @@ from primgraph.operators.reduce.statistics import mean
 from primgraph.operators.shape.shaping import expand_dims, squeeze
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "huber_loss",
-    "l1_loss",
-    "mse_loss",
-]
-
 
 def _reduce_losses(name: str, losses: Variable, reduction: str) -> Variable:
     if reduction == "mean":

@@ -23,14 +23,6 @@ from primgraph.operators.reduce.statistics import mean, wide
 from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "batch_norm",
-    "group_norm",
-    "instance_norm",
-    "layer_norm",
-    "rms_norm",
-]
-
 
 def _align(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...]) -> Variable:
     """Reshape `y`, which has the sizes of `x` at `axes`, to broadcast with `x`."""

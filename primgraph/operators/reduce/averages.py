@@ -31,20 +31,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
 
-__all__ = [
-    "average",
-    "corrcoef",
-    "cov",
-    "nanargmax",
-    "nanargmin",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanstd",
-    "nanvar",
-    "ptp",
-]
-
 
 @public
 def ptp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:

@@ -19,15 +19,6 @@ from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import running
 
-__all__ = [
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumulative_prod",
-    "cumulative_sum",
-    "logcumsumexp",
-]
-
 
 def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
     if none_of_no_axes(x, axis) is None:

@@ -40,19 +40,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.parts import conj
 from primgraph.primitives.windows import windows as sliding
 
-__all__ = [
-    "convolve",
-    "correlate",
-    "ediff1d",
-    "gradient",
-    "interp",
-    "nancumsum",
-    "nanprod",
-    "nansum",
-    "trapezoid",
-    "unwrap",
-]
-
 
 def _numbers(x: Variable, number: int) -> Variable:
     """Replace NaN in `x` by a number."""

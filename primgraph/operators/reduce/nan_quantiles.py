@@ -32,13 +32,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import sorting
 
-__all__ = [
-    "nancumprod",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-]
-
 
 @public
 def nancumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:

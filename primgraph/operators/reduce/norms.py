@@ -19,13 +19,6 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit_all
 from primgraph.primitives.linear_algebra import spectra
 
-__all__ = [
-    "cond",
-    "matrix_norm",
-    "norm",
-    "vector_norm",
-]
-
 Order: TypeAlias = float | str | None
 
 

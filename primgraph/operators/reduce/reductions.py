@@ -25,19 +25,6 @@ from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import reductions as p
 
-__all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumsum",
-    "max",
-    "min",
-    "prod",
-    "sum",
-]
-
 
 def kept(result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool) -> Variable:
     """Return `result` of a reduction over `axes`, with those as axes of size one if `keepdims`."""

@@ -32,14 +32,6 @@ from primgraph.primitives import parts
 from primgraph.primitives.elementwise import steady
 from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
-__all__ = [
-    "logsumexp",
-    "mean",
-    "norm",
-    "std",
-    "var",
-]
-
 
 def wide(x: Variable) -> Variable:
     """Convert float16 to float32 and integers to float64; return others as they are."""

@@ -28,14 +28,6 @@ from primgraph.operators.shape.creation import arange, zeros
 from primgraph.operators.shape.shaping import expand_dims, reshape, squeeze
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "categorical",
-    "choice",
-    "multivariate_normal",
-    "permutation",
-    "truncated_normal",
-]
-
 
 @of_namespace
 def truncated_normal(

@@ -20,13 +20,6 @@ from primgraph.operators.shape.creation import dtype_or_default
 from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import constants
 
-__all__ = [
-    "bernoulli",
-    "dropout",
-    "normal",
-    "uniform",
-]
-
 
 def integer_key(name: str, key: ArrayLike) -> Variable:
     """Return the key of the function of that name, an integer or several.

@@ -38,26 +38,6 @@ from primgraph.operators.shape.joining import stack
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.special_functions.special import as_gamma_of, random_variate
 
-__all__ = [
-    "beta",
-    "binomial",
-    "cauchy",
-    "chisquare",
-    "dirichlet",
-    "exponential",
-    "gamma",
-    "gumbel",
-    "laplace",
-    "loggamma",
-    "logistic",
-    "lognormal",
-    "poisson",
-    "rademacher",
-    "randint",
-    "split",
-    "t",
-]
-
 # Lower bound of the uniform numbers, so that their logarithm is finite.
 _LEAST = 2.0**-53
 

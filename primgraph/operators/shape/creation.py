@@ -34,25 +34,6 @@ from primgraph.primitives import constants, elementwise, reductions
 from primgraph.primitives.constants import filled
 from primgraph.primitives.shapes import reshape, slice_assign
 
-__all__ = [
-    "arange",
-    "assign",
-    "astype",
-    "cast",
-    "eye",
-    "full",
-    "full_like",
-    "iota",
-    "linspace",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "size",
-    "stop_gradient",
-    "zeros",
-    "zeros_like",
-]
-
 
 def dtype_or_default(dtype: Any) -> DType:
     """Return the dtype for `dtype`; the default dtype for None."""

@@ -33,21 +33,6 @@ from primgraph.operators.variable import Variable, emit, emit_all, handles
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
 
-__all__ = [
-    "array",
-    "asarray",
-    "concat",
-    "concatenate",
-    "diagonal",
-    "flip",
-    "pad",
-    "repeat",
-    "roll",
-    "split",
-    "stack",
-    "tile",
-]
-
 
 def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
     """Return `size` elements along `axis` from `start` on; `x` itself if those are all."""

@@ -25,31 +25,6 @@ from primgraph.operators.shape.joining import concatenate, flip, sliced, split
 from primgraph.operators.shape.shaping import moveaxis, permuted, reshaped, swapaxes
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "append",
-    "array_split",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block",
-    "broadcast_arrays",
-    "column_stack",
-    "delete",
-    "dsplit",
-    "dstack",
-    "fliplr",
-    "flipud",
-    "hsplit",
-    "hstack",
-    "insert",
-    "resize",
-    "rollaxis",
-    "rot90",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
-
 
 def _items(name: str, arrays: Any) -> list[Variable]:
     """Return the arrays to be joined, one by one."""

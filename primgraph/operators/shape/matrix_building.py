@@ -30,20 +30,6 @@ from primgraph.operators.shape.joining import diagonal, stack
 from primgraph.operators.shape.shaping import reshaped
 from primgraph.operators.variable import Variable
 
-__all__ = [
-    "diag",
-    "diagflat",
-    "indices",
-    "kron",
-    "meshgrid",
-    "tri",
-    "tril_indices",
-    "tril_indices_from",
-    "triu_indices",
-    "triu_indices_from",
-    "vander",
-]
-
 
 @public
 def diag(x: ArrayLike, k: int = 0) -> Variable:

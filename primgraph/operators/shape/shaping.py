@@ -26,22 +26,6 @@ from primgraph.operators.shape.creation import iota
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
 
-__all__ = [
-    "broadcast_to",
-    "expand_dims",
-    "flatten",
-    "moveaxis",
-    "permute",
-    "ravel",
-    "reshape",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-    "tril",
-    "triu",
-    "unsqueeze",
-]
-
 
 def reshaped(x: Variable, shape: tuple[int, ...]) -> Variable:
     """Reshape `x` to a shape of the same size; return it if it has that shape."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.operators.call import operator
 from primgraph.operators.elementwise.arithmetic import add
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.linear_algebra.products import product
@@ -16,6 +15,7 @@ from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.signal.window_geometry import (
     Sizes,
     Sliding,
+    along_axes,
     both_ends,
     channels_first,
     channels_only,
@@ -25,15 +25,6 @@ from primgraph.operators.signal.window_geometry import (
 )
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import shapes
-
-__all__ = [
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-]
 
 Padding: TypeAlias = Sizes | Literal["same", "valid"]
 
@@ -78,11 +69,11 @@ def _convolve(
     count: int,
     x: ArrayLike,
     weight: ArrayLike,
-    bias: ArrayLike | None,
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
+    bias: ArrayLike | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
 ) -> Variable:
     value, kernel, added, had_samples = _operands(name, x, weight, bias, count)
     channels, outputs = value.shape[1], kernel.shape[0]
@@ -138,12 +129,12 @@ def _convolve_transposed(
     count: int,
     x: ArrayLike,
     weight: ArrayLike,
-    bias: ArrayLike | None,
-    stride: Sizes,
-    padding: Sizes,
-    output_padding: Sizes,
-    groups: int,
-    dilation: Sizes,
+    bias: ArrayLike | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
 ) -> Variable:
     value, kernel, added, had_samples = _operands(name, x, weight, bias, count)
     channels = value.shape[1]
@@ -193,16 +184,14 @@ def _sum_windows(
     return emit(shapes.pad, total, low=none, high=(0, *more, 0))
 
 
-@operator("x", "weight", "bias")
-def conv1d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Variable:
+conv1d, conv2d, conv3d = along_axes(
+    "conv",
+    (
+        "x",
+        "weight",
+        "bias",
+    ),
+    _convolve,
     """Return sums of products of windows along the last axis with a weight, as `torch` names them.
 
     `x` is of shape (samples, channels, length), or (channels, length), `weight` of shape (outputs,
@@ -217,20 +206,7 @@ def conv1d(
 
     >>> pg.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 2)))
     tensor([[[2., 2., 2.]]])
-    """
-    return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
-
-
-@operator("x", "weight", "bias")
-def conv2d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Variable:
+    """,
     """Compute `conv1d` along two axes.
 
     `x` is (samples, channels, height, width), the weight (outputs, channels / groups, rows,
@@ -241,20 +217,7 @@ def conv2d(
 
     >>> pg.conv2d(np.ones((1, 1, 4, 4)), np.ones((2, 1, 3, 3))).shape
     (1, 2, 2, 2)
-    """
-    return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
-
-
-@operator("x", "weight", "bias")
-def conv3d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Padding = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Variable:
+    """,
     """Compute `conv1d` along three axes.
 
     `x` is (samples, channels, depth, height, width), the weight (outputs, channels / groups, and
@@ -262,21 +225,17 @@ def conv3d(
 
     >>> pg.conv3d(np.ones((1, 1, 4, 4, 4)), np.ones((2, 1, 3, 3, 3))).shape
     (1, 2, 2, 2, 2)
-    """
-    return _convolve("conv3d", 3, x, weight, bias, stride, padding, dilation, groups)
+    """,
+)
 
-
-@operator("x", "weight", "bias")
-def conv_transpose1d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Variable:
+conv_transpose1d, conv_transpose2d, conv_transpose3d = along_axes(
+    "conv_transpose",
+    (
+        "x",
+        "weight",
+        "bias",
+    ),
+    _convolve_transposed,
     """Return the transpose of `conv1d` as a linear map: sums of overlapping windows.
 
     `weight` is of shape (channels, outputs / groups, size). `padding` elements are cut off at both
@@ -289,49 +248,15 @@ def conv_transpose1d(
 
     >>> pg.conv_transpose1d(np.ones((1, 1, 3)), np.ones((1, 1, 2)))
     tensor([[[1., 2., 2., 1.]]])
-    """
-    return _convolve_transposed(
-        "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@operator("x", "weight", "bias")
-def conv_transpose2d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Variable:
+    """,
     """Return `conv_transpose1d` along two axes.
 
     >>> pg.conv_transpose2d(np.ones((1, 1, 4, 4)), np.ones((1, 2, 3, 3))).shape
     (1, 2, 6, 6)
-    """
-    return _convolve_transposed(
-        "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@operator("x", "weight", "bias")
-def conv_transpose3d(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Variable:
+    """,
     """Return `conv_transpose1d` along three axes.
 
     >>> pg.conv_transpose3d(np.ones((1, 1, 4, 4, 4)), np.ones((1, 2, 3, 3, 3))).shape
     (1, 2, 6, 6, 6)
-    """
-    return _convolve_transposed(
-        "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    """,
+)

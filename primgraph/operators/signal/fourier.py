@@ -28,27 +28,6 @@ from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import fourier as p
 from primgraph.primitives.parts import conj
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
-
 Norm: TypeAlias = Literal["backward", "ortho", "forward"] | None
 Extents: TypeAlias = Sequence[int] | None
 Places: TypeAlias = Sequence[int] | None

@@ -10,7 +10,6 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError, UnknownSizeError
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import INT64
-from primgraph.operators.call import operator
 from primgraph.operators.elementwise.arithmetic import maximum
 from primgraph.operators.elementwise.logic import equal, where
 from primgraph.operators.handle import ArrayLike
@@ -31,6 +30,7 @@ from primgraph.operators.signal.window_geometry import (
     Sizes,
     Slices,
     Sliding,
+    along_axes,
     channels_first,
     channels_only,
     numbers,
@@ -40,21 +40,6 @@ from primgraph.operators.signal.window_geometry import (
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, shapes
 from primgraph.primitives.constants import filled
-
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-]
 
 
 def _windows_and_edges(
@@ -107,14 +92,14 @@ def _largest(
     name: str,
     count: int,
     x: ArrayLike,
-    size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
 ) -> Variable:
     value, had_samples = channels_first(name, lift(x), count)
-    sliding, edges = _windows_and_edges(name, count, size, stride, padding, dilation)
+    sliding, edges = _windows_and_edges(name, count, kernel_size, stride, padding, dilation)
     placed = _pad(sliding, samples_last(value), edges, ceil_mode, _lowest(value))
     found = sliding.reduced(placed, 1, max)
     return channels_only(samples_first(found), had_samples)
@@ -124,15 +109,15 @@ def _average_pool(
     name: str,
     count: int,
     x: ArrayLike,
-    size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: float | None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: float | None = None,
 ) -> Variable:
     value, had_samples = channels_first(name, lift(x), count)
-    sliding, edges = _windows_and_edges(name, count, size, stride, padding, 1)
+    sliding, edges = _windows_and_edges(name, count, kernel_size, stride, padding, 1)
     placed = samples_last(wide(value))
     whole = _pad(sliding, placed, edges, ceil_mode, 0)
     total = sliding.reduced(whole, 1, sum)
@@ -189,6 +174,14 @@ def _pool_bins(name: str, count: int, x: ArrayLike, output_size: Any, largest: b
     return channels_only(samples_first(narrow(placed, value)), had_samples)
 
 
+def _largest_of_bins(name: str, count: int, x: ArrayLike, output_size: Any) -> Variable:
+    return _pool_bins(name, count, x, output_size, largest=True)
+
+
+def _means_of_bins(name: str, count: int, x: ArrayLike, output_size: Any) -> Variable:
+    return _pool_bins(name, count, x, output_size, largest=False)
+
+
 def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> Variable:
     """Pool an axis into a number of bins."""
     extent, function = x.shape[axis], max if largest else mean
@@ -233,15 +226,10 @@ def _in_more_bins(name: str, x: Variable, axis: int, number: int, largest: bool)
     return where(spread, one, 0.5 * one + 0.5 * other)
 
 
-@operator("x")
-def max_pool1d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Variable:
+max_pool1d, max_pool2d, max_pool3d = along_axes(
+    "max_pool",
+    ("x",),
+    _largest,
     """Return the largest element of each window along the last axis; parameters as in `torch`.
 
     `x` is of shape (samples, channels, length), or (channels, length). Windows of `kernel_size`
@@ -254,54 +242,23 @@ def max_pool1d(
 
     >>> pg.max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[3., 4.]]])
-    """
-    return _largest("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@operator("x")
-def max_pool2d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Variable:
+    """,
     """Return `max_pool1d` along two axes; numbers are for all, or one for each.
 
     >>> pg.max_pool2d(np.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
-    """
-    return _largest("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@operator("x")
-def max_pool3d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-) -> Variable:
+    """,
     """Return `max_pool1d` along three axes; numbers are for all, or one for each.
 
     >>> pg.max_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
     (1, 1, 2, 2, 2)
-    """
-    return _largest("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
+    """,
+)
 
-
-@operator("x")
-def avg_pool1d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: float | None = None,
-) -> Variable:
+avg_pool1d, avg_pool2d, avg_pool3d = along_axes(
+    "avg_pool",
+    ("x",),
+    _average_pool,
     """Return the mean of each window along the last axis; windows are as those of `max_pool1d`.
 
     Zeros of the padding count as elements if `count_include_pad`; those added by `ceil_mode` never
@@ -311,78 +268,23 @@ def avg_pool1d(
 
     >>> pg.avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[2., 3.]]])
-    """
-    return _average_pool(
-        "avg_pool1d",
-        1,
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
-
-
-@operator("x")
-def avg_pool2d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: float | None = None,
-) -> Variable:
+    """,
     """Return `avg_pool1d` along two axes; numbers are for all, or one for each.
 
     >>> pg.avg_pool2d(np.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
-    """
-    return _average_pool(
-        "avg_pool2d",
-        2,
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
-
-
-@operator("x")
-def avg_pool3d(
-    x: ArrayLike,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: float | None = None,
-) -> Variable:
+    """,
     """Return `avg_pool1d` along three axes; numbers are for all, or one for each.
 
     >>> pg.avg_pool3d(np.ones((1, 1, 4, 4, 4)), 2).shape
     (1, 1, 2, 2, 2)
-    """
-    return _average_pool(
-        "avg_pool3d",
-        3,
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
+    """,
+)
 
-
-@operator("x")
-def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = along_axes(
+    "adaptive_max_pool",
+    ("x",),
+    _largest_of_bins,
     """Return the largest element of each of `output_size` bins along the last axis, as in `torch`.
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
@@ -390,32 +292,23 @@ def adaptive_max_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
     >>> pg.adaptive_max_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[3., 4.]]])
-    """
-    return _pool_bins("adaptive_max_pool1d", 1, x, output_size, largest=True)
-
-
-@operator("x")
-def adaptive_max_pool2d(x: ArrayLike, output_size: Any) -> Variable:
+    """,
     """Return `adaptive_max_pool1d` along two axes; None leaves an axis as it is.
 
     >>> pg.adaptive_max_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
-    """
-    return _pool_bins("adaptive_max_pool2d", 2, x, output_size, largest=True)
-
-
-@operator("x")
-def adaptive_max_pool3d(x: ArrayLike, output_size: Any) -> Variable:
+    """,
     """Return `adaptive_max_pool1d` along three axes; None leaves an axis as it is.
 
     >>> pg.adaptive_max_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)
-    """
-    return _pool_bins("adaptive_max_pool3d", 3, x, output_size, largest=True)
+    """,
+)
 
-
-@operator("x")
-def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = along_axes(
+    "adaptive_avg_pool",
+    ("x",),
+    _means_of_bins,
     """Return the mean of each of `output_size` bins along the last axis, as in `torch`.
 
     Bin `i` of `m` has the elements from `i n / m`, rounded down, to `(i + 1) n / m`, rounded up;
@@ -423,25 +316,15 @@ def adaptive_avg_pool1d(x: ArrayLike, output_size: Any) -> Variable:
 
     >>> pg.adaptive_avg_pool1d([[[1.0, 3.0, 2.0, 4.0]]], 2)
     tensor([[[2., 3.]]])
-    """
-    return _pool_bins("adaptive_avg_pool1d", 1, x, output_size, largest=False)
-
-
-@operator("x")
-def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Variable:
+    """,
     """Return `adaptive_avg_pool1d` along two axes; None leaves an axis as it is.
 
     >>> pg.adaptive_avg_pool2d(np.ones((1, 1, 6, 6)), 2).shape
     (1, 1, 2, 2)
-    """
-    return _pool_bins("adaptive_avg_pool2d", 2, x, output_size, largest=False)
-
-
-@operator("x")
-def adaptive_avg_pool3d(x: ArrayLike, output_size: Any) -> Variable:
+    """,
     """Return `adaptive_avg_pool1d` along three axes; None leaves an axis as it is.
 
     >>> pg.adaptive_avg_pool3d(np.ones((1, 1, 6, 6, 6)), 2).shape
     (1, 1, 2, 2, 2)
-    """
-    return _pool_bins("adaptive_avg_pool3d", 3, x, output_size, largest=False)
+    """,
+)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, Concatenate, ParamSpec, TypeAlias, final
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.assumptions import at_least
+from primgraph.operators.call import operator
 from primgraph.operators.promotion import entries_of, require_integer
 from primgraph.operators.shape.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit
@@ -17,6 +19,7 @@ from primgraph.primitives.windows import span
 # A number for all axes, or one for each.
 Sizes: TypeAlias = int | Sequence[int]
 Slices: TypeAlias = tuple[int, ...]
+P = ParamSpec("P")
 
 
 def numbers(name: str, role: str, value: Any, count: int, least: int) -> Slices:
@@ -151,3 +154,37 @@ class Sliding:
         return all(
             type(n) is int and m == s and (d == 1 or m == 1) and n % m == 0 for n, m, s, d in apart
         )
+
+
+def along_axes(
+    stem: str,
+    operands: tuple[str, ...],
+    function: Callable[Concatenate[str, int, P], Variable],
+    *docs: str,
+) -> tuple[Callable[P, Variable], Callable[P, Variable], Callable[P, Variable]]:
+    """Return operators along one, two and three axes, `stem1d` and so on, with these docstrings.
+
+    `function` takes the name of the operator and the number of axes before its parameters.
+    """
+    one, two, three = (
+        _along(f"{stem}{n}d", n, operands, function, doc) for n, doc in enumerate(docs, 1)
+    )
+    return one, two, three
+
+
+def _along(
+    name: str,
+    count: int,
+    operands: tuple[str, ...],
+    function: Callable[Concatenate[str, int, P], Variable],
+    doc: str,
+) -> Callable[P, Variable]:
+    def along(*args: P.args, **kwargs: P.kwargs) -> Variable:
+        return function(name, count, *args, **kwargs)
+
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())[2:]
+    along.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    along.__name__ = along.__qualname__ = name
+    along.__module__, along.__doc__ = function.__module__, doc
+    return operator(*operands)(along)
