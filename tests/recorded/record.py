@@ -13,6 +13,10 @@ Snippets stand in `snippets/SYSTEM/TOPIC.txt`. Text before the first line `== NA
 snippet of the file. The last expression of a snippet is its result. Programs stand in
 `programs/SYSTEM/NAME.py`; the result is that of `main()`.
 
+Snippets of `static_old` are recorded with Paddle's first representation of static programs
+(`FLAGS_enable_pir_api=0`): the second one, which is the default since 3.0, has no names of
+gradients such as `w@GRAD`, and no `clone(for_test=True)`.
+
 Numbers are the shortest decimals that read back to the same number: up to 17 digits for float64, 9
 for float32. Exceptions are recorded as the nearest class of Python's own, and the line that raises.
 """
@@ -29,7 +33,8 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +120,7 @@ def encode(value: Any) -> Any:
         return tensor(value)
     if isinstance(value, Mapping):
         return {"dict": [[encode(k), encode(v)] for k, v in value.items()]}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or type(value).__name__ == "Size":
         return [encode(v) for v in value]
     return {"object": type(value).__name__}
 
@@ -128,9 +133,9 @@ def tensor(value: Any) -> Any:
     name = dtype_name(value.dtype)
     value = value.detach()
     if name == "bfloat16":
-        value = value.float() if hasattr(value, "float") else value.astype("float32")
-    if hasattr(value, "resolve_conj"):
-        value = value.resolve_conj().resolve_neg()
+        value = value.astype("float32") if hasattr(value, "stop_gradient") else value.float()
+    for step in ("resolve_conj", "resolve_neg"):
+        value = getattr(value, step, lambda value=value: value)()
     return array("tensor", name, np.asarray(value.numpy()))
 
 
@@ -152,31 +157,34 @@ def outcome(text: str) -> Any:
     return {"line": line_of(error), "raises": known[0]}
 
 
-def recorded(text: str, system: str) -> Any:
-    """Return the outcome of `text` in a state as at the start of a program."""
-    if system != "paddle":
-        torch = importlib.import_module("torch")
-        found = outcome(text)
-        torch.set_default_dtype(torch.float32)
-        torch.set_grad_enabled(True)
-        return found
-    paddle = importlib.import_module("paddle")
-    with paddle.utils.unique_name.guard():
-        found = outcome(text)
-    paddle.disable_static()
-    paddle.set_default_dtype("float32")
-    return found
+@contextmanager
+def fresh_state(library: Any) -> Iterator[None]:
+    """Number parameters from zero, and restore the modes of `library` afterwards."""
+    names = getattr(getattr(library, "utils", None), "unique_name", None)
+    try:
+        with names.guard() if hasattr(names, "guard") else nullcontext():
+            yield
+    finally:
+        if hasattr(library, "disable_static"):
+            library.disable_static()
+        if hasattr(library, "set_default_dtype"):
+            library.set_default_dtype("float32" if names else library.float32)
+        if hasattr(library, "set_grad_enabled"):
+            library.set_grad_enabled(True)
 
 
 def main(arguments: list[str]) -> int:
     system, only = arguments[0], arguments[1:]
-    library = "torch" if system == "oneflow" else system
+    package = "torch" if system == "oneflow" else system
+    library = importlib.import_module(package)
     results, errors = {}, 0
     for name, text in sources(system).items():
         if only and not any(name == o or name.split("/")[0] == o for o in only):
             continue
         text = change_imports(text, "oneflow", "torch") if system == "oneflow" else text
-        results[name] = recorded(text, system)
+        old = name.startswith("static_old/")
+        with fresh_state(library), library.pir_utils.OldIrGuard() if old else nullcontext():
+            results[name] = outcome(text)
         if only:
             print(f"{name}: {json.dumps(results[name])[:300]}")
         if isinstance(results[name], dict) and "raises" in results[name] and "error" not in name:
@@ -184,11 +192,10 @@ def main(arguments: list[str]) -> int:
             print(f"{name} raises {run(text)[1]!r:.300}", file=sys.stderr)
     print(f"{len(results)} results, {errors} unexpected errors", file=sys.stderr)
     if not only:
-        version = importlib.import_module(library).__version__
         rows = [
             f" {json.dumps(k)}: {json.dumps(results[k], sort_keys=True)}" for k in sorted(results)
         ]
-        head = f'{{\n"package": {json.dumps(f"{library} {version}")},\n"results": {{\n'
+        head = f'{{\n"package": {json.dumps(f"{package} {library.__version__}")},\n"results": {{\n'
         text = head + ",\n".join(rows) + "\n}\n}\n"
         (FOLDER / f"{system}.json").write_text(text, encoding="utf-8")
     return 0
