@@ -56,8 +56,7 @@ def main():
     model = Embedder(4, 6, 2).double()
     with flow.no_grad():
         for p in model.parameters():
-            if p.dim() > 1:
-                p.copy_(flow.tensor(rng.normal(0.0, 0.5, tuple(p.shape))))
+            p.copy_(flow.tensor(rng.normal(0.5, 0.5, tuple(p.shape))))
     optimizer = flow.optim.AdamW(model.parameters(), lr=0.02)
     history = []
     for _ in range(5):
