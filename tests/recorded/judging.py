@@ -69,16 +69,25 @@ def sources_of(system: str) -> dict[str, str]:
 
 
 def text_apart(text: str, count: int) -> str | None:
-    """Replace the elements of the last tuple by functions; None if there are not `count`."""
+    """Replace the elements of the last expression by functions; None if there are not `count`."""
     tree = ast.parse(text)
     last = tree.body[-1]
-    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Tuple)):
-        return None
-    parts = last.value.elts
+    parts = parts_of(last.value) if isinstance(last, ast.Expr) else []
     if len(parts) != count:
         return None
-    last.value.elts = [ast.parse(f"lambda: ({ast.unparse(p)})", mode="eval").body for p in parts]
-    return ast.unparse(tree)
+    functions = ast.parse(f"[{', '.join(f'lambda: ({p})' for p in parts)}]", mode="eval")
+    return ast.unparse(ast.Module([*tree.body[:-1], ast.Expr(functions.body)], []))
+
+
+def parts_of(value: ast.expr) -> list[str]:
+    """Return the elements of `a, b` and of `[f(x) for x in (a, b)]`."""
+    if isinstance(value, ast.Tuple):
+        return [ast.unparse(e) for e in value.elts]
+    if isinstance(value, ast.ListComp) and isinstance(value.generators[0].iter, ast.Tuple):
+        element, target = map(ast.unparse, (value.elt, value.generators[0].target))
+        elements = map(ast.unparse, value.generators[0].iter.elts)
+        return [f"[{element} for {target} in ({e},)][0]" for e in elements]
+    return []
 
 
 def elements_apart(text: str, theirs: list[Any]) -> list[str]:

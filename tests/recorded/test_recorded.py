@@ -47,6 +47,16 @@ def test_known_differences_are_of_snippets_and_have_reasons() -> None:
     assert [key for key, reason in KNOWN.items() if len(reason) < 12] == []
 
 
+def test_the_table_has_what_differs_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    agrees, differs = ("torch", "tensors/shape"), ("torch", "autograd/where_guard")
+    monkeypatch.setitem(KNOWN, agrees, "wrong: nothing")
+    monkeypatch.delitem(KNOWN, differs)
+    with pytest.raises(AssertionError, match="take it out"):
+        check_case(*agrees)
+    with pytest.raises(AssertionError, match="value 0, not nan"):
+        check_case(*differs)
+
+
 def test_recordings_are_of_the_snippets_and_small() -> None:
     for system in SYSTEMS:
         if system != "megengine":
