@@ -9,7 +9,7 @@ writes `tests/recorded/SYSTEM.json`: the version of the package, and the result 
 program by name. `python tests/recorded/record.py torch TOPIC` prints the results of one topic
 instead, as does a name such as `tensors/shape`.
 
-Snippets stand in `snippets/SYSTEM/TOPIC.txt`. Text before the first line `== NAME` precedes every
+Snippets stand in files `TOPIC.txt` below `snippets/SYSTEM`. Text before the first line `== NAME` precedes every
 snippet of the file. The last expression of a snippet is its result. Programs stand in
 `programs/SYSTEM/NAME.py`; the result is that of `main()`.
 
@@ -47,7 +47,7 @@ SYSTEMS = ("torch", "paddle", "megengine", "oneflow")
 def sources(system: str) -> dict[str, str]:
     """Return the text of each snippet and program of `system` by name, `TOPIC/NAME`."""
     found: dict[str, str] = {}
-    for file in sorted((FOLDER / "snippets" / system).glob("*.txt")):
+    for file in sorted((FOLDER / "snippets" / system).rglob("*.txt")):
         preamble, *parts = re.split(r"^== ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
         for part in parts:
             name, _, text = part.partition("\n")
