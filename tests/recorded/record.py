@@ -9,9 +9,9 @@ writes `tests/recorded/SYSTEM.json`: the version of the package, and the result 
 program by name. `python tests/recorded/record.py torch TOPIC` prints the results of one topic
 instead, as does a name such as `tensors/shape`.
 
-Snippets stand in files `TOPIC.txt` below `snippets/SYSTEM`. Text before the first line `== NAME` precedes every
-snippet of the file. The last expression of a snippet is its result. Programs stand in
-`programs/SYSTEM/NAME.py`; the result is that of `main()`.
+Snippets stand in files `TOPIC.txt` below `snippets/SYSTEM`. Text before the first line `== NAME`
+precedes every snippet of the file. The last expression of a snippet is its result. Programs stand
+in `programs/SYSTEM/NAME.py`; the result is that of `main()`.
 
 Snippets of `static_old` are recorded with Paddle's first representation of static programs
 (`FLAGS_enable_pir_api=0`): the second one, which is the default since 3.0, has no names of
