@@ -50,6 +50,7 @@ THINNED: dict[str, int] = {
     "test_random_programs::test_promises_hold_for_random_programs_of_sizes_that_have_names": 2,
     "test_random_programs::test_promises_hold_for_random_programs_of_special_kinds": 2,
     "test_readable::test_what_is_multiplied_or_reduced_is_written_in_the_shape_it_needs": 7,
+    "test_recorded::test_programs_give_the_recorded_results": 2,
     "test_singular_ties::test_even_functions_have_second_derivatives_at_ties_and_zeros": 2,
     "test_singular_ties::test_second_derivatives_of_norms_are_differences_of_the_gradient": 2,
     "test_sized_programs::test_programs_at_thresholds_compute_what_the_interpreter_does": 4,
