@@ -26,10 +26,9 @@ from primgraph.primitives.linear_algebra.spectral_derivatives import PUSHFORWARD
 from primgraph.primitives.linear_algebra.ties import Probe
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.dataflow.masks.masks import masks_of
+from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.jacobians.spectral_probes import Probes
-from primgraph.transforms.masking import Masking
 
 # One tangent per value; None for zero everywhere.
 Tangents: TypeAlias = Sequence[Value | None]

@@ -15,11 +15,10 @@ from primgraph.ir.rebuild import derived_source, keep, rebuild, require_primitiv
 from primgraph.primitives.constants import filled
 from primgraph.transforms.dataflow.activity import depending
 from primgraph.transforms.dataflow.contract import primitives_only, transform
-from primgraph.transforms.dataflow.masks.masks import masks_of
+from primgraph.transforms.dataflow.masks.masks import Masking, masks_of
 from primgraph.transforms.dataflow.region_interface import is_mark
 from primgraph.transforms.linearize import differentiated
 from primgraph.transforms.loops import taylor_loops  # noqa: F401
-from primgraph.transforms.masking import Masking
 from primgraph.transforms.taylor_series.jets import Jets
 from primgraph.transforms.taylor_series.series import Row, Rows, Series, scaled
 

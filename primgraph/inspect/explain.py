@@ -24,8 +24,8 @@ from primgraph.operators.variable import Variable
 from primgraph.program.finite import Walk, spread
 from primgraph.program.inputs import check_names, input_values
 from primgraph.program.program import Program, program_of
-from primgraph.transforms.bind import bind
 from primgraph.transforms.dataflow.engine import Analysis, Facts, Flow
+from primgraph.transforms.edits import bind
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import copy, rebuild
 from primgraph.primitives.linear_algebra.products import CONTRACTS, transposed
-from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.edits import dead_code
 
 
 def without_identity(graph: Graph, seed: int) -> Graph:

@@ -6,9 +6,7 @@ differentiates. Formulas are the usual derivatives, expressed by the result wher
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,6 @@ from primgraph.ir.facts.ranges import (
     ANYTHING,
     DOMAIN,
     FINITE_SLOPE,
-    INF,
     LEAST,
     POLYNOMIAL,
     RANGE,
@@ -44,7 +41,6 @@ from primgraph.ir.facts.ranges import (
     absolute,
     added,
     between,
-    hull,
     integer_quotient,
     is_finite_unless_nan,
     joined,
@@ -63,10 +59,7 @@ from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import (
     equal,
     greater,
-    greater_equal,
     is_diagonal_mask,
-    less,
-    less_equal,
     require_order,
     select,
     unless_nan,
@@ -77,7 +70,7 @@ from primgraph.primitives.shapes import broadcast, with_batch_axis
 __all__ = [
     "ALGEBRA", "ANY", "FLOATS", "FUNCTION", "INEXACT", "NUMBERS", "ORDERED", "QUOTIENT", "SIGNS",
     "UNIT", "UNSURE", "abs_", "add", "as_another", "as_function_of", "cast", "ceil", "div",
-    "elementwise", "floor", "floor_divide", "is_finite_test", "maximum", "minimum", "mul", "neg",
+    "elementwise", "floor", "floor_divide", "maximum", "minimum", "mul", "neg",
     "remainder", "round_", "sign", "steady", "stop_gradient", "sub",
 ]  # fmt: skip
 
@@ -462,51 +455,3 @@ def _real_transpose(ct: Value, z: Linear) -> tuple[Value]:
 @cast.batch
 def _cast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
     return cast(x, dtype=dtype)
-
-
-# Ranges of selections.
-
-
-@select.declares(RANGE_AT)
-def _select_range(eqn: Equation, around: Around, condition: Range, x: Range, y: Range) -> Range:
-    """Return the hull of both branches, tightened by a comparison with a number."""
-    if is_finite_test(eqn, around):
-        return hull([replace(x, below=False, above=False, nan=False), y])
-    test = around.definition(eqn.inputs[0])
-    if test is not None and test.op is equal:
-        z, other = test.inputs
-        if z is other and not around.known[z].nan:
-            return x
-    first, second = eqn.inputs[1:]
-    return hull([_where(test, first, True, x, around), _where(test, second, False, y, around)])
-
-
-def is_finite_test(eqn: Equation, around: Around) -> bool:
-    """Return whether a `select` replaces elements that are not finite by a finite number."""
-    test = around.definition(eqn.inputs[0])
-    if test is None or test.op is not less:
-        return False
-    size = around.definition(test.inputs[0])
-    made = [around.definition(v) for v in (test.inputs[1], eqn.inputs[2])]
-    bound, other = (e and e.number for e in made)
-    if size is None or bound != INF or other is None or not math.isfinite(other):
-        return False
-    return size.op is abs_ and size.inputs[0] is eqn.inputs[1]
-
-
-# Comparisons after which the first operand is bounded below (True) or above (False) by the second.
-_AT_LEAST = {greater: True, greater_equal: True, less: False, less_equal: False}
-
-
-def _where(test: Equation | None, value: Value, side: bool, known: Range, around: Around) -> Range:
-    """Return the range of `value` where the comparison `test` equals `side`."""
-    if test is None or test.op not in _AT_LEAST or value not in test.inputs:
-        return known
-    place = test.inputs.index(value)
-    made = around.definition(test.inputs[1 - place])
-    bound = made and made.number
-    if bound is None:
-        return known
-    if (_AT_LEAST[test.op] == side) == (place == 0):
-        return replace(known, low=max(known.low, float(bound)))
-    return replace(known, high=min(known.high, float(bound)))

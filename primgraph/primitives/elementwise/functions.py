@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from primgraph.ir.facts.ranges import (
     angle,
     between,
     exp_is_finite,
+    hull,
     increasing,
     is_finite_unless_nan,
     is_polynomial,
@@ -60,12 +62,12 @@ from primgraph.primitives.elementwise.arithmetic import (
     mul,
     stop_gradient,
 )
-from primgraph.primitives.logic import equal, greater, less, select
+from primgraph.primitives.logic import equal, greater, greater_equal, less, less_equal, select
 
 __all__ = [
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cos", "cosh",
-    "erf", "erfc", "exp", "expm1", "integer_pow", "log", "log1p", "logaddexp", "power", "rsqrt",
-    "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh",
+    "erf", "erfc", "exp", "expm1", "integer_pow", "is_finite_test", "log", "log1p", "logaddexp",
+    "power", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh",
 ]  # fmt: skip
 
 # No float64 or float32 is closer to a zero of the cosine: 4.7e-19 and 1.6e-9 are the least
@@ -426,3 +428,51 @@ def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _per_element(function: Rule, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     flat = [function(float(v)) for v in np.asarray(x).reshape(-1)]
     return np.array(flat, x.dtype).reshape(np.shape(x))
+
+
+# Ranges of selections.
+
+
+@select.declares(RANGE_AT)
+def _select_range(eqn: Equation, around: Around, condition: Range, x: Range, y: Range) -> Range:
+    """Return the hull of both branches, tightened by a comparison with a number."""
+    if is_finite_test(eqn, around):
+        return hull([replace(x, below=False, above=False, nan=False), y])
+    test = around.definition(eqn.inputs[0])
+    if test is not None and test.op is equal:
+        z, other = test.inputs
+        if z is other and not around.known[z].nan:
+            return x
+    first, second = eqn.inputs[1:]
+    return hull([_where(test, first, True, x, around), _where(test, second, False, y, around)])
+
+
+def is_finite_test(eqn: Equation, around: Around) -> bool:
+    """Return whether a `select` replaces elements that are not finite by a finite number."""
+    test = around.definition(eqn.inputs[0])
+    if test is None or test.op is not less:
+        return False
+    size = around.definition(test.inputs[0])
+    made = [around.definition(v) for v in (test.inputs[1], eqn.inputs[2])]
+    bound, other = (e and e.number for e in made)
+    if size is None or bound != INF or other is None or not math.isfinite(other):
+        return False
+    return size.op is abs_ and size.inputs[0] is eqn.inputs[1]
+
+
+# Comparisons after which the first operand is bounded below (True) or above (False) by the second.
+_AT_LEAST = {greater: True, greater_equal: True, less: False, less_equal: False}
+
+
+def _where(test: Equation | None, value: Value, side: bool, known: Range, around: Around) -> Range:
+    """Return the range of `value` where the comparison `test` equals `side`."""
+    if test is None or test.op not in _AT_LEAST or value not in test.inputs:
+        return known
+    place = test.inputs.index(value)
+    made = around.definition(test.inputs[1 - place])
+    bound = made and made.number
+    if bound is None:
+        return known
+    if (_AT_LEAST[test.op] == side) == (place == 0):
+        return replace(known, low=max(known.low, float(bound)))
+    return replace(known, high=min(known.high, float(bound)))

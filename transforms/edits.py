@@ -1,4 +1,4 @@
-"""Bind inputs to uniform constants."""
+"""Small edits of graphs: equations that no output needs are dropped, inputs are bound."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ from collections.abc import Mapping
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.params import freeze_all
 from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import scalar_of
 from primgraph.primitives.constants import full
-from primgraph.transforms.dataflow.contract import transform
+from primgraph.transforms.dataflow.contract import every_equation_is_used, transform
+
+
+@transform(ensures=(every_equation_is_used,))
+def dead_code(graph: Graph) -> Graph:
+    """Drop every equation that no output needs. Inputs stay, used or not.
+
+    >>> graph = pg.trace(lambda x: (pg.sin(x), pg.cos(x)), pg.spec(3))
+    >>> print(pg.transforms.dead_code(graph.with_outputs(graph.outputs[1:])))
+    graph f(%x: f64[3]) {
+      %0: f64[3] = cos(%x)
+      return %0
+    }
+    """
+    kept = backward_slice(graph.body, graph.outputs)
+    return Graph(graph.inputs, kept, graph.outputs, graph.name)
 
 
 @transform()
