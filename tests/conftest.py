@@ -116,9 +116,15 @@ def round_trip_of_graphs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def native_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for what is compiled, which all tests of native code share."""
-    folder = tmp_path_factory.mktemp("native")
+    """A folder for compiled C: one for all tests of native code, in all workers of a run.
+
+    It is that of PRIMGRAPH_CACHE, if set: `.ci/run` has one for all of its stages.
+    """
     before = os.environ.get("PRIMGRAPH_CACHE")
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = Path(before or run / "native")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ["PRIMGRAPH_CACHE"] = str(folder)
     yield folder
     del os.environ["PRIMGRAPH_CACHE"]
