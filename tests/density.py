@@ -47,8 +47,6 @@ THINNED: dict[str, int] = {
     "test_primitives::test_second_order_agrees_in_all_modes": 7,
     "test_random_programs::test_flags_that_are_set_after_use_are_those_of_an_equation": 2,
     "test_random_programs::test_promises_hold_for_random_programs": 2,
-    "test_random_programs::test_promises_hold_for_random_programs_of_sizes_that_have_names": 2,
-    "test_random_programs::test_promises_hold_for_random_programs_of_special_kinds": 2,
     "test_readable::test_what_is_multiplied_or_reduced_is_written_in_the_shape_it_needs": 7,
     "test_singular_ties::test_even_functions_have_second_derivatives_at_ties_and_zeros": 2,
     "test_singular_ties::test_second_derivatives_of_norms_are_differences_of_the_gradient": 2,

@@ -279,18 +279,32 @@ def test_a_wheel_has_every_file_and_nothing_of_an_earlier_one(tmp_path):
     assert "primgraph compiles NumPy functions" in text
 
 
+def unpacked(checkout: Path, folder: Path) -> Path:
+    """Build an sdist from the checkout, and unpack it."""
+    with tarfile.open(built(checkout, "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (root,) = (folder / "unpacked").iterdir()
+    return root
+
+
 @in_checkout
 @can_build
-def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
+def test_an_sdist_has_the_whole_checkout(tmp_path):
     checkout = copied(tmp_path / "copy")
     before = files_of(checkout)
-    with tarfile.open(built(checkout, "sdist")) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    (root,) = (tmp_path / "unpacked").iterdir()
+    root = unpacked(checkout, tmp_path)
     assert before - files_of(root) == set()
     # What pages print is seen in the checkout, whose pages these are, byte for byte.
     changed = [f for f in before if (root / f).read_bytes() != (checkout / f).read_bytes()]
     assert changed == []
+
+
+@in_checkout
+@can_build
+@pytest.mark.dense
+def test_an_sdist_passes_tests_from_there(tmp_path):
+    """Dense, as `.ci/run` runs all tests from the sdist."""
+    root = unpacked(copied(tmp_path / "copy"), tmp_path)
     blocks = "test_code_blocks_run_and_print_what_is_shown"
     pages = [f"project/test_readme.py::{blocks}[{page}]" for page in ("README", "docs/guide/ir")]
     links = "project/test_readme.py::test_links_lead_to_files"
@@ -350,51 +364,20 @@ def test_an_error_of_types_is_found_wherever_it_is(tmp_path, name):
 
 
 @in_checkout
-def test_the_program_that_types_are_checked_in_runs():
-    runpy.run_path(str(ROOT / "tests" / "typing" / "signatures.py"))
-
-
-USERS = """
-import numpy as np
-import primgraph as pg
-
-with pg.Program() as program:
-    w, b = pg.data("w", (3, 2)), pg.data("b", (2,))
-    loss = pg.sum((w + b) ** 2)
-    dw, db = pg.grad(loss, [w, b])
-    new = w - 0.1 * dw
-    second = pg.grad(pg.sum(dw * dw), w) * 2.0
-    along = pg.forward_grad(loss, w) * 2.0
-    perhaps = pg.grad(loss, [w, b], allow_unused=True)
-    found = [g if g is None else g + 1.0 for g in perhaps]
-"""
+@pytest.mark.parametrize("name", ["programs", "signatures"])
+def test_the_programs_that_types_are_checked_in_run(name):
+    runpy.run_path(str(ROOT / "tests" / "typing" / f"{name}.py"))
 
 
 @in_checkout
-@pytest.mark.long
+@pytest.mark.dense
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
-def test_a_file_of_a_user_passes_strict_types(tmp_path):
-    lay_out = runpy.run_path(str(ROOT / ".ci" / "check_types.py"))["lay_out"]
-    lay_out(tmp_path / "laid")
-    shutil.copy(PACKAGE / "py.typed", tmp_path / "laid" / "primgraph")
-
-    def checked(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", name]
-        environment = os.environ | {"MYPYPATH": str(tmp_path / "laid")}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        return "\n".join(x for x in done.stdout.splitlines() if x.startswith(name))
-
-    assert checked("good.py", USERS) == ""
-    program = (ROOT / "tests" / "typing" / "signatures.py").read_text(encoding="utf-8")
-    assert checked("signatures.py", program) == ""
-    # Types that an assertion does not expect are found, as in a wrong element of a pair.
-    wrong = program.replace("tuple[float, Floats])", "tuple[Floats, Floats])", 1)
-    assert "[assert-type]" in checked("signatures.py", wrong)
-    # What may be None has to be looked at first.
-    assert "Unsupported operand" in checked("bad.py", USERS + "    found[0] * 2.0\n")
+def test_files_of_a_user_pass_strict_types():
+    """Dense, as `.ci/run` checks types in a stage of its own."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "check_types.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_names_that_are_listed_are_the_public_ones():

@@ -15,7 +15,7 @@ from primgraph import transforms
 from primgraph.transforms.dataflow.contract import declared
 
 _PROGRAMS = 100
-_USUAL = 20
+_USUAL = 10
 _CHUNK = 10
 _QUICK = 10
 
