@@ -419,7 +419,7 @@ def test_elements_of_a_tensor_keep_their_lines():
 
 
 def test_what_has_very_many_equations_shows_as_much_as_what_has_a_thousand():
-    large = chain(100_000 if DENSE else 20_000)
+    large = chain(100_000 if DENSE else 10_000)
     graph = large.graph()
     for thing in (
         large,
