@@ -7,8 +7,10 @@ every transform; the observer below adds the round trip through text.
 import gc
 import importlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 os.environ["PRIMGRAPH_DEBUG"] = "1"
@@ -18,6 +20,9 @@ if sys.dont_write_bytecode:
     # each worker the tests. It is written where pytest writes, not beside the sources.
     sys.dont_write_bytecode = False
     sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # Bytecode of temporary copies of the package is of no use to later runs.
+        shutil.rmtree(sys.pycache_prefix + tempfile.gettempdir(), ignore_errors=True)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
