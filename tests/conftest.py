@@ -7,12 +7,26 @@ every transform; the observer below adds the round trip through text.
 import gc
 import importlib
 import os
+import shutil
 import signal
+import sys
+import tempfile
+from pathlib import Path
 
 os.environ["PRIMGRAPH_DEBUG"] = "1"
 
+if sys.dont_write_bytecode:
+    # Without bytecode, each of the hundred interpreters that tests start compiles the package, and
+    # each worker the tests. It is written where pytest writes, not beside the sources.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # Bytecode of temporary copies of the package is of no use to later runs.
+        shutil.rmtree(sys.pycache_prefix + tempfile.gettempdir(), ignore_errors=True)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,10 +88,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("dense")]
 
 
-def pytest_collection_finish() -> None:
-    """Take modules and tests out of garbage collections, which would visit all of them."""
-    gc.collect()
-    gc.freeze()
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files without quick tests for `-m quick`: this takes longer than the tests."""
+    name = collection_path.stem.removeprefix("test_")
+    is_test_file = collection_path.suffix == ".py" and name != collection_path.stem
+    return (config.option.markexpr == "quick" and is_test_file and name not in _QUICK) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without garbage collections, and keep modules and tests out of later ones."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_report_header() -> str:
@@ -94,9 +121,15 @@ def round_trip_of_graphs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def native_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for what is compiled, which all tests of native code share."""
-    folder = tmp_path_factory.mktemp("native")
+    """A folder for compiled C: one for all tests of native code, in all workers of a run.
+
+    It is that of PRIMGRAPH_CACHE, if set: `.ci/run` has one for all of its stages.
+    """
     before = os.environ.get("PRIMGRAPH_CACHE")
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = Path(before or run / "native")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ["PRIMGRAPH_CACHE"] = str(folder)
     yield folder
     del os.environ["PRIMGRAPH_CACHE"]

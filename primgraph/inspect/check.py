@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -219,7 +220,9 @@ class Level:
             if all(c is not None for c in columns):
                 found = [c for c in columns if c is not None]
                 return largest, found, "a complex step gives", _BY_COMPLEX_STEP
-        differences = [self._columns(i, self._differences) for i in self.wrt]
+        graph, arrays = self._stops_as_inputs()
+        slope = partial(self._differences, graph, arrays)
+        differences = [self._columns(i, slope) for i in self.wrt]
         found = [c for c in differences if c is not None]
         return largest, found, "central differences give", _BY_DIFFERENCES
 
@@ -241,9 +244,11 @@ class Level:
         known, smooth = evaluate(self.graph, self.arrays, tangents)
         return [np.imag(known[v]) / STEP for v in self.graph.outputs] if smooth else None
 
-    def _differences(self, place: int, element: int) -> list[Array]:
+    def _differences(
+        self, graph: Graph, arrays: Sequence[Array], place: int, element: int
+    ) -> list[Array]:
+        """Return the differences by one element, of what `_stops_as_inputs` returns."""
         array = np.asarray(self.arrays[place], np.float64)
-        graph, arrays = self._stops_as_inputs()
 
         def at(shift: float) -> list[Array]:
             moved = array.copy()

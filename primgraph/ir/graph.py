@@ -263,6 +263,13 @@ class Graph(Fixed, Drawn, Nested):
     @property
     def sizes(self) -> tuple[str, ...]:
         """Symbolic sizes in types and parameters, in order of first appearance."""
+        noted: tuple[str, ...] | None = self.noted("sizes")
+        if noted is None:
+            noted = self._find_sizes()
+            self.note("sizes", noted)
+        return noted
+
+    def _find_sizes(self) -> tuple[str, ...]:
         found: dict[str, None] = {}
         seen: set[TensorType] = set()
         for value in (*self.inputs, *(v for e in self.body for v in e.outputs)):

@@ -33,7 +33,7 @@ def verify(graph: Graph) -> Graph:
         for value in eqn.inputs:
             if value not in bound:
                 raise _fault(graph, eqn, f"{eqn.op.name} uses {value!r} before it is bound")
-        types = tuple(v.type for v in eqn.outputs)
+        types = tuple([v.type for v in eqn.outputs])
         expected = _infer(graph, eqn, inferred)
         if types != expected:
             found, wanted = (", ".join(map(str, t)) for t in (types, expected))
@@ -41,7 +41,7 @@ def verify(graph: Graph) -> Graph:
         for body in eqn.bodies:
             verify_once(body)
         computes = not (eqn.op.has_bodies or eqn.op.formal)
-        if computes and any(is_open(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
+        if computes and any(is_open(v.type.shape) for v in (*eqn.inputs, *eqn.outputs)):
             fault = f"{eqn.op.name} is no loop, and takes or gives a stack that grows"
             raise _fault(graph, eqn, fault)
         for value in eqn.outputs:
@@ -64,16 +64,16 @@ def verify_once(graph: Graph) -> None:
 def _infer(
     graph: Graph, eqn: Equation, known: dict[object, tuple[TensorType, ...]]
 ) -> tuple[TensorType, ...]:
-    types = tuple(v.type for v in eqn.inputs)
-    key = (eqn.op, types) if not eqn.params else None
+    types = tuple([v.type for v in eqn.inputs])
+    # Equal parameters are usually one object, which the graph keeps alive.
+    key = (eqn.op, types, id(eqn.params) if eqn.params else 0)
     if key in known:
         return known[key]
     try:
         result = eqn.op.infer(types, eqn.kwargs)
     except PrimgraphError as error:
         raise _fault(graph, eqn, f"{eqn.op.name} is ill-typed: {error.message}") from error
-    if key is not None:
-        known[key] = result
+    known[key] = result
     return result
 
 

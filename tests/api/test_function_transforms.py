@@ -969,7 +969,7 @@ def test_graphs_are_done_again_with_tensors_to_the_bit(start: int) -> None:
             assert not fault, f"{fault}\n{program}"
 
 
-@pytest.mark.parametrize("start", starts(0, 40, 5, dense=10))
+@pytest.mark.parametrize("start", starts(0, 40, 5, dense=5))
 def test_gradients_of_random_functions_agree_in_all_ways(start: int) -> None:
     """On arrays, compiled, through a compiled function, for samples, and in a program."""
     for seed in range(start, start + 5):

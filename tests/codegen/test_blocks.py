@@ -49,7 +49,7 @@ def graphs_of(program):
     yield vjp, [*program.feeds, *more], [*program.others, *more]
 
 
-@pytest.mark.parametrize("start", starts(6000, 120, 10, dense=60))
+@pytest.mark.parametrize("start", starts(6000, 120, 10, dense=20))
 def test_random_programs_in_small_blocks(start, in_small_blocks):
     for seed in range(start, start + 10):
         program = random_program(seed)

@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 import pytest
+from house import files
 from samples import ROWS
 from test_primitives import CASES
 
@@ -392,16 +393,9 @@ ABOUT_ONE = {
 }
 
 
-HOMES = {
-    "codegen": "primgraph.codegen",
-    "primgraph": "primgraph",
-    "transforms": "primgraph.transforms",
-}
-
-
-def documented(tree):
-    """The docstrings in a syntax tree."""
-    for node in ast.walk(tree):
+def documented(nodes):
+    """The docstrings among the nodes of a syntax tree."""
+    for node in nodes:
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -409,37 +403,23 @@ def documented(tree):
 
 
 @cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def names_by_file():
-    """The primitives that are named in strings, by file; `public` ones in lists do not count.
-
-    Files are named as in a checkout; in a wheel all lie below `primgraph`.
-    """
-    found = {}
-    for package, module in HOMES.items():
-        home = Path(import_module(module).__file__).parent
-        for path in sorted(home.rglob("*.py")):
-            file = path.relative_to(home)
-            if package == "primgraph" and file.parts[0] in HOMES:
-                continue
-            tree = tree_of(path)
-            left_out = {id(n) for n in documented(tree)}
-            for node in tree.body:
-                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                    left_out.update(id(n) for n in ast.walk(node))
-            words = [
-                word
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-                if id(node) not in left_out and set(node.value.split()) <= set(ROWS)
-                for word in node.value.split()
-            ]
-            if words:
-                found[f"{package}/{file.as_posix()}"] = set(words)
+    """The primitives that are named in strings, by file; `public` ones in lists do not count."""
+    found, known = {}, set(ROWS)
+    for file, (_, nodes) in files().items():
+        left_out = {id(n) for n in documented(nodes)}
+        for node in nodes[0].body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                left_out.update(id(n) for n in ast.walk(node))
+        words = [
+            word
+            for node in nodes
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if id(node) not in left_out and known.issuperset(node.value.split())
+            for word in node.value.split()
+        ]
+        if words:
+            found[file] = set(words)
     return found
 
 
@@ -458,14 +438,18 @@ def test_primitives_are_named_in_few_files():
     assert median(sum(name in words for words in files) for name in ROWS) <= 4
 
 
+def is_name_of_op(node):
+    """Return whether a node compares `op.name`, or that of anything whose text ends so."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Attribute):
+        return False
+    return node.left.attr == "name" and ast.unparse(node.left).endswith("op.name")
+
+
 def test_few_places_compare_the_name_of_an_op_with_a_text():
     found = []
-    for package, module in HOMES.items():
-        folder = Path(import_module(module).__file__).parent
-        for path in folder.rglob("*.py"):
-            for node in ast.walk(tree_of(path)):
-                if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("op.name"):
-                    texts = [n for c in node.comparators for n in ast.walk(c)]
-                    if any(isinstance(n, ast.Constant) for n in texts):
-                        found.append(f"{package}: {path.name}:{node.lineno}")
+    for path, (_, nodes) in files().items():
+        for node in filter(is_name_of_op, nodes):
+            texts = [n for c in node.comparators for n in ast.walk(c)]
+            if any(isinstance(n, ast.Constant) for n in texts):
+                found.append(f"{path}:{node.lineno}")
     assert len(found) <= 10, found

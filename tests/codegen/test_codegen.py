@@ -873,7 +873,7 @@ def chain(length: int, live: bool) -> Graph:
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.long
 def test_long_graphs_compile_in_linear_time(style, live):
-    length = 40_000 if DENSE else 20_000
+    length = 40_000 if DENSE else 10_000
     small, graph, kernels = chain(length // 10, live), chain(length, live), {}
 
     def seconds(graph):

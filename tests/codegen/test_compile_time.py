@@ -30,7 +30,7 @@ from primgraph.transforms.rewrite import rule
 
 pytestmark = pytest.mark.long
 
-SMALL, LARGE = 1_000, 10_000
+SMALL, LARGE = 500, 5_000
 
 
 def chain(count: int) -> float:
@@ -171,7 +171,7 @@ def test_an_operator_is_decomposed_once_for_equal_types_and_parameters() -> None
 
 @pytest.mark.parametrize("math", ["exact", "finite", "fast"])
 def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = [random_program(seed).graph for seed in range(60)]
+    graphs = [random_program(seed).graph for seed in range(30)]
     graphs = [clean_up(lower(g)) for g in graphs] + [lower(g) for g in graphs]
     found = [str(clean_up(g, math, last=True)) for g in graphs]
     assert any(r.of for listed in table.values() for r in listed)

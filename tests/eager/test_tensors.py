@@ -28,7 +28,7 @@ def leaf(*numbers: float, dtype: str | None = None) -> pg.Tensor:
     return pg.tensor(list(numbers), dtype, requires_grad=True)
 
 
-@pytest.mark.parametrize("start", starts(1000, 60, 10, dense=20))
+@pytest.mark.parametrize("start", starts(1000, 60, 10, dense=10))
 def test_whenever_tensors_are_looked_at_they_and_their_gradients_are_the_same(start: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(start, start + 10):
@@ -714,9 +714,9 @@ def test_what_fails_in_a_kernel_is_told_with_its_own_line():
 
 def test_long_chains_are_built_run_and_freed():
     x = pg.tensor(1.0)
-    for _ in range(100_000):
+    for _ in range(40_000):
         x = x + 1.0
-    assert x.item() == 100_001.0
+    assert x.item() == 40_001.0
     y = leaf(1.0)
     for _ in range(3_000):
         y = y * 1.001

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from forks import check
-from rooms import modules
+from rooms import nodes
 
 from primgraph.base.locks import cached_property, make_lock
 
@@ -25,10 +25,13 @@ MAKERS = {
 RENEWED = {("primgraph.codegen.run.threads", "SimpleQueue")}
 
 
-def made_otherwise(name, tree):
+NAMES = set().union(*MAKERS.values())
+
+
+def made_otherwise(name, nodes):
     """The names of what makes a lock in a module, but for conditions on a lock of `make_lock`."""
     aliases = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module in MAKERS:
             for alias in node.names:
                 if alias.name in MAKERS[node.module]:
@@ -39,17 +42,18 @@ def made_otherwise(name, tree):
                     aliases[alias.asname or alias.name] = alias.name
     allowed = {
         node.func
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call)
+        and len(node.args) == 1
         and ast.unparse(node) in ("threading.Condition(make_lock())", "Condition(make_lock())")
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if node in allowed:
             continue
         found = None
         if isinstance(node, ast.Name) and aliases.get(node.id) not in (None, *MAKERS):
             found = aliases[node.id]
-        elif isinstance(node, ast.Attribute):
+        elif isinstance(node, ast.Attribute) and node.attr in NAMES:
             module = aliases.get(ast.unparse(node.value))
             if module in MAKERS and node.attr in MAKERS[module]:
                 found = node.attr
@@ -60,9 +64,9 @@ def made_otherwise(name, tree):
 def test_all_locks_are_made_by_one_function():
     found = [
         line
-        for name, (_, tree) in modules().items()
+        for name, found in nodes().items()
         if name != "primgraph.base.locks"
-        for line in made_otherwise(name, tree)
+        for line in made_otherwise(name, found)
     ]
     assert not found, "make them by primgraph.base.locks.make_lock"
 
@@ -83,10 +87,9 @@ def test_all_locks_are_made_by_one_function():
     ],
 )
 def test_a_lock_that_is_made_otherwise_is_found(text):
-    assert list(made_otherwise("somewhere", ast.parse(text)))
-    assert not list(
-        made_otherwise("somewhere", ast.parse("import threading\nx = threading.local()"))
-    )
+    free = "import threading\nx = threading.local()"
+    assert list(made_otherwise("somewhere", [*ast.walk(ast.parse(text))]))
+    assert not list(made_otherwise("somewhere", [*ast.walk(ast.parse(free))]))
 
 
 def in_child(function):

@@ -663,5 +663,6 @@ def test_long_chains_take_no_longer_than_those_of_numbers() -> None:
         return time.process_time() - begun
 
     seconds((5, 7), 1000)
-    ratios = sorted(seconds(("N", "M"), 4000) / seconds((5, 7), 4000) for _ in range(3))
-    assert ratios[0] <= 1.5
+    # Others may disturb what is measured; it counts once it has been seen low.
+    ratios = (seconds(("N", "M"), 3000) / seconds((5, 7), 3000) for _ in range(3))
+    assert any(ratio <= 1.5 for ratio in ratios)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+from density import drawn
 from helpers import evaluate, same
 
 import primgraph as pg
@@ -127,7 +128,9 @@ def test_values_and_slopes_are_scipys(name: str) -> None:
             theirs = np.real(np.asarray(theirs))
             same(mine, theirs.astype(mine.dtype), tolerance)
     if all(a.size for a in arrays):
-        pg.check_grads(lambda *xs: _floats(function(*xs)), arrays, order=2)
+        # To the second order by lot: primitives, of which these are made, all are.
+        order = 1 + drawn(name, 3)
+        pg.check_grads(lambda *xs: _floats(function(*xs)), arrays, order=order)
 
 
 def _floats(found: Any) -> Any:

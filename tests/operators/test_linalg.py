@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.linalg
+from density import drawn
 from helpers import evaluate, same
 
 import primgraph as pg
@@ -205,7 +206,9 @@ def test_slopes_of_linear_algebra_in_both_modes_to_order_two(sample: Sample) -> 
             return found[0], found[1]
         return found[1] if sample.name == "slogdet" else found
 
-    pg.check_grads(whole, sample.arrays, order=2)
+    # One sample of each function to the second order, and others by lot.
+    is_first = sample is next(s for s in SMOOTH if s.name == sample.name)
+    pg.check_grads(whole, sample.arrays, order=1 + (is_first or drawn(str(sample), 4)))
 
 
 @pytest.mark.parametrize("lower", [False, True])

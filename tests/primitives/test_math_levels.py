@@ -235,7 +235,7 @@ def test_factors_that_are_parts_of_one_array_are_that_array():
 
 @pytest.mark.long
 def test_many_products_are_joined_in_linear_time_and_without_recursion():
-    count = 20_000
+    count = 8_000
     with Builder() as builder:
         pairs = [[builder.input(TensorType((1, n), FLOAT64)) for n in (4, 3)] for _ in range(3)]
         total = None

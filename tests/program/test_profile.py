@@ -88,21 +88,21 @@ def test_steps_in_blocks_run_once_for_each_block():
 
 def test_long_kernels_of_many_functions_are_timed():
     def chain(x):
-        for _ in range(2500):
+        for _ in range(1500):
             x = pg.sin(x) + x
         return x
 
     kernel = pg.compile(pg.trace(chain, pg.spec(3)))
     for _ in range(5):
         profile = pg.profile(kernel, [np.ones(3)], repeats=15)
-        assert sum(part.calls for part in profile.parts) == 5000
+        assert sum(part.calls for part in profile.parts) == 3000
         # On a busy machine a run may be stopped for longer than it takes.
         if 0.3 < profile.explained < 3:
             break
     assert 0.3 < profile.explained < 3
     text = profile.table("equation", top=5).splitlines()
     assert len(text) == 1 + 5 + 1 + 1
-    assert "(4995 more)" in text[-2]
+    assert "(2995 more)" in text[-2]
 
 
 def test_results_on_many_lines_are_worked_out_before_the_last_reading():

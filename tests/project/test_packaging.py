@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Iterable, Mapping
 from email import message_from_bytes
 from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rooms import PICTURE, ROOMS, arrows, drawn, floor, imports, levels, modules
+from rooms import PICTURE, ROOMS, arrows, drawn, floor, imported, imports, levels, modules, nodes
 
 import primgraph as pg
 from primgraph.base.providers import providers
@@ -278,18 +279,32 @@ def test_a_wheel_has_every_file_and_nothing_of_an_earlier_one(tmp_path):
     assert "primgraph compiles NumPy functions" in text
 
 
+def unpacked(checkout: Path, folder: Path) -> Path:
+    """Build an sdist from the checkout, and unpack it."""
+    with tarfile.open(built(checkout, "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (root,) = (folder / "unpacked").iterdir()
+    return root
+
+
 @in_checkout
 @can_build
-def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
+def test_an_sdist_has_the_whole_checkout(tmp_path):
     checkout = copied(tmp_path / "copy")
     before = files_of(checkout)
-    with tarfile.open(built(checkout, "sdist")) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    (root,) = (tmp_path / "unpacked").iterdir()
+    root = unpacked(checkout, tmp_path)
     assert before - files_of(root) == set()
     # What pages print is seen in the checkout, whose pages these are, byte for byte.
     changed = [f for f in before if (root / f).read_bytes() != (checkout / f).read_bytes()]
     assert changed == []
+
+
+@in_checkout
+@can_build
+@pytest.mark.dense
+def test_an_sdist_passes_tests_from_there(tmp_path):
+    """Dense, as `.ci/run` runs all tests from the sdist."""
+    root = unpacked(copied(tmp_path / "copy"), tmp_path)
     blocks = "test_code_blocks_run_and_print_what_is_shown"
     pages = [f"project/test_readme.py::{blocks}[{page}]" for page in ("README", "docs/guide/ir")]
     links = "project/test_readme.py::test_links_lead_to_files"
@@ -349,51 +364,20 @@ def test_an_error_of_types_is_found_wherever_it_is(tmp_path, name):
 
 
 @in_checkout
-def test_the_program_that_types_are_checked_in_runs():
-    runpy.run_path(str(ROOT / "tests" / "typing" / "signatures.py"))
-
-
-USERS = """
-import numpy as np
-import primgraph as pg
-
-with pg.Program() as program:
-    w, b = pg.data("w", (3, 2)), pg.data("b", (2,))
-    loss = pg.sum((w + b) ** 2)
-    dw, db = pg.grad(loss, [w, b])
-    new = w - 0.1 * dw
-    second = pg.grad(pg.sum(dw * dw), w) * 2.0
-    along = pg.forward_grad(loss, w) * 2.0
-    perhaps = pg.grad(loss, [w, b], allow_unused=True)
-    found = [g if g is None else g + 1.0 for g in perhaps]
-"""
+@pytest.mark.parametrize("name", ["programs", "signatures"])
+def test_the_programs_that_types_are_checked_in_run(name):
+    runpy.run_path(str(ROOT / "tests" / "typing" / f"{name}.py"))
 
 
 @in_checkout
-@pytest.mark.long
+@pytest.mark.dense
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
-def test_a_file_of_a_user_passes_strict_types(tmp_path):
-    lay_out = runpy.run_path(str(ROOT / ".ci" / "check_types.py"))["lay_out"]
-    lay_out(tmp_path / "laid")
-    shutil.copy(PACKAGE / "py.typed", tmp_path / "laid" / "primgraph")
-
-    def checked(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", name]
-        environment = os.environ | {"MYPYPATH": str(tmp_path / "laid")}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        return "\n".join(x for x in done.stdout.splitlines() if x.startswith(name))
-
-    assert checked("good.py", USERS) == ""
-    program = (ROOT / "tests" / "typing" / "signatures.py").read_text(encoding="utf-8")
-    assert checked("signatures.py", program) == ""
-    # Types that an assertion does not expect are found, as in a wrong element of a pair.
-    wrong = program.replace("tuple[float, Floats])", "tuple[Floats, Floats])", 1)
-    assert "[assert-type]" in checked("signatures.py", wrong)
-    # What may be None has to be looked at first.
-    assert "Unsupported operand" in checked("bad.py", USERS + "    found[0] * 2.0\n")
+def test_files_of_a_user_pass_strict_types():
+    """Dense, as `.ci/run` checks types in a stage of its own."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / ".ci" / "check_types.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_names_that_are_listed_are_the_public_ones():
@@ -417,17 +401,15 @@ def test_the_version_is_stated_once():
 
 # Floors: a module imports only from its own floor or lower ones.
 
-MODULES = modules()
 
-
-def arrows_upwards(trees: dict[str, ast.Module]) -> list[tuple[str, str]]:
+def arrows_upwards(imported: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
     """Return the pairs of a module and one on a higher floor that it imports or names."""
-    pairs = [(name, other) for name, tree in trees.items() for other in imports(tree)]
+    pairs = [(name, other) for name, others in imported.items() for other in others]
     return [(name, other) for name, other in pairs if floor(other) > floor(name)]
 
 
 def test_modules_import_from_their_own_floor_and_below_only():
-    assert arrows_upwards({name: tree for name, (_, tree) in MODULES.items()}) == []
+    assert arrows_upwards(imported()) == []
 
 
 def test_rooms_do_not_import_each_other_in_a_circle():
@@ -453,18 +435,18 @@ def test_the_map_tells_of_every_room():
 
 
 def test_code_generation_knows_nothing_of_transforms():
-    generator = {n: t for n, (_, t) in MODULES.items() if n.startswith("primgraph.codegen")}
+    generator = {n: o for n, o in imported().items() if n.startswith("primgraph.codegen")}
     assert len(generator) > 5
-    for name, tree in generator.items():
-        assert [o for o in imports(tree) if o.startswith("primgraph.transforms")] == [], name
+    for name, others in generator.items():
+        assert [o for o in others if o.startswith("primgraph.transforms")] == [], name
 
 
-def circle_among(trees: dict[str, ast.Module]) -> list[str]:
+def circle_among(imported: Mapping[str, Iterable[str]]) -> list[str]:
     """Return modules of which each is imported by the next one, the first by itself in the end.
 
     Imports for type checkers count, and those that are late.
     """
-    graph = {name: {o for o in imports(tree) if o != name} for name, tree in trees.items()}
+    graph = {name: {*others} - {name} for name, others in imported.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -474,9 +456,8 @@ def circle_among(trees: dict[str, ast.Module]) -> list[str]:
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
-    trees = {name: tree for name, (_, tree) in MODULES.items()}
-    assert circle_among(trees) == []
-    assert "primgraph.transforms" in {*imports(trees["primgraph"])}
+    assert circle_among(imported()) == []
+    assert "primgraph.transforms" in imported()["primgraph"]
 
 
 @pytest.mark.parametrize(
@@ -490,18 +471,18 @@ def test_modules_do_not_import_each_other_in_a_circle():
     ],
 )
 def test_circles_and_upward_arrows_are_seen_however_a_module_is_imported(line):
-    trees = {name: tree for name, (_, tree) in MODULES.items()}
     for name in ("primgraph.eager.node", "primgraph.ir.dims"):
-        changed = ast.parse(f"{ast.unparse(trees[name])}\n{line}\n")
-        assert "primgraph.eager.tensor" in circle_among(trees | {name: changed})
-    assert arrows_upwards({name: changed}) == [(name, "primgraph.eager.tensor")]
+        changed = ast.parse(f"{ast.unparse(modules()[name][1])}\n{line}\n")
+        others = {name: frozenset(imports(ast.walk(changed)))}
+        assert "primgraph.eager.tensor" in circle_among(imported() | others)
+    assert arrows_upwards(others) == [(name, "primgraph.eager.tensor")]
 
 
 def test_modules_that_are_loaded_late_are_named_in_full():
     faults = [
         f"{name}:{node.lineno} loads a module by part of its name"
-        for name, (_, tree) in MODULES.items()
-        for node in ast.walk(tree)
+        for name, found in nodes().items()
+        for node in found
         if name != "primgraph"
         and isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("import_module")
@@ -514,15 +495,15 @@ def test_modules_that_are_loaded_late_are_named_in_full():
 def test_each_task_that_modules_ask_for_has_a_module_that_does_it():
     asked = {
         ast.literal_eval(node.args[0])
-        for _, tree in MODULES.values()
-        for node in ast.walk(tree)
+        for found in nodes().values()
+        for node in found
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) == "provider"
         and isinstance(node.args[0], ast.Constant)
     }
     assert len(asked) > 10
     assert asked - providers.keys() == set()
-    assert {*providers.values()} - MODULES.keys() == set()
+    assert {*providers.values()} - modules().keys() == set()
     unused = providers.keys() - asked
     assert {task for task in unused if not task.startswith(("operators.", "scipy"))} == set()
 
@@ -534,8 +515,8 @@ LONGEST_CLASS = 200
 def test_no_class_of_code_generation_is_longer_than_a_person_reads_at_once():
     lengths = {
         f"{name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
-        for name, (_, tree) in MODULES.items()
-        for node in ast.walk(tree)
+        for name, found in nodes().items()
+        for node in found
         if name.startswith("primgraph.codegen") and isinstance(node, ast.ClassDef)
     }
     assert len(lengths) > 50
@@ -544,8 +525,8 @@ def test_no_class_of_code_generation_is_longer_than_a_person_reads_at_once():
 
 def test_imports_are_absolute_and_at_the_top():
     faults = []
-    for name, (_, tree) in MODULES.items():
-        for node in ast.walk(tree):
+    for name, found in nodes().items():
+        for node in found:
             if isinstance(node, ast.ImportFrom) and node.level:
                 faults.append(f"{name}:{node.lineno} is a relative import")
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 
-from rooms import modules, sources
+from rooms import nodes, sources
 
 from primgraph.ir.primitive import Primitive
 
@@ -31,16 +31,16 @@ MANY_FILES = 6
 
 
 @cache
-def files() -> dict[str, tuple[str, ast.Module]]:
-    """Text and syntax tree of each file of the package, by its path in a checkout."""
-    trees = modules()
-    return {path: (text, trees[name][1]) for name, (path, text) in sources().items()}
+def files() -> dict[str, tuple[str, tuple[ast.AST, ...]]]:
+    """Text and syntax nodes of each file of the package, by its path in a checkout."""
+    found = nodes()
+    return {path: (text, found[name]) for name, (path, text) in sources().items()}
 
 
 def _definitions(kinds: tuple[type, ...]) -> Iterator[tuple[int, str]]:
     """The number of lines, and the name, of each definition."""
-    for path, (_, tree) in files().items():
-        for node in ast.walk(tree):
+    for path, (_, found) in files().items():
+        for node in found:
             if isinstance(node, kinds):
                 yield node.end_lineno - node.lineno + 1, f"{path}:{node.name}"  # type: ignore[attr-defined]
 
@@ -72,8 +72,8 @@ def clauses() -> list[str]:
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     return [
         f"{path}:{getattr(node, 'name', '')}"
-        for path, (_, tree) in files().items()
-        for node in ast.walk(tree)
+        for path, (_, found) in files().items()
+        for node in found
         if isinstance(node, kinds) and CLAUSES.match(ast.get_docstring(node) or "")
     ]
 
@@ -83,8 +83,8 @@ def recognitions() -> list[str]:
     asked = (ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.Eq, ast.NotEq)
     return [
         f"{path}:{node.lineno}"
-        for path, (_, tree) in files().items()
-        for node in ast.walk(tree)
+        for path, (_, found) in files().items()
+        for node in found
         if not path.startswith(ABOUT_PRIMITIVES)
         and isinstance(node, ast.Compare)
         and any(isinstance(o, asked) for o in node.ops)

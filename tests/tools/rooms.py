@@ -9,7 +9,7 @@ are.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -92,14 +92,26 @@ def modules() -> dict[str, tuple[str, ast.Module]]:
     return found
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of the modules of the package that `tree` imports, or names in a string.
+@cache
+def nodes() -> dict[str, tuple[ast.AST, ...]]:
+    """Return the nodes of the syntax tree of every module, by name."""
+    return {name: tuple(ast.walk(tree)) for name, (_, tree) in modules().items()}
+
+
+@cache
+def imported() -> dict[str, frozenset[str]]:
+    """Return the modules that each module imports or names."""
+    return {name: frozenset(imports(found)) for name, found in nodes().items()}
+
+
+def imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names of the modules of the package that these nodes import, or name in a string.
 
     A string is a module that is loaded late, by `import_module` or by way of a table. Imports that
     are for type checkers alone count as all others.
     """
     known = modules()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and node.value in known and "." in str(node.value):
             yield str(node.value)
         elif isinstance(node, ast.Call) and _loads_package(node):
@@ -204,10 +216,10 @@ def room(module: str) -> str:
 def arrows() -> dict[str, set[str]]:
     """The rooms that each room imports from."""
     found: dict[str, set[str]] = {}
-    for module, (_, tree) in modules().items():
+    for module, names in imported().items():
         own = room(module)
         if own:
-            others = {room(o) for o in imports(tree)} - {own, ""}
+            others = {room(o) for o in names} - {own, ""}
             found.setdefault(own, set()).update(others)
     return found
 
@@ -276,8 +288,6 @@ if __name__ == "__main__":
         levels(found)
     except CycleError:
         circles = 1
-    upward = [
-        (a, b) for a, (_, tree) in modules().items() for b in imports(tree) if floor(b) > floor(a)
-    ]
+    upward = [(a, b) for a, others in imported().items() for b in others if floor(b) > floor(a)]
     count = sum(map(len, found.values()))
     print(f"{len(found)} rooms, {count} arrows, {circles} circles, {len(upward)} upward arrows")

@@ -9,9 +9,9 @@ from program_guard_checks import check_guarded
 from program_guards import GuardedProgram
 
 _PROGRAMS = 120
-_USUAL = 36
+_USUAL = 12
 _CHUNK = 6
-_QUICK = 30
+_QUICK = 12
 
 
 @pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))

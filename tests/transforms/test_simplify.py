@@ -849,11 +849,11 @@ def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     with Builder() as builder:
         x = value = builder.input(TensorType((4,), F64))
         part = filled(1.5, TensorType((1,), F64))
-        for i in range(25_000):
+        for i in range(10_000):
             value = shapes.slice_assign(value, part * float(i), starts=(i % 3,), steps=(1,))
             value = shapes.reverse(value * x, axes=(0,))
         graph = builder.graph([shapes.slice_(value, starts=(3,), sizes=(1,), steps=(1,))])
-    assert len(graph) > 100_000
+    assert len(graph) > 40_000
     with pg.transforms.debug(False):
         assert 0 < len(simplify(graph, level)) <= len(graph)
 

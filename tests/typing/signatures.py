@@ -54,6 +54,8 @@ assert_type(pg.grad(fitted, has_aux=True)(x, k), tuple[Floats, dict[str, Floats]
 assert_type(pg.value_and_grad(energy)(x), tuple[float, Floats])
 assert_type(pg.value_and_grad(energy, argnums=(0, 1))(x, 1.0), tuple[float, tuple[Floats, float]])
 assert_type(pg.jit(pg.value_and_grad(energy))(x), tuple[float, Floats])
+# A wrong element of a pair is found.
+assert_type(pg.value_and_grad(energy)(x), tuple[Floats, Floats])  # type: ignore[assert-type]
 assert_type(pg.jit(pg.grad(pg.grad(square)))(2.0), float)
 assert_type(pg.vmap(wave)(x, k), Floats)
 assert_type(pg.vmap(square)(x), Floats)

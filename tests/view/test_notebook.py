@@ -419,7 +419,7 @@ def test_elements_of_a_tensor_keep_their_lines():
 
 
 def test_what_has_very_many_equations_shows_as_much_as_what_has_a_thousand():
-    large = chain(100_000 if DENSE else 20_000)
+    large = chain(100_000 if DENSE else 10_000)
     graph = large.graph()
     for thing in (
         large,
@@ -447,7 +447,7 @@ def test_showing_takes_time_in_proportion():
 
         return median(once() for _ in range(5))
 
-    small, large = chain(5_000).graph(), chain(40_000).graph()
+    small, large = chain(2_500).graph(), chain(20_000).graph()
     assert seconds(large) < 16 * seconds(small)
 
 

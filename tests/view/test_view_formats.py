@@ -466,7 +466,7 @@ def test_the_same_graph_gives_the_same_bytes_in_every_process(tmp_path):
         "import sys, hashlib\n"
         "sys.path.insert(0, sys.argv[1])\n"
         "from view_graphs import net\n"
-        "graph = net(40)\n"
+        "graph = net(12)\n"
         "for f in ('to_dot', 'to_mermaid', 'to_svg', 'to_html', '_repr_html_'):\n"
         "    print(f, hashlib.sha256(getattr(graph, f)().encode()).hexdigest())\n"
     )
@@ -479,14 +479,14 @@ def test_the_same_graph_gives_the_same_bytes_in_every_process(tmp_path):
             text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
         ).stdout
-        for seed in ("0", "1", "12345")
+        for seed in ("0", "12345")
     }
     assert len(printed) == 1
 
 
 @pytest.mark.long
 def test_a_long_chain_is_drawn_without_recursion(tmp_path):
-    graph = chain(30_000)
+    graph = chain(10_000)
     for form in ("svg", "dot", "mmd", "json", "html"):
         graph.save(tmp_path / f"long.{form}")
     graph.show()

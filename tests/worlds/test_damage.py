@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from damage import check_archive, check_text, graph_of
+from density import starts
 from program_files import check_file, damaged_text, program_of
 
 import primgraph as pg
@@ -16,13 +17,13 @@ pytestmark = pytest.mark.long
 _TEXTS, _FILES, _CHUNK = 3000, 600, 300
 
 
-@pytest.mark.parametrize("start", range(0, _TEXTS, _CHUNK))
+@pytest.mark.parametrize("start", starts(0, _TEXTS, _CHUNK, dense=2 * _CHUNK))
 def test_damaged_texts_are_load_errors_with_line_and_column(start):
     found = {check_text(seed) for seed in range(start, start + _CHUNK)}
     assert len(found) > 20
 
 
-@pytest.mark.parametrize("start", range(0, _FILES, _CHUNK))
+@pytest.mark.parametrize("start", starts(0, _FILES, _CHUNK, dense=_CHUNK))
 def test_damaged_files_are_load_errors(start, tmp_path):
     found = {check_archive(seed, tmp_path) for seed in range(start, start + _CHUNK)}
     assert len(found) > 10

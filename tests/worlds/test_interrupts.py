@@ -85,11 +85,11 @@ def test_signals_leave_whole_changes(name):
 
     handler = signal.signal(signal.SIGALRM, interrupt)
     try:
-        found, failures = run(name, 40, 0)
+        found, failures = run(name, 24, 0)
     finally:
         signal.signal(signal.SIGALRM, handler)
     assert not failures, failures[0]
-    assert found.total() == 40
+    assert found.total() == 24
     gc.collect()
     assert context_variables() == before
 

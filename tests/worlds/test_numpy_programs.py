@@ -24,7 +24,7 @@ _PROGRAMS = 120
 _CHUNK = 6
 
 
-@pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=30, long=18))
+@pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=12, long=6))
 def test_programs_in_numpy_are_traced_as_numpy_runs_them(start: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(start, start + _CHUNK):

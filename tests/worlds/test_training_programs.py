@@ -7,7 +7,7 @@ from density import starts
 from program_training import check_training
 
 _PROGRAMS = 60
-_USUAL = 30
+_USUAL = 10
 _CHUNK = 5
 _QUICK = 20
 

@@ -106,11 +106,21 @@ class Risks(Analysis[int]):
             inputs = eqn.inputs[regions.lead :]
             present = active_inputs(regions, [i for i, v in enumerate(inputs) if v in self.active])
             known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
-            found = NEVER
-            for body in regions.bodies:
-                active = depending(body, [body.inputs[i] for i in present])
-                given = dict(zip(body.inputs, known, strict=True))
-                inner = Risks(body, active, given, Conditions(body))
-                found = max([found, *[inner.before.get(v, NEVER) for v in body.outputs]])
-            self._within[eqn] = found
+            self._within[eqn] = max(
+                [_risk_through(body, tuple(present), tuple(known)) for body in regions.bodies],
+                default=NEVER,
+            )
         return self._within[eqn]
+
+
+def _risk_through(body: Graph, present: tuple[int, ...], known: tuple[Range, ...]) -> int:
+    """Return the largest risk of a path from the inputs `present`, for inputs in the ranges."""
+    key = (_risk_through, present, known)
+    found: int | None = body.noted(key)
+    if found is None:
+        active = depending(body, [body.inputs[i] for i in present])
+        given = dict(zip(body.inputs, known, strict=True))
+        inner = Risks(body, active, given, Conditions(body))
+        found = max([inner.before.get(v, NEVER) for v in body.outputs], default=NEVER)
+        body.note(key, found)
+    return found
