@@ -225,6 +225,24 @@ def on_setting(*, masked: bool) -> str:
     return f"{kind} is a new variable that has them"
 
 
+def array_written() -> str:
+    """Return the text of the array that the user's statement assigns to, or "the array"."""
+    for node in expressions():
+        match node:
+            case ast.Subscript() | ast.Assign(targets=[ast.Subscript(), *_]) | ast.AugAssign():
+                target: ast.AST = node
+                if isinstance(node, ast.Assign):
+                    target = node.targets[0]
+                elif isinstance(node, ast.AugAssign):
+                    target = node.target
+                while isinstance(target, ast.Subscript):
+                    target = target.value
+                return text_of(target)
+            case ast.stmt():
+                break
+    return "the array"
+
+
 def _rewrite_masked(array: str, mask: str, value: str) -> str:
     return f"{array} = pg.where({mask}, {value}, {array})"
 
