@@ -396,14 +396,14 @@ class Jit(Transformed[P, R]):
         title = generated_name(self.function)
         begun = perf_counter()
         users = inspect.unwrap(self.function)
-        mentioned = rooms.mentioned(users)
+        mentioned = partial(rooms.mentioned, users, call.statics())
         with rooms.watching(title, mentioned, users):
             found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Symbolic sizes are not used for tensors.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
-        captured = rooms.Captured.of(mentioned)
+        captured = rooms.Captured.of(mentioned())
         form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
 

@@ -230,6 +230,11 @@ class Call:
             for path in tree.paths_of(part, self._parameters.root(place))
         ]
 
+    def statics(self) -> dict[str, Any]:
+        """Return the static arguments by name."""
+        pairs = self.signature.arguments
+        return {self._parameters.root(p): s.value for p, s in pairs if isinstance(s, Static)}
+
     def arguments(self, arrays: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments by position and by name, with other arrays in them."""
         waiting = iter(arrays)

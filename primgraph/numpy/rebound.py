@@ -357,11 +357,23 @@ def _stands_for(value: Any) -> Any:
     return stand_in(value)
 
 
-def mentioned(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return what a function of the user's and those that it may call mention, by name."""
+def mentioned(
+    function: Callable[..., Any], given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what a function of the user's and those that it may call mention, by name.
+
+    The object of a method is mentioned, and so are arguments that are `given`.
+    """
     inner = _inner(function)
+    if not isinstance(inner, FunctionType | type):
+        # An object that is called.
+        function = getattr(inner, "__call__", inner)  # noqa: B004
+        inner = _inner(function)
     reached = _reachable_functions(inner) if _is_users(inner) else []
-    return {name: value for f in reached for name, value in _referenced_objects(f).items()}
+    found = {name: value for f in reached for name, value in _referenced_objects(f).items()}
+    if reached and isinstance(function, MethodType):
+        found[inner.__code__.co_varnames[0]] = function.__self__
+    return found | dict(given or {})
 
 
 def _distribution(value: Any) -> Any:
