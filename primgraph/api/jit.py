@@ -56,9 +56,10 @@ from primgraph.ir.types import TensorType
 from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile
+from primgraph.program.compile import compile, target_of
 from primgraph.program.sized import SizedKernel, in_form
 from primgraph.program.trace import modules_named
+from primgraph.transforms.rewrite.rule import check_level
 
 # Default maximum number of entries.
 _MOST = 256
@@ -246,6 +247,8 @@ class Jit(Transformed[P, R]):
                 f"jit: max_entries is an integer from 1 on, not {max_entries!r:.60}",
                 hint=f"leave it out to keep the last {_MOST}",
             )
+        check_level(math)
+        target_of(target)
         self.rebind = rebind
         self.through = through
         self.max_entries = max_entries
@@ -306,11 +309,11 @@ class Jit(Transformed[P, R]):
     def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
-        It takes the arguments, other than static ones, and then an array for each tensor that the
-        function has found elsewhere; it returns what the function did, as the kernel of a traced
-        function does.
+        In the place of an array its type will do, as `pg.spec((3,))`. The kernel takes the
+        arguments, other than static ones, and then an array for each tensor that the function has
+        found elsewhere; it returns what the function did, as the kernel of a traced function does.
         """
-        return self._entry(Call(self, args, kwargs)).for_users
+        return self._entry(Call(self, args, kwargs, specs=True)).for_users
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R

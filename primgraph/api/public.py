@@ -247,6 +247,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
         return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
+    if len(args) + len(kwargs) == 1 and not isinstance(outputs, Variable):
+        raise ArgumentError(
+            f"grad takes a function, or outputs and inputs, not {type(outputs).__name__} alone",
+            hint="pg.grad(f)(x) is the gradient of f at x; pg.grad(y, x) is that of a variable y",
+        )
     args, kwargs = _all_beside(outputs, args, kwargs)
     return of_variables.grad(*args, **kwargs)
 

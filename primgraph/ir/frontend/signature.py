@@ -198,7 +198,9 @@ def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
     try:
         return function(*arguments, **named)
     except UnknownValueError as error:
-        hints = [h for h in (_CHOICE, _ELSEWHERE) if h.partition("(")[0] not in error.hint]
+        known = "without pg.jit" in error.hint
+        others = (_CHOICE,) if known else (_CHOICE, _ELSEWHERE)
+        hints = [h for h in others if h.partition("(")[0] not in error.hint]
         error.hint = "; ".join([error.hint, *hints])
         raise
     except (TypeError, ValueError) as error:
