@@ -56,10 +56,9 @@ from primgraph.ir.types import TensorType
 from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile, target_of
+from primgraph.program.compile import compile, require_options
 from primgraph.program.sized import SizedKernel, in_form
 from primgraph.program.trace import modules_named
-from primgraph.transforms.rewrite.rule import check_level
 
 # Default maximum number of entries.
 _MOST = 256
@@ -247,8 +246,7 @@ class Jit(Transformed[P, R]):
                 f"jit: max_entries is an integer from 1 on, not {max_entries!r:.60}",
                 hint=f"leave it out to keep the last {_MOST}",
             )
-        check_level(math)
-        target_of(target)
+        require_options(target, math)
         self.rebind = rebind
         self.through = through
         self.max_entries = max_entries
