@@ -9,12 +9,14 @@ or code without a source, such as that of `exec`, is left as it is.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import dis
+import operator
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import CodeType
 
 from primgraph.base.user_lines import lines_of
@@ -27,6 +29,10 @@ PREFIX = "_primgraph_"
 GLOBALS = PREFIX + "globals"
 
 _KEPT = 4096
+# Flags of code that comes of `from __future__ import`, which code that runs `compile` may pass on.
+_FUTURE = reduce(
+    operator.or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
+)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef)
 _OPERATORS = {
@@ -101,7 +107,8 @@ def _is_definition(node: ast.AST, code: CodeType) -> bool:
 
 def _compiled(tree: ast.Module, code: CodeType) -> CodeType | None:
     """Return the code of the function of `code` in a module that is compiled."""
-    whole = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    flags = code.co_flags & _FUTURE
+    whole = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
     name = code.co_name, code.co_firstlineno
     return next((c for c in codes(whole) if (c.co_name, c.co_firstlineno) == name), None)
 

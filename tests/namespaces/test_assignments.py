@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -320,6 +321,16 @@ def test_code_without_source_is_refused_with_advice() -> None:
             transform(names["f"])(X)
         assert "np.copy(" in error.value.hint
         transform(names["g"])(X)
+
+
+def test_code_that_inherits_flags_of_a_module_is_read() -> None:
+    # `exec` passes on the flags of this module, which begins with an import from `__future__`.
+    text = "def f(p):\n    r = [1.0] * N\n    r[0] = 2 * N\n    r[1] = p[0]\n    return r\n"
+    linecache.cache["<flagged>"] = (len(text), None, text.splitlines(True), "<flagged>")
+    names: dict[str, Any] = {"N": 3}
+    exec(compile(text, "<flagged>", "exec"), names)
+    assert rewritten(names["f"].__code__) is not None
+    np.testing.assert_array_equal(pg.jit(names["f"])(X), [6.0, 0.1, 1.0])
 
 
 def test_a_file_that_has_changed_is_not_read() -> None:
