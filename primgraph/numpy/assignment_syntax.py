@@ -13,13 +13,15 @@ import __future__
 
 import ast
 import dis
+import linecache
 import operator
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import lru_cache, reduce
 from types import CodeType
+from typing import Any
 
-from primgraph.base.user_lines import lines_of
+from primgraph.base.user_lines import lines_in
 
 __all__ = ["GLOBALS", "PREFIX", "assigns_to_globals", "codes", "rewritten"]
 
@@ -34,7 +36,8 @@ _FUTURE = reduce(
     operator.or_, [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
 )
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp)
+_SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
 _OPERATORS = {
     ast.Add: "iadd", ast.BitAnd: "iand", ast.BitOr: "ior", ast.BitXor: "ixor",
     ast.Div: "itruediv", ast.FloorDiv: "ifloordiv", ast.LShift: "ilshift", ast.MatMult: "imatmul",
@@ -69,8 +72,9 @@ def rewritten(code: CodeType) -> CodeType | None:
 
 @lru_cache(_KEPT)
 def _rewritten(code: CodeType, file: str) -> CodeType | None:
+    linecache.checkcache(file)
     try:
-        module = _module("".join(lines_of(code, file)))
+        module = _module("".join(lines_in(file)))
     except (SyntaxError, ValueError):
         return None
     places = [n for n in module.body if _covers(n, code.co_firstlineno)]
@@ -86,7 +90,7 @@ def _rewritten(code: CodeType, file: str) -> CodeType | None:
     return found if found is not None and found.co_freevars == code.co_freevars else None
 
 
-@lru_cache(64)
+@lru_cache(8)
 def _module(text: str) -> ast.Module:
     return ast.parse(text)
 
@@ -97,12 +101,14 @@ def _covers(node: ast.stmt, line: int) -> bool:
 
 def _first_line(node: ast.stmt) -> int:
     """Return the line at which the code of a definition begins: that of its decorators."""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    listed: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in listed)])
 
 
 def _is_definition(node: ast.AST, code: CodeType) -> bool:
-    is_named = isinstance(node, _DEFINITIONS) and node.name == code.co_name
-    return is_named and _first_line(node) == code.co_firstlineno
+    if not isinstance(node, _DEFINITIONS) or node.name != code.co_name:
+        return False
+    return _first_line(node) == code.co_firstlineno
 
 
 def _compiled(tree: ast.Module, code: CodeType) -> CodeType | None:
@@ -147,14 +153,16 @@ class _Rewriting:
         self._node.body = self._block(self._node.body)
         names = sorted(self._borrowed - self._declared)
         if names:
-            self._node.body.insert(0, ast.copy_location(ast.Nonlocal(names), self._node.body[0]))
+            place = ast.get_docstring(self._node, clean=False) is not None
+            first = self._node.body[0]
+            self._node.body.insert(int(place), ast.copy_location(ast.Nonlocal(names), first))
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
         for statement in statements:
             if isinstance(statement, _DEFINITIONS):
                 _Rewriting(statement, frozenset(self._own)).run()
-            if self._globals and not isinstance(statement, _SCOPES):
+            if self._globals:
                 statement = _Globals(self._globals).visit(statement)
             if isinstance(statement, ast.Assign):
                 found += self._assignment(statement)
@@ -246,14 +254,9 @@ class _Globals(ast.NodeTransformer):
         node.simple = int(isinstance(node.target, ast.Name))
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        return node
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        """Leave scopes within the function as they are."""
+        return node if isinstance(node, _SCOPES) else super().visit(node)
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, PrimgraphError
+from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import innermost
 from primgraph.numpy.assignment_syntax import PREFIX
 from primgraph.numpy.changing import writable
@@ -90,7 +91,7 @@ def _is_written(array: Any, value: Any, path: Sequence[Any]) -> bool:
         return False
     if innermost.get() is None:
         return array.dtype.kind in "fc" and bool(handles((value,)))
-    return bool(handles((value, *path)))
+    return bool(handles((value, *path))) or type(value) is Dim
 
 
 def _writable(array: Any) -> Any:

@@ -16,6 +16,7 @@ TEMPLATE = np.array([1.0, 2.0, 3.0, 4.0])
 INTEGERS = np.array([1, 2, 3, 4])
 X = np.array([0.1, 0.2, 0.3, 0.4])
 CALLS = 0
+STATE: dict[str, Any] = {}
 
 
 class Holder:
@@ -139,6 +140,48 @@ def test_parts_chains_and_several_targets_are_written_in_order() -> None:
 
     for f in (swapped, chained, nested, branched, viewed):
         _compare(f)
+
+
+def test_names_of_comprehensions_are_no_names_of_the_function() -> None:
+    def kept(p: Any) -> Any:
+        global CALLS
+        CALLS = sum([2 * CALLS for CALLS in range(3)])
+        STATE["t"] = [t + 1 for t in range(2)]
+        r = np.array([1.0, 2.0, 3.0, 4.0])
+
+        def put(i: int) -> None:
+            """Write to the array of the function around."""
+            r[i] = p[i] + sum(r[j] for j in range(i))
+
+        for i in range(4):
+            put(i)
+        STATE["doc"] = put.__doc__
+        return np.sum(r * p)
+
+    def refused(p: Any) -> Any:
+        total = sum(np.sum(TEMPLATE) for TEMPLATE in ([1.0], [2.0]))
+        TEMPLATE[0] = p[0]
+        return total * np.sum(p)
+
+    _compare_plain(kept)
+    assert STATE == {"t": [1, 2], "doc": "Write to the array of the function around."}
+    with pytest.raises(pg.ArgumentError, match="TEMPLATE was computed by NumPy"):
+        pg.jit(refused)(X)
+
+
+def _compare_plain(f: Callable[[Any], Any]) -> None:
+    np.testing.assert_allclose(pg.jit(f)(X), f(X), rtol=1e-14)
+
+
+def test_sizes_may_be_written() -> None:
+    def sized(x: Any) -> Any:
+        r = np.array([1.0, 2.0])
+        r[0] = x.shape[0]
+        return r * np.sum(x)
+
+    fast = pg.jit(sized, sizes={"x": ("N",)})
+    for n in (2, 5):
+        np.testing.assert_allclose(fast(np.ones(n)), [n * n, 2.0 * n])
 
 
 def test_integers_and_masks_may_be_written_to() -> None:
