@@ -247,6 +247,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
         return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
+    return _gradient_of_variables(outputs, args, kwargs)
+
+
+def _gradient_of_variables(outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return `grad` of variables. Raises `ArgumentError` for one argument of another kind."""
     if len(args) + len(kwargs) == 1 and not isinstance(outputs, Variable):
         raise ArgumentError(
             f"grad takes a function, or outputs and inputs, not {type(outputs).__name__} alone",

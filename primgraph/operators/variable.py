@@ -234,10 +234,9 @@ class Variable(Handle):
     def fill(self, value: Any) -> None:
         """Raise, as variables are immutable."""
         raise ArgumentError(
-            "a variable does not change, nor does an argument of a function that is traced: it "
-            "cannot be filled",
-            hint="pg.full_like(x, value) is a new one; in a function that is written with NumPy "
-            "alone, y = x.copy() may be changed by y.fill(value)",
+            "a variable does not change: it cannot be filled",
+            hint="pg.full_like(x, value) is a new one; in a function that is traced, "
+            "x.fill(value) is as NumPy's",
         )
 
     def __copy__(self) -> Variable:
