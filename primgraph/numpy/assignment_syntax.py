@@ -77,17 +77,26 @@ def _rewritten(code: CodeType, file: str) -> CodeType | None:
         module = _module("".join(lines_in(file)))
     except (SyntaxError, ValueError):
         return None
-    places = [n for n in module.body if _covers(n, code.co_firstlineno)]
-    # Python compiles calls of names that a module imports in another way.
-    others = [n for n in module.body if not isinstance(n, (*_DEFINITIONS, ast.ClassDef))]
-    kept = [deepcopy(n) if n in places else n for n in module.body if n in places or n in others]
-    tree = ast.Module(kept, [])
-    node = next((n for n in ast.walk(tree) if _is_definition(n, code)), None)
-    if not isinstance(node, _DEFINITIONS) or _compiled(tree, code) != code:
+    tree = next((t for t in _trees(module, code) if _compiled(t, code) == code), None)
+    node = next((n for n in ast.walk(tree) if _is_definition(n, code)), None) if tree else None
+    if tree is None or not isinstance(node, _DEFINITIONS):
         return None
     _Rewriting(node).run()
     found = _compiled(ast.fix_missing_locations(tree), code)
     return found if found is not None and found.co_freevars == code.co_freevars else None
+
+
+def _trees(module: ast.Module, code: CodeType) -> Iterator[ast.Module]:
+    """Yield the parts of a module that the code of one function may have been compiled with.
+
+    Python compiles calls of names that the module imports in another way. A part of a file that is
+    run alone, such as a cell, may lack the imports.
+    """
+    places = [n for n in module.body if _covers(n, code.co_firstlineno)]
+    others = [n for n in module.body if not isinstance(n, (*_DEFINITIONS, ast.ClassDef))]
+    for beside in (others, []):
+        listed = [n for n in module.body if n in places or n in beside]
+        yield ast.Module([deepcopy(n) if n in places else n for n in listed], [])
 
 
 @lru_cache(8)

@@ -158,7 +158,9 @@ class Variable(Handle):
         self._require_open()
         raise UnknownValueError(
             f"the truth of a variable is not known {self._while}",
-            hint=self._with_alternative(self._static_hint() or advice.on_truth()),
+            hint=self._with_alternative(
+                (self._static_hint() if self._is_traced else "") or advice.on_truth()
+            ),
         )
 
     def __float__(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -374,6 +375,17 @@ def test_code_that_inherits_flags_of_a_module_is_read() -> None:
     exec(compile(text, "<flagged>", "exec"), names)
     assert rewritten(names["f"].__code__) is not None
     np.testing.assert_array_equal(pg.jit(names["f"])(X), [6.0, 0.1, 1.0])
+
+
+def test_parts_of_a_file_that_are_run_alone_are_read(tmp_path: Path) -> None:
+    head = "import numpy as np\n"
+    body = "def f(p):\n    r = np.arange(4.0)\n    r[0] = p[0]\n    return np.sum(r * p)\n"
+    file = tmp_path / "parts.py"
+    file.write_text(head + body)
+    names: dict[str, Any] = {}
+    for part in (head, "\n" + body):
+        exec(compile(part, str(file), "exec"), names)
+    np.testing.assert_allclose(pg.jit(names["f"])(X), names["f"](X))
 
 
 def test_a_file_that_has_changed_is_not_read() -> None:
