@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, final
 
+from primgraph.base.user_lines import shown
 from primgraph.codegen.emit.names import comment
 from primgraph.errors import CompileError
 
@@ -106,7 +107,7 @@ def require_name(text: str, what: str, *, function: bool = False) -> str:
     else:
         why = "a name that C has for something else"
     raise CompileError(
-        f"{what} is called {comment(text)!r}, which is {why}",
+        f"{what} is called {shown(text)!r:.60}, which is {why}",
         hint="call it by letters, digits and underscores that mean nothing yet",
     )
 

@@ -56,7 +56,7 @@ from primgraph.ir.types import TensorType
 from primgraph.numpy.impure import Captured
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile
+from primgraph.program.compile import compile, require_options
 from primgraph.program.sized import SizedKernel, in_form
 from primgraph.program.trace import modules_named
 
@@ -246,6 +246,7 @@ class Jit(Transformed[P, R]):
                 f"jit: max_entries is an integer from 1 on, not {max_entries!r:.60}",
                 hint=f"leave it out to keep the last {_MOST}",
             )
+        require_options(target, math)
         self.rebind = rebind
         self.through = through
         self.max_entries = max_entries
@@ -306,11 +307,11 @@ class Jit(Transformed[P, R]):
     def kernel(self, *args: P.args, **kwargs: P.kwargs) -> Kernel | SizedKernel:
         """Return the kernel that a call with these arguments runs.
 
-        It takes the arguments, other than static ones, and then an array for each tensor that the
-        function has found elsewhere; it returns what the function did, as the kernel of a traced
-        function does.
+        In the place of an array its type will do, as `pg.spec((3,))`. The kernel takes the
+        arguments, other than static ones, and then an array for each tensor that the function has
+        found elsewhere; it returns what the function did, as the kernel of a traced function does.
         """
-        return self._entry(Call(self, args, kwargs)).for_users
+        return self._entry(Call(self, args, kwargs, specs=True)).for_users
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result: R
@@ -396,14 +397,14 @@ class Jit(Transformed[P, R]):
         title = generated_name(self.function)
         begun = perf_counter()
         users = inspect.unwrap(self.function)
-        mentioned = rooms.mentioned(users)
+        mentioned = partial(rooms.mentioned, users, call.statics())
         with rooms.watching(title, mentioned, users):
             found = traced("jit", called, types, hints, title, kind)
         kernel = compile(found.graph, math=self._math, target=self._target)
         # Symbolic sizes are not used for tensors.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         seconds = perf_counter() - begun
-        captured = rooms.Captured.of(mentioned)
+        captured = rooms.Captured.of(mentioned())
         form = form_of([(self.root(p).replace("argument ", "x"), s) for p, s in parts], found)
         return _Entry(next(_numbers), key, found, kernel, steps, reasons, seconds, captured, form)
 

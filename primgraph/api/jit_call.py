@@ -142,12 +142,26 @@ class Call:
     its arguments are positional NumPy arrays.
     """
 
-    __slots__ = ("_parameters", "found", "is_plain", "leaves", "signature", "values")
+    __slots__ = (
+        "_parameters",
+        "_takes_specs",
+        "found",
+        "is_plain",
+        "leaves",
+        "signature",
+        "values",
+    )
 
     def __init__(
-        self, parameters: Parameters, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        parameters: Parameters,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        specs: bool = False,
     ) -> None:
         self._parameters = parameters
+        self._takes_specs = specs
         self.values = _arguments_by_place(parameters.ordered, args, kwargs)
         self.found: list[Any] = []
         arguments: list[tuple[Place, Part]] = []
@@ -194,6 +208,8 @@ class Call:
         """Convert a leaf to an array or a tensor; Python floats get the dtype `floats`."""
         if isinstance(leaf, Handle) or (type(leaf) is np.ndarray and leaf.dtype in NAME_OF_DTYPE):
             return leaf
+        if self._takes_specs and isinstance(leaf, TensorType):
+            return leaf
         try:
             if is_array(leaf):
                 return array_of(leaf, floats if type(leaf) is float else None)
@@ -203,7 +219,9 @@ class Call:
         raise ArgumentError(
             f"jit: {self._paths(arguments)[number]} is {type(leaf).__name__} {leaf!r:.60}, not "
             "an array",
-            hint="name arguments that are no arrays in static_argnames",
+            hint="f.kernel(pg.spec(shape)) compiles for a type, and the call takes arrays"
+            if isinstance(leaf, TensorType)
+            else "name arguments that are no arrays in static_argnames",
         )
 
     def _types(self, arguments: Sequence[tuple[Place, Part]]) -> tuple[_Type, ...]:
@@ -229,6 +247,11 @@ class Call:
             if isinstance(part, tree.Structure)
             for path in tree.paths_of(part, self._parameters.root(place))
         ]
+
+    def statics(self) -> dict[str, Any]:
+        """Return the static arguments by name."""
+        pairs = self.signature.arguments
+        return {self._parameters.root(p): s.value for p, s in pairs if isinstance(s, Static)}
 
     def arguments(self, arrays: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments by position and by name, with other arrays in them."""

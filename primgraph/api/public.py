@@ -247,6 +247,16 @@ def grad(*args: Any, **kwargs: Any) -> Any:
         return gradient_of(*args, **kwargs)
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
+    return _gradient_of_variables(outputs, args, kwargs)
+
+
+def _gradient_of_variables(outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return `grad` of variables. Raises `ArgumentError` for one argument of another kind."""
+    if len(args) + len(kwargs) == 1 and not isinstance(outputs, Variable):
+        raise ArgumentError(
+            f"grad takes a function, or outputs and inputs, not {type(outputs).__name__} alone",
+            hint="pg.grad(f)(x) is the gradient of f at x; pg.grad(y, x) is that of a variable y",
+        )
     args, kwargs = _all_beside(outputs, args, kwargs)
     return of_variables.grad(*args, **kwargs)
 

@@ -98,7 +98,10 @@ def result_variable(name: str, builder: Builder, leaf: Any, path: str) -> Variab
     if not is_array(leaf):
         raise ArgumentError(
             f"{name}: the function returned {type(leaf).__name__} {leaf!r:.60} as {path}, not "
-            "an array"
+            "an array",
+            hint="what is no array is returned without pg.jit only, as by pg.grad(f, has_aux=True)"
+            if name == "jit"
+            else "",
         )
     return in_program(builder, leaf)
 

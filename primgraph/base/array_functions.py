@@ -267,7 +267,7 @@ REMARKS: dict[str, str] = {
 """Names, and sentences for what no expression stands for."""
 
 _RUN = "pg.Executor().run(program, feed, [y]) runs a program"
-_FILE = "pg.compile(pg.trace(f, x0)).save('f.py') writes a file"
+_FILE = "f.kernel(x0).save('f.py') writes a file"
 _STORE = "pg.save(program, path) stores a program, kernel.save(path) writes NumPy or C code"
 MEMBERS: dict[str, str] = {
     **dict.fromkeys(["Program.run", "Program.execute", "Program.eval", "Program.fetch"], _RUN),
@@ -283,6 +283,7 @@ MEMBERS: dict[str, str] = {
     "Graph.compile": "write pg.compile(graph)",
     "Kernel.run": "write kernel(x0)",
     "Jit.save": _FILE,
+    "Jit.source": "f.kernel(x0).source is the code for arguments like x0",
     "Jit.lower": "pg.trace(f, x0) is the graph",
     "Jit.compile": "it compiles at the first call with new shapes or dtypes",
     "Jit.to_onnx": _FILE,

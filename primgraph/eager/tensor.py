@@ -291,8 +291,9 @@ class Tensor(Differentiable["Tensor"]):
         if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
             raise BuildError(
                 "numbers alone would lose the derivatives that are taken of this function",
-                hint="import primgraph.numpy as np, whose functions take tensors, in lists too; "
-                "x.item(), x.numpy() and x.detach() are numbers on purpose",
+                hint="an array that tensors are assigned to is made by np.copy(...) in the "
+                "function; the functions of primgraph.numpy take tensors, in lists too; x.item(), "
+                "x.numpy() and x.detach() are numbers on purpose",
             )
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -435,8 +435,15 @@ def changing(found: Any) -> Any:
     is_float = isinstance(found, np.ndarray) and found.dtype.kind in "fc"
     if not is_float or are_fixed.get() or handles((found,)):
         return found
+    return writable(found)
+
+
+def writable(array: Any) -> Any:
+    """Return a NumPy array as one that may be assigned to: of the program, or a tensor."""
     if innermost.get() is None:
         made = _made_into.get()
-        return found if made is None else made(found)
-    variable: Variable = functions["array"](found)
-    return ChangingArray(variable.recorder, variable.value)
+        return array if made is None else made(array)
+    variable: Variable = functions["array"](array)
+    found = ChangingArray(variable.recorder, variable.value)
+    found.is_in_order = array.ndim < 2 or array.flags.c_contiguous
+    return found

@@ -13,17 +13,20 @@ import random
 import time
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from types import FunctionType, ModuleType
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.base.atomic import Setting
-from primgraph.base.user_lines import caller, declared
+from primgraph.base.user_lines import caller, declared, is_own_name
+from primgraph.operators.variable import Variable
 
 _RANDOM = "draw with pg.random.normal(key, shape) and its kind, or pass the numbers as an argument"
 _TIME = "pass the time as an argument"
@@ -34,8 +37,10 @@ class TracingWarning(UserWarning):
 
     A random number or a time was read, or an array that the function finds elsewhere has changed
     since it was compiled, which is seen when it is compiled again, and with PRIMGRAPH_DEBUG=1 at
-    each call. The compiled function keeps what was there in all its calls. Numbers that differ from
-    call to call are arguments, or are drawn by a key:
+    each call. The compiled function keeps what was there in all its calls. Or the function assigned
+    a traced value to an attribute, an entry of a dict or a global, which happens while it is traced
+    only: pass the state as an argument, and return the new one. Numbers that differ from call to
+    call are arguments, or are drawn by a key:
 
         import numpy as np
         import primgraph as pg
@@ -63,11 +68,18 @@ def _warn(what: str, hint: str, file: str, line: int) -> None:
 
 
 @contextmanager
-def watching(name: str, mentioned: Mapping[str, Any], function: Any) -> Iterator[None]:
-    """Warn of what is drawn in the context by generators that a function mentions, and of calls of
-    what stands for modules."""
-    generators = {key: value for key, value in mentioned.items() if is_generator(value)}
+def watching(
+    name: str, mentioned: Callable[[], Mapping[str, Any]], function: Any
+) -> Iterator[None]:
+    """Warn of what a function draws and keeps in the context, other than its result.
+
+    `mentioned` returns the objects that it mentions, by name: generators among them may draw, and
+    attributes and entries of others may keep a variable. Calls of what stands for modules warn.
+    """
+    found = mentioned()
+    generators = {key: value for key, value in found.items() if is_generator(value)}
     before = {key: pickle.dumps(generator) for key, generator in generators.items()}
+    kept = {id(variable): variable for _, variable in _variables_in(found)}
     with Setting(traced_name, name):
         yield
     for key, generator in generators.items():
@@ -75,6 +87,50 @@ def watching(name: str, mentioned: Mapping[str, Any], function: Any) -> Iterator
             place = declared(function) or caller()
             what = f"{key!r}, a {type(generator).__name__}, draws while {name!r} is traced"
             _warn(what, _RANDOM, place.file, place.line)
+    paths = [path for path, variable in _variables_in(mentioned()) if id(variable) not in kept]
+    if paths:
+        place = declared(function) or caller()
+        verb = "keeps" if len(paths) == 1 else "keep"
+        listed = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
+        text = (
+            f"{listed} {verb} a variable of the traced function {name!r}: what is compiled of it "
+            "does not assign there when it is called; pass the state as an argument, and return "
+            "the new one"
+        )
+        warnings.warn_explicit(text, TracingWarning, place.file, place.line)
+
+
+# Maximum numbers of objects that are searched for variables, and of those that a warning names.
+_SEARCHED = 1000
+_NAMED = 3
+
+
+def _variables_in(found: Mapping[str, Any]) -> Iterator[tuple[str, Variable]]:
+    """Yield variables among objects, their attributes and entries, with their paths.
+
+    The arguments of a call, modules, functions and primgraph's own objects are not searched.
+    """
+    waiting: deque[tuple[str, Any]] = deque(found.items())
+    seen: set[int] = set()
+    while waiting and len(seen) < _SEARCHED:
+        path, value = waiting.popleft()
+        if isinstance(value, Variable):
+            yield path, value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting += _parts_of(path, value)
+
+
+def _parts_of(path: str, value: Any) -> list[tuple[str, Any]]:
+    """Return the attributes of an object of the user's, or the entries of a container."""
+    if type(value) is dict:
+        return [(f"{path}[{key!r:.60}]", part) for key, part in value.items()]
+    if type(value) in (list, tuple) and "." in path:
+        return [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+    kind = type(value)
+    if isinstance(value, type | ModuleType | FunctionType) or is_own_name(kind.__module__):
+        return []
+    return [(f"{path}.{key}", part) for key, part in getattr(value, "__dict__", {}).items()]
 
 
 # Captured arrays of more bytes are not looked at.

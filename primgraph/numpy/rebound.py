@@ -2,8 +2,9 @@
 
 A copy has the code of the original, and other values for those of its globals and of its closure
 that are NumPy or `math`, functions out of these, or functions of the user's that mention such in
-turn. What else the original finds there, the copy finds too, as it is then. Originals are left
-alone, and functions that assign to globals are called themselves.
+turn. What else the original finds there, the copy finds too, as it is then. Assignments in place
+are rewritten, see `assignment_syntax`. Originals are left alone, and functions that assign to
+globals are called themselves if their source is not known.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dis
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache, partial, wraps
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -22,6 +23,8 @@ import numpy as np
 from primgraph.base.providers import provider
 from primgraph.base.user_lines import is_library, is_own_name
 from primgraph.numpy import fft, linalg, random
+from primgraph.numpy.assignment_syntax import GLOBALS, assigns_to_globals, codes, rewritten
+from primgraph.numpy.assignments import HELPERS
 from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
 from primgraph.numpy.impure import Captured, stand_in, watching
@@ -96,16 +99,13 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
     inner = _inner(function)
     if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
+    reached = _reachable_functions(inner)
+    changes = any(_changes(f.__code__) for f in reached)
     copy = _copy_with_callees(inner)
-    if copy is inner:
-        # One that mentions neither NumPy nor primgraph changes copies as it would NumPy's arrays.
-        plain = not any(map(_is_own, _referenced_objects(inner).values()))
-        sets = plain and (_sets(inner.__code__) or _drops(inner.__code__))
-        return (_with_methods(function, inner), ChangingArray) if sets else (function, Variable)
-    found = _with_methods(_rewrap_copy(function, copy), inner)
-    if any(_changes(f.__code__) for f in _reachable_functions(inner)):
-        return found, ChangingArray
-    return with_fixed_arrays(found), Variable
+    found = function if copy is inner else _rewrap_copy(function, copy)
+    if changes:
+        return _with_methods(found, reached), ChangingArray
+    return (found if copy is inner else with_fixed_arrays(found)), Variable
 
 
 def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,9 +136,13 @@ def _reachable_functions(function: FunctionType) -> list[FunctionType]:
 
 
 def _copy_with_callees(function: FunctionType) -> FunctionType:
-    """A copy of a function and of all of the user's that it may call, if one mentions NumPy."""
-    reached = [f for f in _reachable_functions(function) if not _writes(f.__code__)]
-    if function not in reached or not any(map(_mentions, reached)):
+    """A copy of a function and of all of the user's that it may call.
+
+    The function itself is returned if none mentions NumPy or changes anything in place.
+    """
+    reached = [f for f in _reachable_functions(function) if _code_of(f) is not None]
+    is_plain = not any(_mentions(f) or _changes(f.__code__) for f in reached)
+    if is_plain or function not in reached:
         return function
     copies = {id(f): _blank(f) for f in reached}
     for original in reached:
@@ -152,6 +156,18 @@ def _copy_with_callees(function: FunctionType) -> FunctionType:
                 value = place.cell_contents
                 cell.cell_contents = _instead_of(value, copies)
     return copies[id(function)]
+
+
+def _code_of(function: FunctionType) -> CodeType | None:
+    """Return the code of a copy of a function; None if it would assign to the globals of the copy.
+
+    Code that changes nothing in place is that of the function.
+    """
+    code = function.__code__
+    if not (_changes(code) or assigns_to_globals(code)):
+        return code
+    found = rewritten(code) or code
+    return None if assigns_to_globals(found) else found
 
 
 def _instead_of(value: Any, copies: Mapping[int, Any]) -> Any:
@@ -175,19 +191,9 @@ class _Rebound:
 
 
 @lru_cache(_KEPT)
-def _writes(code: CodeType) -> bool:
-    """Whether a function of that code assigns to its globals: a copy would assign to its own."""
-    return any(
-        step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
-        for inner in _codes(code)
-        for step in dis.get_instructions(inner)
-    )
-
-
-@lru_cache(_KEPT)
 def _changes(whole: CodeType) -> bool:
     """Whether a function of that code may change an array in place."""
-    for code in _codes(whole):
+    for code in codes(whole):
         named = {n for c in code.co_consts if isinstance(c, tuple) for n in c}
         if not _IN_PLACE.isdisjoint(code.co_names) or "out" in named:
             return True
@@ -201,9 +207,11 @@ def _changes(whole: CodeType) -> bool:
     return False
 
 
-def _with_methods(function: Callable[..., Any], inner: FunctionType) -> Callable[..., Any]:
-    """`function`, in which `x.sort()` is in place if it or one that it calls drops the result."""
-    if not any(_drops(f.__code__) for f in _reachable_functions(inner)):
+def _with_methods(
+    function: Callable[..., Any], reached: Sequence[FunctionType]
+) -> Callable[..., Any]:
+    """`function`, in which `x.sort()` is in place if one of those reached drops the result."""
+    if not any(_drops(f.__code__) for f in reached):
         return function
 
     @wraps(function)
@@ -221,7 +229,7 @@ def _with_methods(function: Callable[..., Any], inner: FunctionType) -> Callable
 @lru_cache(_KEPT)
 def _drops(whole: CodeType) -> bool:
     """Whether a function of that code calls a method of NumPy's for what it does to an array."""
-    for code in _codes(whole):
+    for code in codes(whole):
         steps = [s.opname for s in dis.get_instructions(code)]
         names = [s.argval for s in dis.get_instructions(code)]
         for i, name in enumerate(names):
@@ -237,27 +245,15 @@ def _drops(whole: CodeType) -> bool:
 _ENDS = ("POP_TOP", "RETURN", "STORE_")
 
 
-@lru_cache(_KEPT)
-def _sets(whole: CodeType) -> bool:
-    """Whether a function of that code makes a copy and changes anything in place."""
-    return any("copy" in code.co_names for code in _codes(whole)) and _changes(whole)
-
-
-def _is_own(value: Any) -> bool:
-    """Whether a value is a module, a function, a class or an object of primgraph's."""
-    if isinstance(value, ModuleType):
-        return is_own_name(value.__name__)
-    return any(is_own_name(getattr(v, "__module__", None) or "") for v in (value, type(value)))
-
-
 def _blank(function: FunctionType) -> FunctionType:
     """A copy with globals of its own, and cells of its own where these hold other things."""
     globals_ = function.__globals__
     own = _Globals({n: globals_[n] for n in _OF_PYTHON if n in globals_}, globals_)
+    code = _code_of(function) or function.__code__
+    if code is not function.__code__:
+        own |= {**HELPERS, GLOBALS: globals_}
     cells = tuple([_cell(c) for c in function.__closure__ or ()])
-    copy = FunctionType(
-        function.__code__, own, function.__name__, function.__defaults__, cells or None
-    )
+    copy = FunctionType(code, own, function.__name__, function.__defaults__, cells or None)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__annotations__ = function.__annotations__
     copy.__qualname__, copy.__doc__ = function.__qualname__, function.__doc__
@@ -276,19 +272,10 @@ def _cell(cell: CellType) -> CellType:
     return CellType() if is_users or _stands_for(value) is not value else cell
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code, and those of functions within it."""
-    waiting = [code]
-    while waiting:
-        inner = waiting.pop()
-        yield inner
-        waiting += [c for c in inner.co_consts if isinstance(c, CodeType)]
-
-
 @lru_cache(_KEPT)
 def _names(code: CodeType) -> tuple[str, ...]:
     """The names that a piece of code mentions, with those of functions within it."""
-    return tuple(dict.fromkeys(name for inner in _codes(code) for name in inner.co_names))
+    return tuple(dict.fromkeys(name for inner in codes(code) for name in inner.co_names))
 
 
 def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
@@ -370,11 +357,23 @@ def _stands_for(value: Any) -> Any:
     return stand_in(value)
 
 
-def mentioned(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return what a function of the user's and those that it may call mention, by name."""
+def mentioned(
+    function: Callable[..., Any], given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what a function of the user's and those that it may call mention, by name.
+
+    The object of a method is mentioned, and so are arguments that are `given`.
+    """
     inner = _inner(function)
+    if not isinstance(inner, FunctionType | type):
+        # An object that is called.
+        function = getattr(inner, "__call__", inner)  # noqa: B004
+        inner = _inner(function)
     reached = _reachable_functions(inner) if _is_users(inner) else []
-    return {name: value for f in reached for name, value in _referenced_objects(f).items()}
+    found = {name: value for f in reached for name, value in _referenced_objects(f).items()}
+    if reached and isinstance(function, MethodType):
+        found[inner.__code__.co_varnames[0]] = function.__self__
+    return found | dict(given or {})
 
 
 def _distribution(value: Any) -> Any:

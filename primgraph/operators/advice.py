@@ -33,10 +33,16 @@ def to_use(verb: str, is_traced: bool) -> str:
 
 def on_truth() -> str:
     """Return the hint for the truth value of a variable."""
-    for node in expressions():
+    nodes = expressions()
+    for node in nodes:
         rewritten = _rewrite_condition(node)
         if rewritten is not None:
             return f"write {rewritten}; {_CHOOSE}"
+        if isinstance(node, ast.If) and _ends_a_loop(node, nodes):
+            return (
+                "a Python loop is unrolled, so it cannot end by a variable: write "
+                "pg.while_loop(condition, body, state)"
+            )
         if isinstance(node, ast.If):
             return f"{_CHOOSE}, what is computed with pg.cond({text_of(node.test)}, f, g, x)"
         if isinstance(node, ast.IfExp):
@@ -52,6 +58,13 @@ def on_truth() -> str:
         if isinstance(node, ast.Call | ast.stmt):
             return _builtin_call_hint(node) or _CHOOSE
     return _CHOOSE
+
+
+def _ends_a_loop(node: ast.If, around: list[ast.AST]) -> bool:
+    """Return whether a branch of a statement within a loop leaves that loop."""
+    is_within = any(isinstance(n, ast.For | ast.While) for n in around)
+    leaves = (n for s in (*node.body, *node.orelse) for n in ast.walk(s))
+    return is_within and any(isinstance(n, ast.Break | ast.Return) for n in leaves)
 
 
 def _rewrite_condition(node: ast.AST) -> str | None:
@@ -223,6 +236,24 @@ def on_setting(*, masked: bool) -> str:
             break
     kind = _rewrite_masked("x", "mask", "value") if masked else "y = pg.set_slice(x, index, value)"
     return f"{kind} is a new variable that has them"
+
+
+def array_written() -> str:
+    """Return the text of the array that the user's statement assigns to, or "the array"."""
+    for node in expressions():
+        match node:
+            case ast.Subscript() | ast.Assign(targets=[ast.Subscript(), *_]) | ast.AugAssign():
+                target: ast.AST = node
+                if isinstance(node, ast.Assign):
+                    target = node.targets[0]
+                elif isinstance(node, ast.AugAssign):
+                    target = node.target
+                while isinstance(target, ast.Subscript):
+                    target = target.value
+                return text_of(target)
+            case ast.stmt():
+                break
+    return "the array"
 
 
 def _rewrite_masked(array: str, mask: str, value: str) -> str:

@@ -44,8 +44,8 @@ def may_change(array: Any) -> bool:
 def refuse_out(name: str, mine: str) -> None:
     raise ArgumentError(
         f"np.{name} cannot write to a NumPy array what is not computed yet",
-        hint=f"a = pg.{mine}(...) is a new array; elements of a tensor that is computed are "
-        "written by x.numpy(), as in a[...] = x.numpy()",
+        hint=f"a = pg.{mine}(...) is a new array; in a function that is traced or differentiated, "
+        "a = np.copy(a) may be written to",
     )
 
 

@@ -74,9 +74,21 @@ def missing(name: str, instead: str = "") -> ArgumentError:
     short = name.removeprefix("numpy.")
     reason = NOT_BECAUSE.get(short, "") or written_instead(short.rpartition(".")[2])
     near = "" if instead or reason else near_matches(short, sorted(library("numpy")))
+    if not all(part.isidentifier() for part in short.split(".")):
+        # What np.frompyfunc returns has the name of a function of the user's.
+        return ArgumentError(
+            f"{short!r:.60} is a Python function for arrays of objects, and cannot be traced",
+            hint="write np.vectorize(f)(x), or pg.vmap(f)(x), which maps f over the first axis",
+        )
     add = f"pg.extend.implements(np.{short})(function) adds one"
     parts = [part for part in (instead or reason, near, add) if part]
     return ArgumentError(f"{name} has no counterpart here", hint="; ".join(parts))
+
+
+def _of_unknown_shape(name: str, given: Sequence[Any]) -> ArgumentError:
+    """Return the error for a function whose result has a shape that is not known yet."""
+    reason, _, advice = variable_extent(given).rstrip(";").partition(": ")
+    return ArgumentError(f"{name}: {reason}", hint=advice)
 
 
 def call_function(
@@ -88,6 +100,6 @@ def call_function(
         name = f"{original.__module__}.{original.__name__}"
         told = instead(original.__name__, name)
         if original.__name__ in rows("sizes"):
-            told = variable_extent(handles((*args, *kwargs.values()))).rstrip(";") or told
+            raise _of_unknown_shape(name, handles((*args, *kwargs.values())))
         raise missing(name, told)
     return found(*args, **kwargs)

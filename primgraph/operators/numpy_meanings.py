@@ -329,7 +329,8 @@ def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
         if not may_change(array):
             raise ArgumentError(
                 f"np.{name} writes to an array in place, and what is traced does not change",
-                hint="pg.set_slice(x, index, value) is a new array",
+                hint="pg.set_slice(x, index, value) is a new array; in a function that is traced, "
+                "x = np.copy(x) may be written to",
             )
         array.change_to(given(array, *args, **kwargs))
 

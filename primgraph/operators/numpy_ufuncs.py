@@ -153,8 +153,8 @@ def _add_at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any
 def _raise_error(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     raise ArgumentError(
         f"np.{ufunc.__name__} cannot be built into a program this way",
-        hint="what is traced does not change: pg.scatter_add(x, index, updates) and "
-        "pg.set_slice(x, index, value) are new arrays",
+        hint="pg.scatter_add(x, index, updates) and pg.set_slice(x, index, value) are new arrays; "
+        "in a function that is traced or differentiated, x = np.copy(x) may be written to",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle, array_functions
 from primgraph.operators.lazy_loading import all_functions
+
+# What allows decisions by values, unlike a function that is traced.
+_WITHOUT_JIT = "without pg.jit, pg.trace and pg.vmap, pg.grad(f) allows it"
 
 
 def checked_name(name: Any) -> str:
@@ -135,8 +139,8 @@ class Variable(Handle):
 
     def __contains__(self, item: Any) -> bool:
         raise UnknownValueError(
-            "what a variable contains is not known while the program is built",
-            hint="pg.any(x == item) is whether an element equals it",
+            f"what a variable contains is not known {self._while}",
+            hint=self._with_alternative("pg.any(x == item) is whether an element equals it"),
         )
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -155,13 +159,24 @@ class Variable(Handle):
     def __bool__(self) -> bool:
         self._require_open()
         raise UnknownValueError(
-            "the truth of a variable is not known while the program is built",
-            hint=provider("advice").on_truth(),
+            f"the truth of a variable is not known {self._while}",
+            hint=self._with_alternative(
+                (self._static_hint() if self._is_traced else "") or provider("advice").on_truth()
+            ),
         )
 
     def __float__(self) -> float:
+        raise self._unknown_number()
+
+    def __int__(self) -> int:
+        # Integers have no derivative, so that they may be read where derivatives are taken.
+        error = self._unknown_number()
+        error.hint = self._with_alternative(error.hint)
+        raise error
+
+    def _unknown_number(self) -> UnknownValueError:
         self._require_open()
-        raise UnknownValueError(
+        return UnknownValueError(
             f"a variable has no number before {self._run} runs",
             hint="; ".join(filter(None, [self._number_hint(), self._static_hint()])),
         )
@@ -170,6 +185,17 @@ class Variable(Handle):
     def _run(self) -> str:
         """Return, for messages, what must run before it has a value."""
         return "the compiled function" if self._is_traced else "the program"
+
+    @property
+    def _while(self) -> str:
+        """Return, for messages, when it has no value."""
+        kind = "a function is traced" if self._is_traced else "the program is built"
+        return f"while {kind}"
+
+    def _with_alternative(self, *hints: str) -> str:
+        """Join hints; in a traced function, say where values are known too."""
+        is_function = isinstance(self.recorder, Builder) and self.recorder.owner == "function"
+        return "; ".join(filter(None, [*hints, _WITHOUT_JIT if is_function else ""]))
 
     def _number_hint(self) -> str:
         otherwise = provider("advice").to_use("convert", self._is_traced)
@@ -181,13 +207,14 @@ class Variable(Handle):
         value, builder = self.value, self.recorder
         if not isinstance(builder, Builder) or value.hint == "" or value not in builder.inputs:
             return ""
+        # Arrays in containers are named by their path, such as `s.0` and `s[0]`.
+        name = re.split(r"[.\[]", value.hint)[0]
         return (
-            f"where {value.hint!r} is an argument of a function under pg.jit, "
-            f"static_argnames={value.hint!r} passes its number"
+            f"where {name!r} is an argument of a function under pg.jit, static_argnames={name!r} "
+            "passes its value"
         )
 
-    __int__ = __float__
-    __index__ = __float__
+    __index__ = __int__
     __complex__ = __float__
 
     def __format__(self, spec: str) -> str:
@@ -212,10 +239,9 @@ class Variable(Handle):
     def fill(self, value: Any) -> None:
         """Raise, as variables are immutable."""
         raise ArgumentError(
-            "a variable does not change, nor does an argument of a function that is traced: it "
-            "cannot be filled",
-            hint="pg.full_like(x, value) is a new one; in a function that is written with NumPy "
-            "alone, y = x.copy() may be changed by y.fill(value)",
+            "a variable does not change: it cannot be filled",
+            hint="pg.full_like(x, value) is a new one; in a function that is traced, "
+            "x.fill(value) is as NumPy's",
         )
 
     def __copy__(self) -> Variable:

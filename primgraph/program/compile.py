@@ -143,6 +143,12 @@ def target_of(target: str | None) -> str:
     return wanted
 
 
+def require_options(target: str | None, math: str) -> None:
+    """Raise `CompileError` for an unknown target, `ArgumentError` for an unknown level."""
+    target_of(target)
+    check_level(math)
+
+
 def style_for(style: str, target: str | None) -> str:
     """Return the code generator's style. Raises `CompileError` for an unknown target or style."""
     wanted = target_of(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, overload
 
@@ -164,7 +165,7 @@ def _trace_function(
     examples = zip(titles, [*specs, *named.values()], strict=True)
     arguments, given = _arguments(builder, kind, examples)
     users = inspect.unwrap(function)
-    watching = rooms.watching(name, rooms.mentioned(users), users)
+    watching = rooms.watching(name, partial(rooms.mentioned, users), users)
     with watching, builder, mannered(kind), tracked():
         keywords = dict(zip(named, given[len(specs) :], strict=True))
         result = applied(written, *given[: len(specs)], **keywords)

@@ -57,10 +57,8 @@ def test_numbers_are_not_taken_unseen_of_what_derivatives_go_through() -> None:
         OUTSIDE[0] = x[0]
         return np.sum(x) + OUTSIDE[0]
 
-    # NumPy says what it could not do, and names the reason as the cause.
-    with pytest.raises(ValueError, match="setting an array element") as caught:
+    with pytest.raises(ValueError, match="OUTSIDE was computed by NumPy before tracing"):
         pg.grad(kept)(X)
-    assert "numbers alone would lose the derivatives" in str(caught.value.__cause__)
     with pytest.raises(pg.BuildError, match="numbers alone would lose the derivatives"):
         pg.grad(lambda x: x[0] * float(x[1]))(X)
     # Integers have no derivative, and numbers may be asked for by name.

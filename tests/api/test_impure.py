@@ -101,3 +101,89 @@ def test_captured_arrays_that_change_are_seen_when_the_function_is_compiled_agai
         assert scaled(X) == 10.0
     scaled.clear_cache()
     assert scaled(X) == 13.0
+
+
+class _Filter:
+    def __init__(self):
+        self.x = 0.0
+        self.seen = {}
+        self.steps = 0
+
+    def step(self, z):
+        self.x = 0.9 * self.x + 0.1 * z
+        return self.x
+
+    def note(self, z):
+        self.seen["z"] = z * 2.0
+        return z
+
+    def count(self, z):
+        self.steps += 1
+        return z
+
+    __call__ = step
+
+
+STATE = {"x": 0.0}
+LEVEL = 0.0
+
+
+def _in_a_dict(z):
+    STATE["x"] = STATE["x"] + z
+    return STATE["x"]
+
+
+def _in_a_global(z):
+    global LEVEL
+    LEVEL = LEVEL + z
+    return LEVEL
+
+
+def _in_a_closure():
+    level, holder = 0.0, _Filter()
+
+    def add(z):
+        nonlocal level
+        level = level + z
+        holder.seen["level"] = level
+        return level
+
+    return add
+
+
+KEEPING = {
+    "self.x keeps a variable of the traced function 'step'": lambda: _Filter().step,
+    "self.seen['z'] keeps a variable": lambda: _Filter().note,
+    "self.x keeps a variable": _Filter,
+    "STATE['x'] keeps a variable": lambda: _in_a_dict,
+    "LEVEL keeps a variable": lambda: _in_a_global,
+    "level, holder.seen['level'] keep a variable": _in_a_closure,
+}
+
+
+@pytest.mark.parametrize("text", KEEPING)
+def test_state_that_keeps_a_variable_is_warned_of(text):
+    fast = pg.jit(KEEPING[text]())
+    with pytest.warns(pg.TracingWarning) as caught:
+        fast(1.0)
+    (warning,) = caught
+    assert str(warning.message).startswith(text)
+    assert "return the new one" in str(warning.message)
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast(1.0)
+
+
+def test_state_of_numbers_and_static_objects_are_told_apart():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        holder = _Filter()
+        pg.jit(holder.count)(1.0)
+        # What was there before the trace is not warned of.
+        holder.seen["before"] = pg.spec(3)
+        pg.trace(holder.count, pg.spec(3))
+    with pytest.warns(pg.TracingWarning, match=r"self\.x keeps"):
+        pg.jit(_Filter.step, static_argnums=0)(_Filter(), 1.0)
+    with pytest.warns(pg.TracingWarning, match=r"self\.x keeps"):
+        pg.trace(_Filter().step, pg.spec(()))

@@ -189,13 +189,12 @@ def test_originals_are_left_alone() -> None:
         pg.jit(rosen, rebind=False)(X)
 
 
-def test_what_mentions_nothing_of_numpys_is_called_itself() -> None:
+def test_what_mentions_nothing_of_numpys_may_change_arrays() -> None:
     def plain(x: Any) -> Any:
         x[0] = 1.0
         return x
 
-    with pytest.raises(pg.ArgumentError, match="a variable does not change"):
-        pg.trace(plain, pg.spec(3))
+    np.testing.assert_array_equal(pg.compile(pg.trace(plain, pg.spec(3)))(X), [1.0, *X[1:]])
 
 
 def test_other_globals_are_those_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:

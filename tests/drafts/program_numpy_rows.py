@@ -22,6 +22,9 @@ from scipy import stats
 from scipy.special import gammaln
 
 
+NUMBERS = np.array([0.2, -0.4, 0.7, 1.1])
+
+
 def positive(x):
     """Numbers from 0.6 to 1.6."""
     return 0.6 + np.tanh(x) ** 2
@@ -345,6 +348,45 @@ np.multiply({out}, {n}, out={out})
 {out} = {v}
 while len({out}) > 2:
     {out} = 0.5 * ({out}[1:] + {out}[:-1])
+""",
+    # Arrays of numbers, of any origin, to which what is traced is written.
+    """
+{out} = np.array([0.3, -0.2, 0.5, 0.1])
+{out}[1:3] = {v}[:2]
+{out}[0] *= {w}[1]
+""",
+    """
+{out} = NUMBERS.copy()
+{out} *= np.sum({v})
+{out}[0], {out}[-1] = {v}[1], {out}[0]
+""",
+    """
+{out} = np.arange(6.0).reshape(2, 3)
+{out}[0][1:] = {v}[:2]
+{out}[1] -= {w}[0]
+""",
+    """
+{out} = np.zeros({v}.shape, dtype=int)
+{out}[distinct({v}) > 0.2] = 1
+{out}[0] += np.sum({w} > 0.1)
+{out} = {out} * {w} + np.sum({out}[1:])
+""",
+    """
+{out} = np.sin(NUMBERS) + 0.5
+{out}[1:] += {v}[0] * {out}[:-1]
+""",
+    """
+{out} = -2 * NUMBERS
+for i in range(len({out})):
+    if i % 2:
+        {out}[i] -= {v}[i % 3] ** 2
+    else:
+        {out}[i] = {out}[i - 1] * {w}[0]
+""",
+    """
+{out} = {v} * {w}
+{out}[0] = 0.3
+{out}[1:] /= positive({v}[1:])
 """,
 ]
 

@@ -536,7 +536,7 @@ NEWCOMERS = [
     ("graph.nodse", "UnknownNameError", "a Graph has nothing named 'nodse'"),
     ("kernel.run(ones)", "UnknownNameError", "a Kernel has nothing", "write kernel(x0)"),
     ("pg.jit(f).save('f.py')", "UnknownNameError", "a function under pg.jit has nothing named 'sav",
-     "pg.compile(pg.trace(f, x0)).save('f.py')"),
+     "f.kernel(x0).save('f.py')"),
     ("pg.nn.Linear(4, 2).to('cuda')", "UnknownNameError", "nothing named 'to'", "no GPU target"),
     # Devices and other arguments of other libraries.
     ("x.to('cuda')", "UnknownNameError", "nothing named 'to'", "no GPU target", "write x"),

@@ -198,14 +198,34 @@ def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
     try:
         return function(*arguments, **named)
     except UnknownValueError as error:
-        hints = [h for h in (_CHOICE, _ELSEWHERE) if h.partition("(")[0] not in error.hint]
+        known = "without pg.jit" in error.hint
+        others = (_CHOICE,) if known else (_CHOICE, _ELSEWHERE)
+        hints = [h for h in others if h.partition("(")[0] not in error.hint]
         error.hint = "; ".join([error.hint, *hints])
         raise
-    except TypeError as error:
-        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, named)
+    except (TypeError, ValueError) as error:
+        found = None
+        if isinstance(error.__cause__, PrimgraphError):
+            found = _array_misfit(error)
+        elif isinstance(error, TypeError) and not isinstance(error, PrimgraphError):
+            found = misfit(function, arguments, named)
         if found is None:
             raise
         raise found from None
+
+
+def _array_misfit(error: Exception) -> ArgumentError | None:
+    """Return the error for NumPy's "setting an array element with a sequence", of a handle."""
+    if isinstance(error, PrimgraphError) or not str(error).startswith("setting an array element"):
+        return None
+    found = ArgumentError(
+        "an array that was computed by NumPy before tracing cannot hold what is traced",
+        hint="write r = np.copy(array) in the function, and assign to r",
+    )
+    # The place of the cause is the line of the assignment.
+    cause = error.__cause__
+    found.place = cause.place if isinstance(cause, PrimgraphError) else None
+    return found
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

@@ -61,7 +61,11 @@ def _fit_update(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
         return wrap(filled(y, x.type.with_shape(shape)))
     part = lift(y)
     if not np.can_cast(part.dtype, x.dtype, "same_kind"):
-        raise DTypeError(f"{name} cannot put {part.type} into {x.type}")
+        cast = "bool" if x.dtype == bool else "int" if x.dtype.kind in "iu" else f"{x.dtype.name!r}"
+        raise DTypeError(
+            f"{name} cannot put {part.type} into {x.type}",
+            hint=f"convert the value by .astype({cast}), or make an array of {part.dtype.name}",
+        )
     if not broadcasts_to(part.shape, shape):
         raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
     return broadcasted(converted(part, x.dtype), shape)
