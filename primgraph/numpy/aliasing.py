@@ -19,18 +19,18 @@ from primgraph.operators.view_graphs import Arguments, ViewGraph, write_through
 
 # Functions that return views of their first argument where NumPy's do.
 VIEWS = frozenset((
-    "_sliding_window_view", "array_split", "astype", "atleast_1d", "atleast_2d", "atleast_3d",
+    "array_split", "astype", "atleast_1d", "atleast_2d", "atleast_3d",
     "broadcast_arrays", "broadcast_to", "diag", "diagonal", "dsplit", "einsum", "expand_dims",
     "flip", "fliplr", "flipud", "getitem", "hsplit", "imag", "matrix_transpose", "meshgrid",
-    "moveaxis", "ravel", "real", "reshape", "rollaxis", "rot90", "split", "squeeze", "swapaxes",
-    "transpose", "unstack", "vsplit",
+    "moveaxis", "ravel", "real", "reshape", "rollaxis", "rot90", "sliding_window_view", "split",
+    "squeeze", "swapaxes", "transpose", "unstack", "vsplit",
 ))  # fmt: skip
 # Those whose result number i is a view of argument number i.
 _OF_EACH = frozenset(("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"))
 # Those that copy where the elements do not lie in memory in the order of the result.
 _MAY_COPY = frozenset(("ravel", "reshape"))
 # Those whose results NumPy marks as read-only.
-_READ_ONLY = frozenset(("_sliding_window_view", "broadcast_to", "diag", "diagonal"))
+_READ_ONLY = frozenset(("broadcast_to", "diag", "diagonal", "sliding_window_view"))
 # Those that keep the axes of the memory of their argument in their order.
 _IN_ORDER = VIEWS - {
     "diag", "diagonal", "einsum", "matrix_transpose", "moveaxis", "rollaxis", "rot90", "swapaxes",

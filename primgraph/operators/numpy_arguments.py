@@ -197,14 +197,22 @@ class Counterpart:
 def _in_front(
     taken: Mapping[str, inspect.Parameter], several: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Return the arguments that must be positional, followed by the variadic ones."""
+    """Return the first arguments, up to one that is not given, followed by the variadic ones.
+
+    Kinds of arrays recognise operands by their positions; see `Variable.operands`.
+    """
     lead = []
     for name, parameter in taken.items():
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        if name not in named or parameter.kind not in _POSITIONAL:
             break
-        if name in named and (several or parameter.kind is inspect.Parameter.POSITIONAL_ONLY):
-            lead.append(named.pop(name))
+        lead.append(named.pop(name))
     return (*lead, *several)
+
+
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
 
 
 def listed(out: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 
@@ -100,20 +100,20 @@ def _is_op(node: ast.expr) -> bool:
 def recognised() -> dict[str, list[str]]:
     """The files that recognise each primitive: that compare ops with it, or list it in a table."""
     found: dict[str, list[str]] = {}
-    for path, (_, tree) in files().items():
+    for path, (_, nodes) in files().items():
         if path.startswith(ABOUT_PRIMITIVES):
             continue
-        names = _primitives_of(tree)
-        here = {names[n.id] for n in _listed(tree) if isinstance(n, ast.Name) and n.id in names}
+        names = _primitives_of(nodes)
+        here = {names[n.id] for n in _listed(nodes) if isinstance(n, ast.Name) and n.id in names}
         for name in here:
             found.setdefault(name, []).append(path)
     return found
 
 
-def _primitives_of(tree: ast.Module) -> dict[str, str]:
+def _primitives_of(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The primitives that a file imports: their names, by those in the file."""
     found = {}
-    for node in tree.body:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
             "primgraph.primitives"
         ):
@@ -125,9 +125,9 @@ def _primitives_of(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _listed(tree: ast.Module) -> Iterator[ast.expr]:
+def _listed(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """The operands of comparisons with ops, keys of tables, elements of sets, and decorators."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare) and any(map(_is_op, (node.left, *node.comparators))):
             for side in (node.left, *node.comparators):
                 yield from side.elts if isinstance(side, ast.Tuple | ast.Set) else [side]
