@@ -47,7 +47,7 @@ def compile(
       that `Kernel.source` shows.
     - `math` is the level of rewrites. "exact" keeps the bits for all feeds. "signs", which
       derivatives always have, may change signs of zeros, and products with a power of two that
-      over- or underflow on the way. "finite" may differ where a NaN, infinity, overflow or underflow
+      over- or underflow on the way. "finite" may differ where NaN, infinity, overflow or underflow
       occurs. "fast" may round differently; in C, functions are within four units in the last place.
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
       or "auto", the one that takes less time for 10,000 calls, compilation included, as estimated
