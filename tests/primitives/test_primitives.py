@@ -151,7 +151,7 @@ every_float_case = pytest.mark.parametrize("case", FLOAT_CASES)
 def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
     """What `op` lacks: a row of samples, or a rule that its samples call for."""
     if op.name not in rows:
-        return [f"{op.name} has no row in samples.py"]
+        return [f"add a row for {op.name} to ROWS in tests/primitives/samples.py"]
     row = rows[op.name]
     if not row.calls:
         return [f"the row of {op.name} has no calls"]
@@ -184,7 +184,8 @@ def uncosted(case: Case) -> list[str]:
 
 @pytest.mark.parametrize("op", ours().values(), ids=lambda op: op.name)
 def test_every_primitive_has_samples_and_rules(op: Primitive) -> None:
-    assert not missing(op, ROWS)
+    faults = missing(op, ROWS)
+    assert not faults, "\n".join(faults)
 
 
 def test_every_row_is_of_a_primitive() -> None:
@@ -595,6 +596,8 @@ def test_every_primitive_of_several_operands_has_uneven_samples() -> None:
     exempt = {n for n in several if ours()[n].elementwise or ours()[n].has_bodies}
     # Derivatives at ties have batches of matrices with and without ties in test_ties.py.
     exempt |= {"as_spectral_tangent", "as_spectral_gradient", "if_distinct", "unless_any"}
+    lacking = sorted(several - exempt - set(UNEVEN))
+    assert not lacking, f"add rows for {lacking} to UNEVEN"
     assert several - exempt == set(UNEVEN)
 
 
