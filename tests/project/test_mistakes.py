@@ -543,7 +543,7 @@ NEWCOMERS = [
     ("pg.tensor(ones).to(device='cuda:0')", "UnknownNameError", "nothing named 'to'", "no GPU"),
     ("pg.tensor(ones, device='cuda')", "ArgumentError", "tensor: there is no argument 'device'",
      "primgraph runs on the CPU: leave it out"),
-    ("pg.tensor(ones, name='x')", "ArgumentError", "no argument 'name'", "only inputs and parameters"),
+    ("pg.tensor(ones, name='x')", "ArgumentError", "no argument 'name'", "only inputs and param"),
     ("pg.zeros(3, device='cuda')", "ArgumentError", "no argument 'device'", "runs on the CPU"),
     ("pg.jit(backend='cpu')", "ArgumentError", "no argument 'backend'", "runs on the CPU"),
     ("pg.Executor('cpu')", "ArgumentError", "scope is a Scope or None", "no place or device"),
