@@ -12,7 +12,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from density import DENSE
-from samples import ROWS, Row
+from samples import ROWS
+from samples.rows import Row
 from test_primitives import CASES, Case
 
 import primgraph as pg

@@ -1,6 +1,6 @@
 """The registry test: every primitive, on every sample, through every check.
 
-A primitive without a row in samples.py fails it, and so does one that lacks a rule.
+A primitive without a row in `samples` fails it, and so does one that lacks a rule.
 """
 
 import math
@@ -23,7 +23,8 @@ from derive import (
 )
 from program_tensors import as_tensors, ways
 from program_tolerance import differs
-from samples import DIFFERENCES, INTS, ROWS, Call, Row, Union
+from samples import ROWS
+from samples.rows import DIFFERENCES, INTS, Call, Row, Union
 
 import primgraph as pg
 import primgraph.primitives
@@ -151,7 +152,7 @@ every_float_case = pytest.mark.parametrize("case", FLOAT_CASES)
 def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
     """What `op` lacks: a row of samples, or a rule that its samples call for."""
     if op.name not in rows:
-        return [f"add a row for {op.name} to ROWS in tests/primitives/samples.py"]
+        return [f"add a row for {op.name} to ROWS of its family in tests/primitives/samples"]
     row = rows[op.name]
     if not row.calls:
         return [f"the row of {op.name} has no calls"]
