@@ -151,6 +151,8 @@ def skipped(skip: Collection[str]) -> frozenset[str]:
     if isinstance(skip, str):
         raise ArgumentError(f"skip is a list of names, not {skip!r}", hint=f"skip=[{skip!r}]")
     names = frozenset((*_SKIPPED_ALWAYS, *skip))
+    if not names:
+        return names
     _require_known(names)
     for name in _REQUIRED:
         if name in names:
