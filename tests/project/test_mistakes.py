@@ -143,6 +143,8 @@ OPERATORS = [
         "the truth of a variable",
         "a Python loop is unrolled while the program is built",
     ),
+    ("np.polynomial.polynomial.polyvander(v, 3)", "UnknownValueError", "no elements before",
+     "write it with functions of primgraph, or give np.polynomial.polynomial.polyvander"),
     ("assert loss > 1", "UnknownValueError", "the truth of a variable", "check what a run returns"),
     ("pg.sum(x, dim=0)", "ArgumentError", "no argument 'dim'", "did you mean 'axis'?"),
     ("x.mean(0, keep_dims=True)", "ArgumentError", "no argument 'keep_dims'", "'keepdims'"),
