@@ -29,6 +29,7 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.program.compile import compile
+from primgraph.program.passes import add_pass, pass_names
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.contract import (
     every_equation_is_used,
@@ -53,6 +54,7 @@ __all__ = [
     "Seen",
     "TensorType",
     "Value",
+    "add_pass",
     "check_primitive",
     "copy",
     "elementwise",
@@ -64,6 +66,7 @@ __all__ = [
     "lift",
     "lookup",
     "operator",
+    "pass_names",
     "primitive",
     "primitives_only",
     "public",

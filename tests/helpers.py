@@ -24,6 +24,7 @@ from primgraph.ir.verify import verify
 from primgraph.operators import lazy_loading
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import Variable
+from primgraph.program.passes import PASSES
 from primgraph.transforms import lower
 
 # Without bfloat16 and longdouble, which no graph holds.
@@ -93,7 +94,7 @@ def same(found: Any, expected: Any, tolerance: float = 0.0) -> None:
 
 @contextlib.contextmanager
 def restored_tables() -> Iterator[None]:
-    """Forget the primitives, operators and cards that an example declares.
+    """Forget the primitives, operators, cards and passes that an example declares.
 
     All that load late are loaded first, so that only those of the example are forgotten.
     """
@@ -102,10 +103,11 @@ def restored_tables() -> Iterator[None]:
     tables: list[dict[Any, Any]] = [
         registry._registry, CARDS, SPELLINGS, lazy_loading.functions, implemented
     ]  # fmt: skip
-    before = [dict(table) for table in tables]
+    before, passes = [dict(table) for table in tables], list(PASSES)
     try:
         yield
     finally:
         for table, entries in zip(tables, before, strict=True):
             table.clear()
             table.update(entries)
+        PASSES[:] = passes

@@ -356,7 +356,6 @@ def _called(code: CodeType) -> Iterator[str]:
 
 _COLLECTED: tuple[ModuleType, ...] = (
     gamma_functions,
-    gamma_functions,
     quadrature,
     error_functions,
     borrowed,

@@ -250,11 +250,13 @@ _MORE: dict[str, str] = {
     "pg.value_and_grad(f) returns value and gradient of a function",
 }
 
+_OPTIMIZERS = "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp"
+
 REMARKS: dict[str, str] = {
     **{name: sentence for names, sentence in _GROUPS for name in names.split()},
     "func": "pg.jvp, pg.vjp, pg.hvp, pg.jacobian and pg.hessian are in primgraph itself",
-    "optim": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
-    "optimizers": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
+    "optim": _OPTIMIZERS,
+    "optimizers": _OPTIMIZERS,
     "layers": "pg.nn has the layers",
     "Module": "it is pg.nn.Layer",
     "Parameter": "pg.create_parameter makes one",
@@ -323,8 +325,8 @@ OPERANDS: dict[str, str] = {
 LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("device", "place", "backend"), "primgraph runs on the CPU: leave it out"),
     "momentum": "pg.optimizer.Momentum(learning_rate, momentum) is that rule",
-    "nesterov": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
-    "amsgrad": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
+    "nesterov": _OPTIMIZERS,
+    "amsgrad": _OPTIMIZERS,
     "requires_grad": "pg.tensor(x, requires_grad=True) makes a leaf",
     "unroll": "loops are compiled as loops: leave it out",
     "nopython": "all of the function is compiled: leave it out",
@@ -332,6 +334,7 @@ LEFT_OUT: dict[str, str] = {
     "args": "let the function use them from around it: lambda x: f(x, a)",
     "descending": "pg.flip(pg.sort(x)) is in descending order",
     "inplace": "arrays are not changed in place: leave it out",
+    "name": "only inputs and parameters have names: leave it out",
 }
 """Arguments of other libraries that there are none for here, and what to do instead."""
 

@@ -34,7 +34,8 @@ from primgraph.ir.frontend.containers import taken_apart
 from primgraph.ir.graph import Graph
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compiled, optimized
+from primgraph.program.compile import compiled
+from primgraph.program.passes import optimized
 from primgraph.transforms.lower import lower
 from primgraph.view.steps import steps
 

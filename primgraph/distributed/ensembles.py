@@ -34,7 +34,8 @@ from primgraph.ir.slices import without_formal
 from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.promotion import array_of
 from primgraph.program.archives import archived
-from primgraph.program.compile import optimized, style_for
+from primgraph.program.compile import style_for
+from primgraph.program.passes import optimized
 from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
 

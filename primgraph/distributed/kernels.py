@@ -19,7 +19,8 @@ from primgraph.errors import UnknownSizeError
 from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.program.compile import optimized, simplified_early, style_for
+from primgraph.program.compile import simplified_early, style_for
+from primgraph.program.passes import optimized
 from primgraph.transforms.hoist import input_free
 from primgraph.transforms.lower import lower
 

@@ -24,8 +24,9 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import stop_gradient
-from primgraph.program.compile import compile_last, optimized
+from primgraph.program.compile import compile_last
 from primgraph.program.finite import check_finite
+from primgraph.program.passes import optimized
 
 Array: TypeAlias = np.ndarray[Any, Any]
 K = TypeVar("K")

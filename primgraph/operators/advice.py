@@ -272,7 +272,10 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
                 return f"write {_rewrite_set(node, text_of(value))}"
         if isinstance(node, ast.Call):
             advice = _function(node, known, arrays)
-            return advice or f"give {'.'.join(_names(node))} what a run of the program returns"
+            called = ".".join(_names(node))
+            theirs = called.startswith(("np.", "numpy."))
+            instead = "write it with functions of primgraph, or " if theirs else ""
+            return advice or f"{instead}give {called} what a run of the program returns"
         if isinstance(node, ast.Subscript):
             return f"write pg.array({text_of(node.value)})[{text_of(node.slice)}]"
         if isinstance(node, ast.stmt):

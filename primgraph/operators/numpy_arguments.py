@@ -45,7 +45,8 @@ def refuse_out(name: str, mine: str) -> None:
     raise ArgumentError(
         f"np.{name} cannot write to a NumPy array what is not computed yet",
         hint=f"a = pg.{mine}(...) is a new array; in a function that is traced or differentiated, "
-        "a = np.copy(a) may be written to",
+        "a = np.copy(a) may be written to; the elements of a tensor are written by "
+        "a[...] = x.numpy()",
     )
 
 

@@ -97,7 +97,9 @@ def call_function(
     """Call the counterpart of a NumPy function, with handles among its arguments."""
     found = implemented.get(original) or counterpart(original)
     if found is None:
-        name = f"{original.__module__}.{original.__name__}"
+        # NumPy says that functions of `np.emath` are of `numpy.lib.scimath`.
+        module = original.__module__.replace("lib.scimath", "emath")
+        name = f"{module}.{original.__name__}"
         told = instead(original.__name__, name)
         if original.__name__ in rows("sizes"):
             raise _of_unknown_shape(name, handles((*args, *kwargs.values())))

@@ -399,7 +399,7 @@ def common_shape(name: str, *operands: ArrayLike) -> Shape:
 def promoted(
     *operands: ArrayLike, dtype: DType | None = None, name: str = "the operation"
 ) -> list[Variable]:
-    """Convert all operands to one dtype and one shape, as a strict primitive requires.
+    """Convert all operands to one dtype and broadcast them to one shape, for a strict primitive.
 
     Raises `ShapeError`, from `name`, if the shapes do not broadcast, and `DTypeError` for a Python
     integer that the dtype cannot represent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -16,38 +16,16 @@ from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.primitives.linear_algebra import (
-    assumptions,
-    cholesky,
-    matrix_functions,
-    spectra,
-    systems,
-)
+from primgraph.program.passes import optimized, skipped
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
-from primgraph.transforms.loops.implicit_solution import iterated
-from primgraph.transforms.loops.split_loops import split_loops
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
-from primgraph.transforms.optimize.drop_eigenvectors import values_alone
-from primgraph.transforms.optimize.join_products import join_products
-from primgraph.transforms.optimize.join_solves import join_solves
-from primgraph.transforms.optimize.matrix_chain import matrix_chain
-from primgraph.transforms.optimize.matrix_structure import structure
 from primgraph.transforms.rewrite.rule import check_level
 
 TARGETS = ("numpy", "c", "auto")
-
-# Ops that linear algebra passes transform.
-_OF_MATRICES: frozenset[Op] = frozenset(
-    op
-    for module in (assumptions, cholesky, matrix_functions, spectra, systems)
-    for op in vars(module).values()
-    if isinstance(op, Primitive)
-)
 
 
 @checked_late
@@ -61,6 +39,7 @@ def compile(
     donated: Mapping[int, int] | None = None,
     kept_sizes: int = KEPT,
     new_sizes: str = GENERIC,
+    skip: Collection[str] = (),
 ) -> Kernel | SizedKernel:
     """Compile `graph` into a kernel of NumPy or C code.
 
@@ -68,29 +47,28 @@ def compile(
       that `Kernel.source` shows.
     - `math` is the level of rewrites. "exact" keeps the bits for all feeds. "signs", which
       derivatives always have, may change signs of zeros, and products with a power of two that
-      over- or underflow on the way. "finite" may differ where a NaN, an infinity, an overflow or an
-      underflow occurs. "fast" may round differently, and in C has functions within four units in
-      the last place.
+      over- or underflow on the way. "finite" may differ where NaN, infinity, overflow or underflow
+      occurs. "fast" may round differently; in C, functions are within four units in the last place.
     - `target` is "numpy"; "c" for native code, or NumPy with a warning if there is no C compiler;
       or "auto", the one that takes less time for 10,000 calls, compilation included, as estimated
       from the shapes. The default is the environment variable PRIMGRAPH_TARGET, or NumPy.
     - `donated` maps positions of outputs to positions of inputs of the same type, whose arrays they
       overwrite. A donated array must share memory with no other input. Positions count arrays, as
       in `graph.inputs` and `graph.outputs`.
+    - `skip` names passes to leave out, as PRIMGRAPH_SKIP_PASSES does for a process, for debugging.
 
-    Equations that depend on no input are computed at the first call, and kept by the kernel.
-
-    The kernel of a traced function takes its arguments by position or parameter name and returns
-    what the function returned. Kernels of other graphs, built by hand, by `parse` or by a
-    transform, return a list.
+    Equations that depend on no input are computed at the first call, and kept by the kernel. The
+    kernel of a traced function takes its arguments by position or parameter name and returns what
+    the function returned. Kernels of other graphs, built by hand, by `parse` or by a transform,
+    return a list.
 
     A graph with symbolic sizes gives a `SizedKernel`, which finds the sizes from its arguments. New
     sizes run code for all sizes. Sizes that come again get code of their own, kept for the last
     `kept_sizes` sets; `new_sizes="compile"` compiles for new sizes at once. In the style "readable"
     there is only the code for all sizes.
 
-    Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for an
-    unknown style or target, and where a C compiler fails.
+    Raises `ArgumentError` for anything but a graph and for an unknown level or pass, `CompileError`
+    for an unknown style or target, and where a C compiler fails.
 
     >>> kernel = pg.compile(pg.trace(lambda x: 2.0 * x, pg.spec(2)))
     >>> kernel(np.array([1.0, 2.0]))
@@ -99,8 +77,8 @@ def compile(
     style = style_for(style, target)
     _require_graph(graph)
     if not graph.sizes:
-        return compiled(graph, style=style, math=math, donated=donated)
-    options = {"style": style, "math": math, "donated": donated}
+        return compiled(graph, style=style, math=math, donated=donated, skip=skip)
+    options = {"style": style, "math": math, "donated": donated, "skip": skip}
     return _sized_kernel(graph, options, kept_sizes, new_sizes)
 
 
@@ -117,7 +95,7 @@ def _sized_kernel(
 ) -> SizedKernel:
     """Return a kernel that is compiled for each size, and one for all sizes, when needed."""
     check_level(options["math"])
-    plain = simplified_early(graph)
+    plain = simplified_early(graph, options["skip"])
 
     def make(sizes: Mapping[str, int]) -> Kernel:
         return compiled(at_sizes(plain, sizes), **options)
@@ -168,10 +146,12 @@ def compiled(
     style: str | None = None,
     math: str = "exact",
     donated: Mapping[int, int] | None = None,
+    skip: Collection[str] = (),
 ) -> Kernel:
     """Like `compile`, for a graph without symbolic sizes, in a style of the code generator."""
     style = style_for("planned", None) if style is None else style
-    return _kernel(optimized(graph, math), style=style, donated=donated, loose=math == "fast")
+    plain = optimized(graph, math, skip)
+    return _kernel(plain, style=style, donated=donated, loose=math == "fast")
 
 
 def generic(
@@ -181,20 +161,23 @@ def generic(
     donated: Mapping[int, int] | None = None,
     handed: Sequence[int] = (),
     style: str = "readable",
+    skip: Collection[str] = (),
 ) -> Kernel:
     """Return the size-generic kernel of a graph with symbolic sizes, in readable or native code.
 
     It does not check the sizes of its arguments.
     """
-    plain = optimized(graph, math)
+    plain = optimized(graph, math, skip)
     native = _resolve_style(style, plain) == "native"
     chosen = "native" if native else "readable"
     return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
 
 
-def simplified_early(graph: Graph) -> Graph:
+def simplified_early(graph: Graph, skip: Collection[str] = ()) -> Graph:
     """Simplify a graph with symbolic sizes as far as possible before they are known."""
-    return clean_up(lower(graph)).in_form(graph.form).titled(graph.titles)
+    plain = lower(graph)
+    plain = plain if "clean_up" in skipped(skip) else clean_up(plain)
+    return plain.in_form(graph.form).titled(graph.titles)
 
 
 @final
@@ -299,25 +282,3 @@ def _resolve_style(style: str, graph: Graph) -> str:
         return style
     found: str = importlib.import_module("primgraph.program.targets").style_of(graph)
     return found
-
-
-def optimized(graph: Graph, math: str = "exact") -> Graph:
-    """Lower `graph` and clean it up at level `math`."""
-    plain = lower(graph)
-    if plain.has_bodies:
-        plain = iterated(plain)
-    plain = clean_up(plain, math, last=True)
-    has_systems = not _OF_MATRICES.isdisjoint(plain.ops)
-    if has_systems:
-        chosen = structure(plain)
-        plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))
-    if plain.has_bodies:
-        divided = split_loops(plain, math)
-        plain = plain if divided is plain else clean_up(divided, math, last=True)
-    if has_systems:
-        solved = join_solves(plain)
-        plain = plain if solved is plain else clean_up(solved, math, last=True)
-    if math == "fast":
-        joined = join_products(plain)
-        plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))
-    return plain.in_form(graph.form).titled(graph.titles)

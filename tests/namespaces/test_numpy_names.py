@@ -109,6 +109,7 @@ class _Array(np.ndarray[Any, Any]):
 
 REFUSED = {
     "np.packbits(v)": "numpy.packbits has no counterpart here",
+    "np.emath.sqrt(v)": "numpy.emath.sqrt has no counterpart here",
     "np.fft.rfft(v * 1j)": "rfft takes real numbers",
     "np.sin(v, out=np.zeros((2, 3)))": "cannot write to a NumPy array",
     "np.sum(v, out=np.zeros(()))": "cannot write to a NumPy array",

@@ -2,12 +2,14 @@
 
 import inspect
 import math
+import re
 
 import numpy as np
 import pytest
 
 import primgraph as pg
 from primgraph import initializers, optimizer
+from primgraph.base.array_functions import REMARKS
 
 STEPS = 5
 RATE = 0.05
@@ -83,6 +85,15 @@ def rmsprop_with_momentum(w, g, s, t, rate):
     s["u"] = 0.7 * s.get("u", 0.0) + rmsprop(w, g, s, t, rate)
     return s["u"]
 
+
+# All optimizers.
+KINDS = [
+    kind
+    for name in optimizer.__all__
+    if inspect.isclass(kind := getattr(optimizer, name))
+    and issubclass(kind, optimizer.Optimizer)
+    and kind is not optimizer.Optimizer
+]
 
 RULES = [
     (sgd, lambda **o: optimizer.SGD(RATE, **o)),
@@ -536,10 +547,7 @@ ZERO, BELOW_ONE = "finite number from 0 on", "from 0 on and below 1"
     [
         *[
             (lambda v, kind=kind, name=name: kind(**{"learning_rate": 0.1, name: v}), words)
-            for kind in (
-                optimizer.SGD, optimizer.Momentum, optimizer.Adam, optimizer.AdamW,
-                optimizer.RMSProp,
-            )
+            for kind in KINDS
             for name, words in (
                 ("learning_rate", ZERO), ("weight_decay", ZERO), ("epsilon", ZERO),
                 ("momentum", BELOW_ONE), ("beta1", BELOW_ONE), ("beta2", BELOW_ONE),
@@ -570,3 +578,13 @@ def test_a_learning_rate_is_not_changed_to_one_that_is_refused(value):
     chosen.minimize(loss)
     with pytest.raises(pg.ArgumentError, match=ZERO):
         chosen.set_learning_rate(value)
+
+
+def test_every_optimizer_has_a_rule_and_stands_in_the_remarks():
+    ruled = {type(make(parameters=[pg.tensor(1.0, requires_grad=True)])) for _, make in RULES}
+    missing = sorted(kind.__name__ for kind in {*KINDS} - ruled)
+    assert not missing, f"add rows for {missing} to RULES"
+    named = re.findall(r"[A-Z]\w+", REMARKS["optim"])
+    assert {*named} == {kind.__name__ for kind in KINDS}, (
+        "list all optimizers in _OPTIMIZERS of primgraph/base/array_functions.py"
+    )

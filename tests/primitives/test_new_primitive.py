@@ -104,7 +104,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = copied(tmp_path_factory.mktemp("house") / "copy")
     add(root / "primgraph" / "primitives" / "elementwise.py", BLOCK)
     add(root / "codegen" / "cards" / "elementwise.py", CARD)
-    add(root / "tests" / "primitives" / "samples.py", ROW)
+    add(root / "tests" / "primitives" / "samples" / "elementwise.py", ROW)
     operators = root / "primgraph" / "operators" / "elementwise" / "elementary.py"
     add(operators, OPERATOR)
     table = root / "primgraph" / "operators" / "name_table.py"

@@ -9,6 +9,7 @@ with differences of the slopes.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -28,6 +29,19 @@ SEAMS = np.array(
 # Multiples of the step, of which two make a one-sided difference.
 SHIFTS = (0.0, 1.0, 2.0, 0.5, -1.0, -2.0, -0.5)
 
+# Functions of vectors, of pairs and of two numbers.
+_OTHERS = {"SiciResult", "log_softmax", "logsumexp", "sici", "softmax", "zeta"}
+
+
+def _takes_one_number(name: str) -> bool:
+    """Whether a function of `pg.special` has one required parameter, a number."""
+    if name in _OTHERS:
+        return False
+    parameters = inspect.signature(getattr(sp, name)).parameters.values()
+    required = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+    return len(required) == 1
+
+
 UNARY: dict[str, Callable[..., Any]] = {
     **{
         name: getattr(pg, name)
@@ -37,15 +51,7 @@ UNARY: dict[str, Callable[..., Any]] = {
             "sin", "sinc", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc",
         )
     },
-    **{
-        name: getattr(sp, name)
-        for name in (
-            "dawsn", "digamma", "ellipe", "ellipk", "entr", "erf", "erfc", "erfcinv", "erfcx",
-            "erfi", "erfinv", "exp1", "expi", "expit", "exprel", "factorial", "gamma", "gammaln",
-            "gammasgn", "i0", "i0e", "i1", "i1e", "j0", "j1", "k0", "k0e", "k1", "k1e",
-            "lambertw", "log_expit", "log_ndtr", "logit", "ndtr", "ndtri", "spence", "y0", "y1",
-        )
-    },
+    **{name: getattr(sp, name) for name in sp.__all__ if _takes_one_number(name)},
     "sici": lambda x: sp.sici(x).si + sp.sici(x).ci,
     "polygamma": lambda x: sp.polygamma(2, x),
     "multigammaln": lambda x: sp.multigammaln(x, 3),

@@ -107,7 +107,12 @@ def traced(function: Callable[..., Any], *operands: np.ndarray) -> pg.Kernel:
 
 def test_every_function_has_a_row() -> None:
     rest = {"multigammaln", "polygamma", "erf", "erfc", "log_softmax", "logsumexp", "softmax"}
-    assert {*GRID, *rest, *BORROWED, "SiciResult", "lambertw", "sici"} == set(sp.__all__)
+    # Functions that SciPy does not have.
+    rest |= {name for name in sp.__all__ if not hasattr(scipy.special, name)}
+    known = {*GRID, *rest, *BORROWED, "SiciResult", "lambertw", "sici"}
+    missing = sorted(set(sp.__all__) - known)
+    assert not missing, f"add rows for {missing} to GRID"
+    assert known == set(sp.__all__)
 
 
 @pytest.mark.parametrize("name", GRID)

@@ -13,6 +13,7 @@ from helpers import restored_tables
 from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
+from primgraph import extend
 from primgraph.operators.names import names_of
 
 RNG = np.random.default_rng(0)
@@ -127,6 +128,11 @@ def test_the_reference_has_every_public_name_once():
         for word in words.split():
             named += names_of(word) if "." in word else [word]
     assert sorted(named) == sorted(pg.__all__)
+    extensions = re.findall(r"^\.\. auto\w+:: primgraph\.extend\.(\w+)$", text, re.MULTILINE)
+    shared = [name for name in extend.__all__ if getattr(extend, name) is getattr(pg, name, None)]
+    missing = sorted({*extend.__all__} - {*extensions, *shared})
+    assert not missing, f"add {missing} to docs/reference/compiler.md"
+    assert len(extensions) == len({*extensions} & {*extend.__all__})
 
 
 @in_checkout

@@ -100,11 +100,11 @@ def _is_op(node: ast.expr) -> bool:
 def recognised() -> dict[str, list[str]]:
     """The files that recognise each primitive: that compare ops with it, or list it in a table."""
     found: dict[str, list[str]] = {}
-    for path, (_, nodes) in files().items():
+    for path, (_, syntax) in files().items():
         if path.startswith(ABOUT_PRIMITIVES):
             continue
-        names = _primitives_of(nodes)
-        here = {names[n.id] for n in _listed(nodes) if isinstance(n, ast.Name) and n.id in names}
+        names = _primitives_of(syntax)
+        here = {names[n.id] for n in _listed(syntax) if isinstance(n, ast.Name) and n.id in names}
         for name in here:
             found.setdefault(name, []).append(path)
     return found

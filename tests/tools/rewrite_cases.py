@@ -3,20 +3,25 @@
     python tests/tools/rewrite_cases.py
 
 writes what comes out now; read the difference line by line before it goes into a commit. A case is
-a title that begins with `#`, a line that names the pass, the level, and what else it is given
+a title that begins with `#`, a line that names a function with `@transform`, the level, and flags
 (`clean_up exact last`), a graph, the word `becomes`, and a graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import final
 
 from primgraph import transforms
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import parse, to_text
+from primgraph.program.passes import Pass
+from primgraph.transforms.dataflow.contract import declared
 
 FOLDER = Path(__file__).parents[1] / "rewrites"
 _ARROW = "becomes"
@@ -37,12 +42,19 @@ class Case:
 
     def result(self) -> Graph:
         name, level, *flags = self.call.split()
-        passes = {"simplify": transforms.simplify, "clean_up": transforms.clean_up}
-        found: Graph = passes[name](self.graph(), level, **dict.fromkeys(flags, True))
-        return found
+        run = Pass(passes()[name]).bound(level)
+        return run(self.graph(), **dict.fromkeys(flags, True))
 
     def __str__(self) -> str:
         return "\n".join([f"# {self.title}", self.call, self.before, _ARROW, self.after, ""])
+
+
+@cache
+def passes() -> dict[str, Callable[..., Graph]]:
+    """All functions of the package with `@transform`, by name."""
+    for module in pkgutil.walk_packages(transforms.__path__, f"{transforms.__name__}."):
+        importlib.import_module(module.name)
+    return {t.__name__: t for name, t in declared.items() if name.startswith("primgraph.")}
 
 
 def files() -> list[Path]:

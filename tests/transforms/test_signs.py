@@ -23,7 +23,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions, shapes
 from primgraph.primitives.constants import filled
 from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.program.compile import optimized
+from primgraph.program.passes import optimized
 from primgraph.transforms import simplify
 
 Function = Callable[[Value, Value], Value]
