@@ -29,13 +29,13 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
 from primgraph.program.compile import compile
-from primgraph.program.passes import add_pass, pass_names
 from primgraph.transforms.batch import batch
 from primgraph.transforms.dataflow.contract import (
     every_equation_is_used,
     primitives_only,
     transform,
 )
+from primgraph.transforms.pipeline import add_pass, pass_names
 from primgraph.transforms.rewrite.rule import Family, Seen
 
 __all__ = [

@@ -24,8 +24,8 @@ from primgraph.ir.verify import verify
 from primgraph.operators import lazy_loading
 from primgraph.operators.numpy_overrides import implemented
 from primgraph.operators.variable import Variable
-from primgraph.program.passes import PASSES
 from primgraph.transforms import lower
+from primgraph.transforms.pipeline import PASSES
 
 # Without bfloat16 and longdouble, which no graph holds.
 DTYPES = [np.dtype(c) for c in ["?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", "f", "d"]]

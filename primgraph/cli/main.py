@@ -35,8 +35,8 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled
-from primgraph.program.passes import optimized
 from primgraph.transforms.lower import lower
+from primgraph.transforms.pipeline import optimized
 from primgraph.view.steps import steps
 
 _TARGET = (

@@ -35,9 +35,9 @@ from primgraph.ir.types import INT64, TensorType
 from primgraph.operators.promotion import array_of
 from primgraph.program.archives import archived
 from primgraph.program.compile import style_for
-from primgraph.program.passes import optimized
 from primgraph.program.trace import trace
 from primgraph.transforms.hoist import input_free
+from primgraph.transforms.pipeline import optimized
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -20,9 +20,9 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
 from primgraph.program.compile import simplified_early, style_for
-from primgraph.program.passes import optimized
 from primgraph.transforms.hoist import input_free
 from primgraph.transforms.lower import lower
+from primgraph.transforms.pipeline import optimized
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Maker: TypeAlias = Callable[[Drawn, Graph, int], Graph]

@@ -26,7 +26,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.compile import compile_last
 from primgraph.program.finite import check_finite
-from primgraph.program.passes import optimized
+from primgraph.transforms.pipeline import optimized
 
 Array: TypeAlias = np.ndarray[Any, Any]
 K = TypeVar("K")

@@ -18,11 +18,11 @@ from primgraph.ir.frontend.signature import checked_late
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.slices import without_formal
-from primgraph.program.passes import optimized, skipped
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.pipeline import optimized, skipped
 from primgraph.transforms.rewrite.rule import check_level
 
 TARGETS = ("numpy", "c", "auto")

@@ -17,8 +17,8 @@ from primgraph.ir.frontend.signature import checked_late, checked_methods
 from primgraph.ir.graph import Graph
 from primgraph.operators.shape.creation import zeros
 from primgraph.operators.variable import Variable
-from primgraph.program.passes import optimized
 from primgraph.program.trace import trace
+from primgraph.transforms.pipeline import optimized
 from primgraph.view.formats.svg import document, label_text, number
 from primgraph.view.scene import LABEL_SIZE
 

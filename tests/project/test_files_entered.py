@@ -34,9 +34,9 @@ def jacobian() -> None:
         pg.jacobian(pg.exp(x) * x, x)
 
 
-# Bounds are lowered when a change allows it, and never raised. Building the two operations of
-# `gradient` alone enters 21 files.
-BOUNDS = {gradient: 50, jacobian: 55}
+# Bounds are lowered when a change allows it. They were raised once, when files above 500 lines were
+# split. Building the two operations of `gradient` alone enters 22 files.
+BOUNDS = {gradient: 53, jacobian: 59}
 
 
 def files_entered(run: Callable[[], None]) -> list[str]:

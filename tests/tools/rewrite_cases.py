@@ -20,8 +20,8 @@ from typing import final
 from primgraph import transforms
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import parse, to_text
-from primgraph.program.passes import Pass
 from primgraph.transforms.dataflow.contract import declared
+from primgraph.transforms.pipeline import Pass
 
 FOLDER = Path(__file__).parents[1] / "rewrites"
 _ARROW = "becomes"

@@ -9,7 +9,7 @@ import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.derivatives.matrices.layout import Passes
 from primgraph.ir.interpret import interpret
-from primgraph.program.passes import optimized
+from primgraph.transforms.pipeline import optimized
 
 rng = np.random.default_rng(3)
 

@@ -23,8 +23,8 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions, shapes
 from primgraph.primitives.constants import filled
 from primgraph.primitives.linear_algebra.products import matmul
-from primgraph.program.passes import optimized
 from primgraph.transforms import simplify
+from primgraph.transforms.pipeline import optimized
 
 Function = Callable[[Value, Value], Value]
 
